@@ -1,0 +1,30 @@
+"""An agent: instructions and the LLM that follows them."""
+
+from __future__ import annotations
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Agent(models.Model):
+    name = models.CharField(_("name"), max_length=120)
+    slug = models.SlugField(_("slug"), max_length=60, unique=True)
+    description = models.CharField(_("description"), max_length=300, blank=True)
+    instructions = models.TextField(_("instructions"), blank=True)
+    # PROTECT: an agent without its LLM would leave its dialogs unable to answer.
+    llm = models.ForeignKey("dialogs.LLM", on_delete=models.PROTECT, related_name="agents", verbose_name=_("LLM"))
+    max_output_tokens = models.PositiveIntegerField(
+        _("max output tokens"), null=True, blank=True, validators=[MinValueValidator(1)]
+    )
+    is_demo = models.BooleanField(_("demo"), default=False, editable=False)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("agent")
+        verbose_name_plural = _("agents")
+        ordering = ("is_demo", "name")
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,87 @@
+"""A dialog, and the courses it runs through.
+
+The turn's bookkeeping stands here too. Work is due while `wake_seq > handled_seq`; a worker claims the
+dialog by conditional update, and `lease_token`, which only grows, fences off whoever held it before.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Dialog(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dialogs")
+    agent = models.ForeignKey("dialogs.Agent", on_delete=models.PROTECT, related_name="dialogs")
+    # The LLM in use. It starts as the agent's and may be changed in mid-dialog.
+    llm = models.ForeignKey("dialogs.LLM", on_delete=models.PROTECT, related_name="dialogs")
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    # False until a person names the dialog: the first message names it until then.
+    titled_by_person = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    active_at = models.DateTimeField(_("last activity"))
+    archived_at = models.DateTimeField(null=True, blank=True)
+    trashed_at = models.DateTimeField(null=True, blank=True)
+
+    current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
+    last_seq = models.PositiveIntegerField(default=0)
+    # Raised by every change that a browser should see; a consumer that missed one refetches.
+    version = models.PositiveBigIntegerField(default=1)
+
+    wake_seq = models.PositiveBigIntegerField(default=0)
+    handled_seq = models.PositiveBigIntegerField(default=0)
+    lease_token = models.PositiveBigIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    # Set by the stop button, cleared when the next turn begins.
+    stop_requested = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("-active_at",)
+        indexes = [
+            models.Index(fields=["owner", "-active_at"], name="dialog_list"),
+            # For the sweeper, which asks every few seconds which dialogs have work due.
+            models.Index(
+                fields=["lease_until"],
+                name="dialog_due",
+                condition=models.Q(wake_seq__gt=models.F("handled_seq")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or str(self.id)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.wake_seq > self.handled_seq
+
+    @property
+    def group_name(self) -> str:
+        """The channel-layer group of everyone who watches this dialog."""
+        return f"dialog.{self.id.hex}"
+
+
+class Course(models.Model):
+    """A stretch of a dialog; the model sees the current course only."""
+
+    class OpenedBy(models.TextChoices):
+        START = "start", _("start")
+        AGENT = "agent", _("agent")
+        USER = "user", _("person")
+        AUTO = "auto", _("countdown")
+        RECOVERY = "recovery", _("recovery")
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.CASCADE, related_name="courses")
+    number = models.PositiveIntegerField()
+    opened_by = models.CharField(max_length=20, choices=OpenedBy, default=OpenedBy.START)
+    opened_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("number",)
+        constraints = [models.UniqueConstraint(fields=["dialog", "number"], name="course_number_once")]
+
+    def __str__(self) -> str:
+        return f"{self.dialog_id} #{self.number}"

@@ -1,0 +1,63 @@
+"""One call to a provider and what came back. Failed, stopped and interrupted calls are rows too."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Generation(models.Model):
+    class Status(models.TextChoices):
+        RUNNING = "running", _("running")
+        FINISHED = "finished", _("finished")
+        STOPPED = "stopped", _("stopped")
+        FAILED = "failed", _("failed")
+        # The worker died: what it had received is kept here, and the turn begins again.
+        INTERRUPTED = "interrupted", _("interrupted")
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="generations")
+    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="generations")
+    number = models.PositiveIntegerField()
+    turn = models.PositiveIntegerField()
+    # 1 for the first try of an answer, 2 and on for its retries after a provider failure.
+    attempt = models.PositiveIntegerField(default=1)
+    llm = models.ForeignKey("dialogs.LLM", on_delete=models.SET_NULL, null=True, related_name="generations")
+    llm_name = models.CharField(max_length=300)
+    # The message that it answers, and the message that it became.
+    prompt_leaf = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="answers")
+    message = models.OneToOneField(
+        "dialogs.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="generation"
+    )
+    status = models.CharField(max_length=20, choices=Status, default=Status.RUNNING)
+    fencing_token = models.PositiveBigIntegerField()
+    # What was sent: {"messages": [ids], "instructions": sha256, "options": {...}}.
+    manifest = models.JSONField(default=dict)
+
+    # Text received so far, flushed about once a second; `stream_seq` counts the flushed states.
+    partial_text = models.TextField(blank=True)
+    partial_reasoning = models.TextField(blank=True)
+    stream_seq = models.PositiveBigIntegerField(default=0)
+
+    # The provider's own numbers; null when it did not report them. Never estimated.
+    prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
+    completion_tokens = models.PositiveIntegerField(null=True, blank=True)
+    total_tokens = models.PositiveIntegerField(null=True, blank=True)
+    cached_tokens = models.PositiveIntegerField(null=True, blank=True)
+    usage_raw = models.JSONField(null=True, blank=True)
+
+    finish_reason = models.CharField(max_length=60, blank=True)
+    error_code = models.CharField(max_length=60, blank=True)
+    error_message = models.TextField(blank=True)
+    # When a failed try will be followed by another: the moment at which it is due.
+    retry_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    first_token_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = [models.UniqueConstraint(fields=["course", "number"], name="generation_number_once")]
+        indexes = [models.Index(fields=["dialog", "status"], name="generation_running")]
+
+    def __str__(self) -> str:
+        return f"{self.course_id}/{self.number} {self.status}"

@@ -1,0 +1,128 @@
+"""Who is asked: a Provider is one LLM service, an LLM one model that it serves."""
+
+from __future__ import annotations
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class ProviderKind(models.TextChoices):
+    OPENAI = "openai", _("OpenAI-compatible")
+    LLAMACPP = "llamacpp", _("llama.cpp server")
+    ANTHROPIC = "anthropic", _("Anthropic")
+    SCRIPTED = "scripted", _("Scripted (tests)")
+
+
+class Origin(models.TextChoices):
+    """Who wrote a catalogue row first. The catalogue updates only what no admin has changed."""
+
+    CATALOGUE = "catalogue", _("built-in catalogue")
+    FILE = "file", _("override file")
+    ADMIN = "admin", _("an admin")
+    DEMO = "demo", _("the demo")
+
+
+class WindowSource(models.TextChoices):
+    SERVER = "server", _("read from the server")
+    FILE = "file", _("from the catalogue file")
+    ADMIN = "admin", _("set by an admin")
+
+
+class Provider(models.Model):
+    name = models.SlugField(_("name"), max_length=60, unique=True)
+    label = models.CharField(_("label"), max_length=120, blank=True)
+    kind = models.CharField(_("kind"), max_length=20, choices=ProviderKind)
+    base_url = models.CharField(_("base URL"), max_length=500)
+    # Fernet ciphertext, written through `dialogs.secrets` only; never shown, never logged.
+    api_key_encrypted = models.TextField(blank=True, editable=False)
+    api_key_env = models.CharField(
+        _("key variable"),
+        max_length=120,
+        blank=True,
+        help_text=_("Name of an environment variable that holds the key. Used when no key is stored here."),
+    )
+    enabled = models.BooleanField(_("enabled"), default=True)
+    origin = models.CharField(_("origin"), max_length=20, choices=Origin, default=Origin.ADMIN, editable=False)
+    # What the catalogue wrote last, field by field: a field that differs from it was edited here.
+    catalogue_values = models.JSONField(default=dict, blank=True, editable=False)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("provider")
+        verbose_name_plural = _("providers")
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.label or self.name
+
+
+class LLM(models.Model):
+    """Facts about one model. A missing number is null, and null is never read as zero."""
+
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="llms", verbose_name=_("provider"))
+    model_id = models.CharField(_("model id"), max_length=200)
+    label = models.CharField(_("label"), max_length=200, blank=True)
+    context_length = models.PositiveIntegerField(
+        _("context length"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("The model's context window in tokens."),
+    )
+    context_length_source = models.CharField(
+        _("context length source"), max_length=20, choices=WindowSource, blank=True, editable=False
+    )
+    detected_context_length = models.PositiveIntegerField(
+        _("context length read from the server"), null=True, blank=True, editable=False
+    )
+    limits_read_at = models.DateTimeField(_("limits read"), null=True, blank=True, editable=False)
+    input_length = models.PositiveIntegerField(
+        _("input length"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Used as the window when there is no context length."),
+    )
+    output_length = models.PositiveIntegerField(
+        _("output length"), null=True, blank=True, validators=[MinValueValidator(1)]
+    )
+    optimal_max_tokens = models.PositiveIntegerField(
+        _("optimal max tokens"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Above this many prompt tokens the level is caution. Empty: 100,000."),
+    )
+    critical_max_tokens = models.PositiveIntegerField(
+        _("critical max tokens"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Above this many prompt tokens the level is critical. Empty: 90 % of the window."),
+    )
+    caution_remediation_cadence_generations = models.PositiveIntegerField(
+        _("caution cadence (generations)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("While caution lasts, the agent is asked again every so many generations. Empty: 10."),
+    )
+    source_url = models.URLField(_("source of the limits"), max_length=500, blank=True)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    origin = models.CharField(_("origin"), max_length=20, choices=Origin, default=Origin.ADMIN, editable=False)
+    catalogue_values = models.JSONField(default=dict, blank=True, editable=False)
+
+    class Meta:
+        verbose_name = _("LLM")
+        verbose_name_plural = _("LLMs")
+        ordering = ("provider__name", "model_id")
+        constraints = [models.UniqueConstraint(fields=["provider", "model_id"], name="llm_once_per_provider")]
+
+    def __str__(self) -> str:
+        return self.label or self.model_id
+
+    @property
+    def slug(self) -> str:
+        """The name by which clients and files refer to it, `provider/model`."""
+        return f"{self.provider.name}/{self.model_id}"

@@ -1,0 +1,63 @@
+"""What was said. Rows are only ever added: an edit makes a sibling, a retry another answer.
+
+`parent` makes a tree, `Dialog.current_leaf` chooses the branch that is shown and sent.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Role(models.TextChoices):
+    USER = "user", _("user")
+    ASSISTANT = "assistant", _("assistant")
+    TOOL = "tool", _("tool")
+
+
+class MessageOrigin(models.TextChoices):
+    """Who made a message. A remediation prompt is role user, origin remediation."""
+
+    TYPED = "typed", _("typed")
+    AGENT = "agent", _("agent")
+    TOOL = "tool", _("tool")
+    REMEDIATION = "remediation", _("remediation")
+    HANDOVER = "handover", _("handover")
+
+
+class Message(models.Model):
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="messages")
+    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="messages")
+    # Assigned under the dialog's row lock, so that order never depends on a clock.
+    seq = models.PositiveIntegerField()
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="children")
+    turn = models.PositiveIntegerField()
+    role = models.CharField(max_length=20, choices=Role)
+    origin = models.CharField(max_length=20, choices=MessageOrigin)
+    content = models.TextField(blank=True)
+    # Reasoning, tool calls and opaque provider data: {"reasoning": str, "tool_calls": [...], ...}.
+    parts = models.JSONField(default=dict, blank=True)
+    # True when a person stopped the answer, or its stream broke, before the model had finished.
+    cut_short = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("seq",)
+        constraints = [models.UniqueConstraint(fields=["dialog", "seq"], name="message_seq_once")]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.seq}"
+
+
+class QueuedMessage(models.Model):
+    """A message typed while a turn was running. It becomes a Message when its own turn begins."""
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="queued")
+    content = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"queued {self.pk}"

@@ -1,0 +1,196 @@
+"""The provider contract: one async generator of typed events, and a small family of errors.
+
+A provider speaks to one LLM service. It never touches the database, and it never sends more than it
+was given. A new provider is a new file beside this one and one line in `registry.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from health.monitor.usage import Usage, UsageUnavailable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A complete call that the model asked for. `arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatMessage:
+    """One message on the wire. `role` is system, user, assistant or tool."""
+
+    role: str
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatRequest:
+    """What one generation sends. `tools` are JSON schemas in OpenAI's function form."""
+
+    model: str
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[dict[str, Any], ...] = ()
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolCallReady:
+    """Sent once a call, when its arguments are complete."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True)
+class UsageReported:
+    """Sent exactly once, directly before Finished. `raw` is what the provider sent, for the record."""
+
+    usage: Usage | UsageUnavailable
+    raw: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last event of a stream that ended well. `reason`: stop, length, tool_calls, content_filter, ..."""
+
+    reason: str
+
+
+StreamEvent = TextDelta | ReasoningDelta | ToolCallReady | UsageReported | Finished
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """One model as a server describes it. None where the server does not say; 0 is never "no limit"."""
+
+    model_id: str
+    context_length: int | None = None
+    input_length: int | None = None
+    output_length: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderSettings:
+    """Everything a provider needs to know of its service. `api_key` is kept out of repr and logs."""
+
+    name: str
+    kind: str
+    base_url: str
+    api_key: str = field(default="", repr=False)
+    connect_timeout: float = 10.0
+    read_timeout: float = 300.0
+
+
+class Provider(Protocol):
+    kind: ClassVar[str]
+
+    def __init__(self, settings: ProviderSettings) -> None: ...
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Yield deltas as they come, then UsageReported, then Finished; raise a ProviderError otherwise.
+
+        Closing the generator (`aclose`) closes the connection, which tells the server to stop.
+        """
+        ...
+
+    async def list_models(self) -> tuple[ModelFacts, ...]: ...
+
+    async def read_limits(self, model_id: str) -> ModelFacts:
+        """What the server says of one model now. Raises ModelNotFound when it does not know it."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class ProviderError(Exception):
+    """The provider could not answer. The base of everything a provider raises."""
+
+    code: ClassVar[str] = "provider_error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None, status: int | None = None) -> None:
+        super().__init__(message or str(self.__doc__))
+        self.retry_after = retry_after
+        self.status = status
+
+
+class ProviderUnreachable(ProviderError):
+    """The provider did not answer in time, or the connection broke."""
+
+    code = "provider_unreachable"
+    retryable = True
+
+
+class ProviderFailed(ProviderError):
+    """The provider answered with an error of its own (5xx)."""
+
+    code = "provider_failed"
+    retryable = True
+
+
+class RateLimited(ProviderError):
+    """The provider asks us to slow down."""
+
+    code = "rate_limited"
+    retryable = True
+
+
+class AuthenticationRefused(ProviderError):
+    """The provider refused the key. An admin must set a valid one."""
+
+    code = "authentication_refused"
+
+
+class ModelNotFound(ProviderError):
+    """The provider does not know this model."""
+
+    code = "model_not_found"
+
+
+class RequestRefused(ProviderError):
+    """The provider refused the request as it stands."""
+
+    code = "request_refused"
+
+
+class BadAnswer(ProviderError):
+    """The provider answered something that is no chat stream, such as an HTML page."""
+
+    code = "bad_answer"
+
+
+class ContextOverflow(ProviderError):
+    """The prompt is longer than the model's context window."""
+
+    code = "context_overflow"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        context_window: int | None = None,
+        prompt_tokens: int | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message, status=status)
+        self.context_window = context_window
+        self.prompt_tokens = prompt_tokens

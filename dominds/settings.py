@@ -1,0 +1,252 @@
+"""Every setting, read once from the environment under one prefix, `DOMINDS_`.
+
+A wrong value stops the start with the variable's name. Nothing set means: one machine, SQLite, and
+the embedded servers that `manage.py up` starts. `DATABASE_URL` and `REDIS_URL` replace those.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+
+def positive(name: str, default: float) -> float:
+    """A number above zero from the environment."""
+    try:
+        value = env.float(name, default=default)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be a number, not {os.environ[name]!r}.") from error
+    if value <= 0:
+        raise ImproperlyConfigured(f"{name} must be above zero, not {os.environ[name]!r}.")
+    return value
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """A yes or no from the environment; django-environ would read any other word as no."""
+    word = os.environ.get(name, "").strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off"}:
+        return False
+    if word:
+        raise ImproperlyConfigured(f"{name} must be yes or no, not {os.environ[name]!r}.")
+    return default
+
+
+def secret_key(data_dir: Path) -> str:
+    """The configured key, else one made once and kept in the data folder, readable by its owner only."""
+    configured = env.str("DOMINDS_SECRET_KEY", default="")
+    if configured:
+        return configured
+    path = data_dir / "secret_key"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(secrets.token_urlsafe(48))
+    except FileExistsError:
+        pass
+    return path.read_text().strip()
+
+
+# --- Ours -------------------------------------------------------------------------------------
+DOMINDS_DATA_DIR = Path(env.str("DOMINDS_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+DOMINDS_DEBUG = flag("DOMINDS_DEBUG", default=False)
+DOMINDS_HOST = env.str("DOMINDS_HOST", default="127.0.0.1")
+DOMINDS_PORT = int(positive("DOMINDS_PORT", 8000))
+DOMINDS_ADMIN_USER = env.str("DOMINDS_ADMIN_USER", default="admin")
+DOMINDS_ADMIN_PASSWORD = env.str("DOMINDS_ADMIN_PASSWORD", default="")
+DOMINDS_LLM_FILE = Path(env.str("DOMINDS_LLM_FILE", default=".minds/llm.yaml"))
+DOMINDS_LLM_FILE_REQUIRED = "DOMINDS_LLM_FILE" in os.environ
+DOMINDS_DEMO_CONTEXT = int(positive("DOMINDS_DEMO_CONTEXT", 2048))
+DOMINDS_DEMO_PORT = int(positive("DOMINDS_DEMO_PORT", 8091))
+# A turn's lease: how long a dead worker's claim blocks others, and how often a live one renews it.
+DOMINDS_LEASE_SECONDS = positive("DOMINDS_LEASE_SECONDS", 30)
+DOMINDS_SWEEP_SECONDS = positive("DOMINDS_SWEEP_SECONDS", 5)
+DOMINDS_TURN_THREADS = int(positive("DOMINDS_TURN_THREADS", 16))
+DOMINDS_CONNECT_TIMEOUT = positive("DOMINDS_CONNECT_TIMEOUT", 10)
+# Longest silence between two pieces of a stream. Prompt processing on a CPU can take minutes.
+DOMINDS_READ_TIMEOUT = positive("DOMINDS_READ_TIMEOUT", 300)
+DOMINDS_PROVIDER_ATTEMPTS = int(positive("DOMINDS_PROVIDER_ATTEMPTS", 3))
+DOMINDS_BACKOFF_BASE_SECONDS = positive("DOMINDS_BACKOFF_BASE_SECONDS", 2)
+DOMINDS_BACKOFF_MAX_SECONDS = positive("DOMINDS_BACKOFF_MAX_SECONDS", 60)
+DOMINDS_MAX_MESSAGE_CHARS = int(positive("DOMINDS_MAX_MESSAGE_CHARS", 2_000_000))
+DOMINDS_TRASH_DAYS = positive("DOMINDS_TRASH_DAYS", 30)
+# The scripted provider plays files from the data folder. For tests, benchmarks and screenshots.
+DOMINDS_SCRIPTED = flag("DOMINDS_SCRIPTED", default=False)
+
+# --- Django -----------------------------------------------------------------------------------
+SECRET_KEY = secret_key(DOMINDS_DATA_DIR)
+DEBUG = DOMINDS_DEBUG
+ALLOWED_HOSTS = env.list("DOMINDS_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", DOMINDS_HOST])
+CSRF_TRUSTED_ORIGINS = env.list("DOMINDS_TRUSTED_ORIGINS", default=[])
+HTTPS = flag("DOMINDS_HTTPS", default=False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "csp",
+    "channels",
+    "dominds",
+    "dialogs",
+    "health",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "dominds.urls"
+ASGI_APPLICATION = "dominds.asgi.application"
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "dialogs.views.context.site",
+            ],
+        },
+    }
+]
+
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+}
+
+
+def database() -> dict[str, Any]:
+    """`DATABASE_URL`, else SQLite in the data folder, with the options both need."""
+    found: dict[str, Any] = env.db_url("DATABASE_URL", default=f"sqlite:///{DOMINDS_DATA_DIR / 'dominds.sqlite3'}")
+    found |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 0}
+    if found["ENGINE"].endswith("sqlite3"):
+        found["OPTIONS"] = SQLITE_OPTIONS | found.get("OPTIONS", {})
+        # Tests use a file, as real processes do: an in-memory database has other locking rules.
+        found["TEST"] = {"NAME": str(DOMINDS_DATA_DIR / "test.sqlite3")}
+    return found
+
+
+DATABASES = {"default": database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "dialog_list"
+LOGOUT_REDIRECT_URL = "login"
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_TZ = True
+TIME_ZONE = env.str("DOMINDS_TIME_ZONE", default="UTC")
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = DOMINDS_DATA_DIR / "static"
+# `up` serves with DEBUG off and without a collectstatic step of its own: WhiteNoise reads the finders.
+WHITENOISE_USE_FINDERS = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        # Named beside 'self' for browsers whose 'self' leaves out websockets.
+        "connect-src": [SELF, "ws:", "wss:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# --- Redis, Channels, Celery ------------------------------------------------------------------
+# `up` sets REDIS_URL for its children when it starts the embedded server.
+REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
+    raise ImproperlyConfigured("REDIS_URL must start with redis://, rediss:// or unix://.")
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {"hosts": [{"address": REDIS_URL}], "capacity": 500},
+    }
+}
+
+CELERY_BROKER_URL = REDIS_URL
+CELERY_RESULT_BACKEND = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "turns"
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Short: posting a message must not hang when Redis is away. The sweeper queues it again.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_connect_timeout": 2,
+    "socket_timeout": 10,
+    "max_retries": 1,
+}
+CELERY_TASK_PUBLISH_RETRY = False
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{levelname:<7} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("DOMINDS_LOG_LEVEL", default="INFO")},
+    "loggers": {
+        "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+        "anthropic": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,45 @@
+"""One reading a generation: what the provider's usage said about the context. Measured only.
+
+Points at the dialogs' tables by string: this app never imports that one.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class HealthReading(models.Model):
+    class Level(models.TextChoices):
+        HEALTHY = "healthy", _("healthy")
+        CAUTION = "caution", _("caution")
+        CRITICAL = "critical", _("critical")
+        UNKNOWN = "unknown", _("unknown")
+
+    class Reason(models.TextChoices):
+        """Why a level is unknown."""
+
+        USAGE_UNAVAILABLE = "usage_unavailable", _("The provider sent no usage.")
+        LIMIT_UNAVAILABLE = "model_limit_unavailable", _("The model's context window is not known.")
+
+    generation = models.OneToOneField(
+        "dialogs.Generation", on_delete=models.CASCADE, primary_key=True, related_name="reading"
+    )
+    level = models.CharField(max_length=20, choices=Level)
+    reason = models.CharField(max_length=40, choices=Reason, blank=True)
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    context_window = models.PositiveIntegerField(null=True)
+    window_source = models.CharField(max_length=20, blank=True)
+    optimal_max_tokens = models.PositiveIntegerField(null=True)
+    optimal_configured = models.BooleanField(default=False)
+    critical_max_tokens = models.PositiveIntegerField(null=True)
+    critical_configured = models.BooleanField(default=False)
+    hard_util = models.FloatField(null=True)
+    optimal_util = models.FloatField(null=True)
+    read_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("generation_id",)
+
+    def __str__(self) -> str:
+        return f"{self.generation_id}: {self.level}"
