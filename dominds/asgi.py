@@ -14,7 +14,6 @@ pages = get_asgi_application()
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
-
 from dialogs.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
