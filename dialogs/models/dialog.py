@@ -36,7 +36,10 @@ class Dialog(models.Model):
     handled_seq = models.PositiveBigIntegerField(default=0)
     lease_token = models.PositiveBigIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
-    # Set by the stop button, cleared when the next turn begins.
+    # An answer to the current leaf is wanted: set by posting, editing, retrying; cleared when one is recorded,
+    # stopped or given up.
+    answer_due = models.BooleanField(default=False)
+    # Set by the stop button, cleared by the worker that obeys.
     stop_requested = models.BooleanField(default=False)
 
     class Meta:
