@@ -1,3 +1,5 @@
+"""Starts the health app: its system checks. Nothing else runs at import."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,0 +1,185 @@
+"""Who may reach for whom: the import table of the house, and a few laws beside it.
+
+`docs/architecture.md` tells the reasons at length. A line here that is in your way is a question to ask
+aloud, not a line to delete. The last tests show that the checker can fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.imports import Module, our_modules, within
+
+NETWORK = (
+    "aiohttp",
+    "anthropic",
+    "channels",
+    "http",
+    "httpx",
+    "openai",
+    "redis",
+    "requests",
+    "socket",
+    "ssl",
+    "urllib",
+)
+WAITING = ("asyncio", "celery", "concurrent", "multiprocessing", "subprocess", "threading")
+CLOCK_AND_CHANCE = ("random", "secrets", "time", "uuid")
+IMPURE = ("django", "asgiref", "os", "pathlib", *NETWORK, *WAITING, *CLOCK_AND_CHANCE)
+OURS = ("dominds", "dialogs", "health")
+
+MAX_LINES = 250
+# One file that reads every setting is worth more than a short one.
+MAX_LINES_OF = {"dominds.settings": 300}
+WRITING_METHODS = frozenset(
+    {"save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create"}
+)
+CLOCK_METHODS = frozenset({"now", "utcnow", "today"})
+PURE = ("health.monitor", "health.compaction", "dialogs.driver.decide", "dialogs.driver.state")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """Modules inside `who` import nothing inside `never`, unless it lies inside `but_may`."""
+
+    who: tuple[str, ...]
+    never: tuple[str, ...]
+    but_may: tuple[str, ...] = ()
+    why: str
+
+
+TABLE = (
+    Law(who=("health.monitor",), never=(*IMPURE, *OURS), but_may=("health.monitor",), why="measured, and pure"),
+    Law(who=("health.compaction",), never=(*IMPURE, *OURS), but_may=("health.compaction",), why="estimated, and pure"),
+    Law(who=("dialogs.driver.decide", "dialogs.driver.state"), never=IMPURE, why="decide, then do"),
+    Law(who=("health",), never=("dialogs",), why="one arrow between the apps"),
+    Law(
+        who=("dialogs.providers",),
+        never=("django.db", "dialogs.models", "dialogs.services", "dialogs.selectors"),
+        why="a provider speaks to a service, never to the database",
+    ),
+    Law(who=("dialogs.selectors",), never=("dialogs.services",), why="selectors read"),
+    Law(who=("health.selectors",), never=("health.services",), why="selectors read"),
+    Law(
+        who=("dialogs.services", "health.services"),
+        never=("dialogs.providers",),
+        but_may=("dialogs.providers.base", "dialogs.providers.addresses"),
+        why="services never call a provider",
+    ),
+    Law(who=("dialogs.views",), never=("dialogs.providers", "dialogs.driver"), why="views translate and call services"),
+)
+
+
+def broken_laws(module: Module) -> list[str]:
+    """One readable line for every import that the table forbids."""
+    laws = [law for law in TABLE if within(module.name, law.who)]
+    return [
+        f"{module.name} imports {name}, and {' and '.join(law.who)} may not ({law.why})"
+        for law in laws
+        for name in sorted(module.imports)
+        if within(name, law.never) and not _allowed(name, law, module)
+    ]
+
+
+def _allowed(name: str, law: Law, module: Module) -> bool:
+    """`from package import part` names the package too: that alone is no offence when the part is allowed."""
+    return within(name, law.but_may) or any(
+        within(other, law.but_may) and other.startswith(f"{name}.") for other in module.imports
+    )
+
+
+def _knows_messages_and_wire(module: Module) -> bool:
+    stored = {"dialogs.models.Message", "dialogs.models.message.Message"}
+    return bool(stored & module.imports) and "dialogs.providers.base.ChatMessage" in module.imports
+
+
+def each_module(*prefixes: str, but: str = "") -> pytest.MarkDecorator:
+    """Run a test once for every module of ours inside `prefixes`, but one."""
+    chosen = [module for module in our_modules() if within(module.name, prefixes or OURS) and module.name != but]
+    return pytest.mark.parametrize("module", chosen, ids=[module.name for module in chosen])
+
+
+@each_module()
+def test_a_module_imports_only_what_the_table_lets_it(module: Module) -> None:
+    broken = broken_laws(module)
+
+    assert not broken, "\n".join(broken)
+
+
+@each_module(*PURE)
+def test_pure_modules_are_handed_the_time(module: Module) -> None:
+    read = module.called_methods & CLOCK_METHODS
+
+    assert not read, f"{module.name} reads the clock with {sorted(read)}: take the time as an argument"
+
+
+@each_module("dialogs.selectors", "health.selectors")
+def test_selectors_write_nothing(module: Module) -> None:
+    writes = module.called_methods & WRITING_METHODS
+
+    assert not writes, f"{module.name} calls {sorted(writes)}: writing is for services (for a dict, use `|=`)"
+
+
+@each_module(but="dialogs.broadcast")
+def test_only_broadcast_sends_to_groups(module: Module) -> None:
+    assert "group_send" not in module.names, f"{module.name} uses group_send: call dialogs.broadcast instead"
+
+
+@each_module(but="dialogs.context")
+def test_only_the_border_post_knows_stored_and_sent_messages(module: Module) -> None:
+    assert not _knows_messages_and_wire(module), (
+        f"{module.name} imports both Message and ChatMessage: translate between them in dialogs.context"
+    )
+
+
+@each_module()
+def test_a_module_is_short_and_says_what_it_is(module: Module) -> None:
+    lines = module.text.count("\n")
+    if module.is_package and not lines:
+        return
+
+    assert lines <= MAX_LINES_OF.get(module.name, MAX_LINES), f"{module.name} has {lines} lines: split it"
+    assert module.docstring, f"{module.name} does not open with a docstring that says what lives there"
+    assert "__future__.annotations" in module.imports, f"{module.name} lacks `from __future__ import annotations`"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("health.monitor.levels", "import time", "health.monitor.levels imports time"),
+        ("health.monitor.levels", "from health import compaction", "imports health.compaction"),
+        ("health.compaction.chain", "from health.monitor.usage import Usage", "imports health.monitor.usage"),
+        # An import inside a function counts, and so does a relative one.
+        ("health.services", "def late():\n    import dialogs.models", "imports dialogs.models"),
+        ("dialogs.providers.openai", "from ..models import LLM", "imports dialogs.models"),
+        ("dialogs.providers.openai", "from django import db", "imports django.db"),
+        ("dialogs.services.providers", "from dialogs.providers import probe", "imports dialogs.providers.probe"),
+        ("dialogs.driver.decide", "from datetime import datetime\nimport random", "imports random"),
+    ],
+)
+def test_the_checker_names_the_broken_law(name: str, text: str, complaint: str) -> None:
+    broken = broken_laws(Module(name, text))
+
+    assert any(complaint in line for line in broken), broken
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("health.monitor.levels", "from health.monitor.usage import Usage\nfrom dataclasses import dataclass"),
+        ("dialogs.services.providers", "from dialogs.providers.base import ModelFacts"),
+        ("dialogs.services.providers", "from dialogs.providers import addresses"),
+        ("healthy.monitor", "import dialogs"),  # a like-named stranger is not ours
+    ],
+)
+def test_the_checker_lets_the_rest_pass(name: str, text: str) -> None:
+    assert broken_laws(Module(name, text)) == []
+
+
+def test_the_checker_sees_writes_and_sends_in_code_but_not_in_texts() -> None:
+    module = Module("dialogs.selectors.bad", '"""Not group_send."""\nrows.filter(id=1).delete()\nprint("x.save()")')
+
+    assert module.called_methods & WRITING_METHODS == {"delete"}
+    assert "group_send" not in module.names
