@@ -1,6 +1,12 @@
-"""What the services refuse, in words for people. Providers have errors of their own (`providers/base.py`)."""
+"""What the services refuse, and what a failed generation is called, in words for people.
+
+Providers have errors of their own (`providers/base.py`); their codes are worded here.
+"""
 
 from __future__ import annotations
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 
 class DialogError(ValueError):
@@ -13,3 +19,22 @@ class InvalidMessage(DialogError):
 
 class DialogBusy(DialogError):
     """A turn is running; stop it or wait."""
+
+
+HEADLINES: dict[str, Promise] = {
+    "provider_unreachable": _("The provider did not answer."),
+    "provider_failed": _("The provider reported an error of its own."),
+    "rate_limited": _("The provider asks us to slow down."),
+    "authentication_refused": _("The provider refused the key. An admin must set a valid one."),
+    "model_not_found": _("The provider does not know this model."),
+    "request_refused": _("The provider refused the request."),
+    "bad_answer": _("The provider answered something that is no chat stream."),
+    "context_overflow": _("The dialog is longer than the model's context window."),
+    "worker_died": _("The worker stopped three times while it was answering."),
+    "internal_error": _("Dominds failed while it was answering. The log has the details."),
+}
+
+
+def headline(code: str) -> Promise:
+    """One sentence for a generation's error code; the provider's own words stand beside it."""
+    return HEADLINES.get(code, _("The answer could not be made."))

@@ -61,11 +61,6 @@ class Dialog(models.Model):
     def is_busy(self) -> bool:
         return self.wake_seq > self.handled_seq
 
-    @property
-    def group_name(self) -> str:
-        """The channel-layer group of everyone who watches this dialog."""
-        return f"dialog.{self.id.hex}"
-
 
 class Course(models.Model):
     """A stretch of a dialog; the model sees the current course only."""

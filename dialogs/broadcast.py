@@ -1,0 +1,47 @@
+"""The only caller of `group_send`. Events are hints or absolute states: losing one loses nothing.
+
+A browser that missed an event notices by the dialog's version and fetches what is true.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+
+logger = logging.getLogger(__name__)
+
+
+def group_name(dialog_id: UUID) -> str:
+    return f"dialog.{dialog_id.hex}"
+
+
+async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    try:
+        await layer.group_send(group_name(dialog_id), event)
+    except Exception as error:  # Redis away: browsers fall back to asking for the version
+        logger.warning("Could not broadcast to dialog %s: %s", dialog_id, error)
+
+
+async def stream_state(dialog_id: UUID, *, generation_id: int, seq: int, text: str, reasoning: str) -> None:
+    """The whole answer as received so far."""
+    await _send(
+        dialog_id,
+        {"type": "dialog.stream", "generation": generation_id, "seq": seq, "text": text, "reasoning": reasoning},
+    )
+
+
+def dialog_changed(dialog_id: UUID) -> None:
+    """Something that a browser shows has changed in the database."""
+    async_to_sync(_send)(dialog_id, {"type": "dialog.changed"})
+
+
+def changed_on_commit(dialog_id: UUID) -> None:
+    transaction.on_commit(lambda: dialog_changed(dialog_id), robust=True)

@@ -1,0 +1,119 @@
+"""Who watches a dialog: one websocket a tab, from the database and the group to HTML fragments.
+
+Only the owner may watch. Actions come by POST, never by this socket. Whatever was missed (a lost event,
+a closed socket) is made good by the next look at the dialog's version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+from urllib.parse import parse_qs
+from uuid import UUID
+
+from asgiref.sync import ThreadSensitiveContext
+from channels.db import database_sync_to_async as in_db
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, User
+from django.utils import translation
+
+from dialogs.broadcast import group_name
+from dialogs.frames import Rendering, Screen
+from dialogs.live_view import render_dialog, visible_version
+from dialogs.models import Dialog
+from dialogs.selectors.dialogs import owned_dialog
+
+NOT_SIGNED_IN = 4401
+NOT_YOURS = 4404
+LOOK_EVERY_SECONDS = 5.0
+# Groups expire after a day in the channel layer; a tab may stay open for longer.
+REJOIN_EVERY_SECONDS = 12 * 3600.0
+
+
+class DialogConsumer(AsyncWebsocketConsumer):
+    """Handlers run one after another, so `screen` needs no lock."""
+
+    dialog_id: UUID
+    language: str
+    screen: Screen
+    looking: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        # A database thread of its own: without it all tabs of this process would wait for one another.
+        async with ThreadSensitiveContext():
+            await super().__call__(scope, receive, send)
+
+    async def connect(self) -> None:
+        self.dialog_id = self.scope["url_route"]["kwargs"]["dialog_id"]
+        self.language = _language(self.scope)
+        self.screen = Screen()
+        refused = await self._refusal()
+        if refused:
+            # Accepted first: a code can only be sent over an open socket.
+            await self.accept()
+            await self.close(refused)
+            return
+        await self.accept()
+        await self._join()
+        await self._show(whole=True)
+        self.looking = asyncio.create_task(self._look())
+
+    async def disconnect(self, code: int) -> None:
+        if self.looking is not None:
+            self.looking.cancel()
+            await self.channel_layer.group_discard(group_name(self.dialog_id), self.channel_name)
+
+    async def dialog_changed(self, event: dict[str, Any]) -> None:
+        await self._show()
+
+    async def dialog_look(self, event: dict[str, Any]) -> None:
+        """From our own clock: fetch when an event was lost."""
+        if await in_db(visible_version)(self.dialog_id) != self.screen.version:
+            await self._show()
+
+    async def dialog_stream(self, event: dict[str, Any]) -> None:
+        if event["generation"] != self.screen.generation_id:
+            await self._show()
+        if event["generation"] == self.screen.generation_id:
+            await self._send(self.screen.stream(text=event["text"], reasoning=event["reasoning"]))
+
+    async def _refusal(self) -> int:
+        user: User | AnonymousUser = self.scope["user"]
+        if not user.is_authenticated:
+            return NOT_SIGNED_IN
+        try:
+            await in_db(owned_dialog)(user=user, dialog_id=self.dialog_id)
+        except Dialog.DoesNotExist:
+            return NOT_YOURS
+        return 0
+
+    async def _show(self, *, whole: bool = False) -> None:
+        rendering: Rendering | None = await render_dialog(self.dialog_id, self.language)
+        if rendering is None:  # erased
+            await self.close(NOT_YOURS)
+            return
+        await self._send(self.screen.whole(rendering) if whole else self.screen.update(rendering))
+
+    async def _send(self, html: str) -> None:
+        if html:
+            await self.send(text_data=html)
+
+    async def _join(self) -> None:
+        await self.channel_layer.group_add(group_name(self.dialog_id), self.channel_name)
+
+    async def _look(self) -> None:
+        joined = time.monotonic()
+        while True:
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+            if time.monotonic() - joined > REJOIN_EVERY_SECONDS:
+                joined = time.monotonic()
+                await self._join()
+            await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
+
+
+def _language(scope: dict[str, Any]) -> str:
+    """The page names its language in the address, so that fragments speak the same one."""
+    wanted = parse_qs(scope["query_string"].decode("latin-1")).get("lang", [""])[0]
+    return wanted if wanted in dict(settings.LANGUAGES) else translation.get_language() or settings.LANGUAGE_CODE

@@ -1,0 +1,141 @@
+"""One generation: ask the provider, show and keep what comes, record how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+from channels.db import database_sync_to_async as in_db
+from django.utils import timezone
+
+from dialogs.context import chat_request
+from dialogs.driver.decide import retry_delay
+from dialogs.driver.live import LiveAnswer, show
+from dialogs.driver.state import Failure, RetryPolicy
+from dialogs.models import Generation
+from dialogs.providers.base import ChatRequest, ContextOverflow, Provider, ProviderError, ProviderSettings
+from dialogs.providers.registry import make_provider
+from dialogs.selectors.path import messages_by_id, read_tree
+from dialogs.selectors.providers import settings_for
+from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
+from dialogs.services import generations
+from dialogs.services.generations import Sent
+from dialogs.services.providers import record_overflow_window
+from dialogs.services.turns import Claim, LeaseLost
+
+logger = logging.getLogger(__name__)
+LOOK_EVERY_SECONDS = 0.3
+FLUSH_EVERY_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """A generation that has been recorded and is about to be made."""
+
+    generation: Generation
+    request: ChatRequest
+    settings: ProviderSettings
+
+
+def begin(claim: Claim, *, attempt: int) -> Call:
+    """Read what is sent, record that it is sent."""
+    dialog = dialog_to_drive(claim.dialog_id)
+    path = read_tree(dialog.pk).path(dialog.current_leaf_id)
+    messages = messages_by_id(path)
+    request = chat_request(model_id=dialog.llm.model_id, agent=dialog.agent, messages=messages)
+    sent = Sent(
+        message_ids=tuple(message.pk for message in messages if message.content),
+        instructions=dialog.agent.instructions,
+        options={"max_output_tokens": request.max_output_tokens},
+    )
+    generation = generations.begin(claim, attempt=attempt, sent=sent)
+    return Call(generation, request, settings_for(dialog.llm.provider))
+
+
+async def generate(claim: Claim, *, attempt: int, policy: RetryPolicy) -> None:
+    call = await in_db(begin)(claim, attempt=attempt)
+    live = LiveAnswer()
+    try:
+        stopped = await stream(claim, call, live)
+    except ProviderError as error:
+        await fail(claim, call, live, error, failures=attempt, policy=policy)
+    except LeaseLost:
+        raise
+    except Exception as error:
+        logger.exception("Dialog %s: generation %s failed", claim.dialog_id, call.generation.pk)
+        await fail(claim, call, live, error, failures=attempt, policy=policy)
+    else:
+        record = generations.stop if stopped else generations.finish
+        await in_db(record)(claim, generation=call.generation, answer=live.as_answer())
+
+
+async def stream(claim: Claim, call: Call, live: LiveAnswer) -> bool:
+    """Receive the whole answer. True when a person stopped it on the way."""
+    provider = make_provider(call.settings)
+    shown = asyncio.create_task(show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk))
+    watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
+    received = asyncio.create_task(receive(provider, call.request, live))
+    try:
+        await asyncio.wait({received, watched}, return_when=asyncio.FIRST_COMPLETED)
+        if received.done():
+            received.result()
+            return False
+        watched.result()
+        return True
+    finally:
+        await end(received, watched, shown)
+        await provider.aclose()
+
+
+async def receive(provider: Provider, request: ChatRequest, live: LiveAnswer) -> None:
+    async with aclosing(provider.stream(request)) as events:
+        async for event in events:
+            live.add(event, now=timezone.now())
+
+
+async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
+    """Flush what has come about once a second; return when a person asks to stop."""
+    flushed_at, flushed_seq = 0.0, 0
+    while not await in_db(is_stop_requested)(claim.dialog_id):
+        if live.seq > flushed_seq and time.monotonic() - flushed_at >= FLUSH_EVERY_SECONDS:
+            flushed_at, flushed_seq = time.monotonic(), live.seq
+            await in_db(generations.flush)(
+                claim, generation_id=generation_id, text=live.text, reasoning=live.reasoning, seq=live.seq
+            )
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+async def end(*tasks: asyncio.Task[None]) -> None:
+    """Cancel what still runs and wait for it: a closed stream tells the server to stop."""
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError, Exception):
+            await task
+
+
+async def fail(
+    claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: RetryPolicy
+) -> None:
+    """Record the failure, what it taught about the window, and when the next try is due, if any."""
+    known = error if isinstance(error, ProviderError) else None
+    delay = retry_delay(
+        Failure(retryable=bool(known and known.retryable), retry_after=known.retry_after if known else None),
+        failures=failures,
+        policy=policy,
+        jitter=random.random(),  # noqa: S311  spreads retries; guards nothing
+    )
+    if isinstance(error, ContextOverflow) and error.context_window and call.generation.llm:
+        await in_db(record_overflow_window)(llm=call.generation.llm, context_window=error.context_window)
+    await in_db(generations.fail)(
+        claim,
+        generation=call.generation,
+        answer=live.as_answer(),
+        code=known.code if known else "internal_error",
+        error=str(error) if known else "",
+        retry_in=delay,
+    )

@@ -1,0 +1,119 @@
+"""From the state of a dialog to the HTML fragments that one browser still lacks.
+
+A Screen remembers what its browser shows. Every fragment replaces an element by id or adds rows at the
+end, so losing the socket costs nothing: a new Screen starts from the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from dialogs.models import Dialog
+from dialogs.rendering import render_block, split_blocks
+from dialogs.selectors.transcript import LiveRow, Row, Transcript
+
+
+@dataclass(frozen=True)
+class RenderedRow:
+    dom_id: str
+    key: str
+    html: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendering:
+    """All parts of one dialog at one version, as HTML."""
+
+    version: int
+    transcript: str
+    rows: tuple[RenderedRow, ...]
+    parts: tuple[str, ...]
+    live: LiveRow | None
+
+
+@dataclass
+class Screen:
+    """What one browser shows: rows by DOM id with their keys, and the blocks of the live answer."""
+
+    version: int = 0
+    rows: dict[str, str] = field(default_factory=dict)
+    generation_id: int | None = None
+    blocks: list[str] = field(default_factory=list)
+    reasoning: str = ""
+
+    def whole(self, rendering: Rendering) -> str:
+        """Everything, whatever the browser shows."""
+        self._remember(rendering)
+        return "".join((rendering.transcript, *rendering.parts))
+
+    def update(self, rendering: Rendering) -> str:
+        """What has changed since the last fragment; the whole transcript when rows moved."""
+        new = {row.dom_id: row for row in rendering.rows}
+        kept = [dom_id for dom_id in self.rows if dom_id in new]
+        if list(new)[: len(kept)] != kept:
+            return self.whole(rendering)
+        gone = [dom_id for dom_id in self.rows if dom_id not in new]
+        changed = [row.html for row in rendering.rows if self.rows.get(row.dom_id, row.key) != row.key]
+        added = [row.html for row in rendering.rows if row.dom_id not in self.rows]
+        self._remember(rendering)
+        fragments = [f'<div id="{dom_id}" hx-swap-oob="delete"></div>' for dom_id in gone]
+        return "".join([*fragments, *changed, _appended("rows", added), *rendering.parts])
+
+    def _remember(self, rendering: Rendering) -> None:
+        self.version = rendering.version
+        self.rows = {row.dom_id: row.key for row in rendering.rows}
+        generation = rendering.live.generation if rendering.live else None
+        if generation is None or generation.pk != self.generation_id:
+            self.generation_id = generation.pk if generation else None
+        self.blocks = split_blocks(generation.partial_text) if generation else []
+        self.reasoning = generation.partial_reasoning if generation else ""
+
+    def stream(self, *, text: str, reasoning: str) -> str:
+        """The live answer's newest state: the blocks that changed, replaced; those that are new, added."""
+        blocks = split_blocks(text)
+        replaced = [
+            _block(at, block) for at, block in enumerate(blocks[: len(self.blocks)]) if block != self.blocks[at]
+        ]
+        added = [_block(at, block) for at, block in enumerate(blocks) if at >= len(self.blocks)]
+        gone = [f'<div id="live-block-{at}" hx-swap-oob="delete"></div>' for at in range(len(blocks), len(self.blocks))]
+        thought = (
+            render_to_string("live/reasoning.html", {"reasoning": reasoning}) if reasoning != self.reasoning else ""
+        )
+        self.blocks, self.reasoning = blocks, reasoning
+        return "".join([*replaced, *gone, _appended("live-blocks", added), thought])
+
+
+def _block(at: int, text: str) -> str:
+    return f'<div class="block" id="live-block-{at}">{render_block(text)}</div>'
+
+
+def _appended(dom_id: str, html: Iterable[str]) -> str:
+    inner = "".join(html)
+    return f'<div hx-swap-oob="beforeend:#{dom_id}">{inner}</div>' if inner else ""
+
+
+def render_rows(rows: Iterable[Row], dialog: Dialog) -> tuple[RenderedRow, ...]:
+    return tuple(
+        RenderedRow(
+            row.dom_id, f"{row.key}/{dialog.is_busy}", _render(f"dialogs/rows/{row.kind}.html", dialog, row=row)
+        )
+        for row in rows
+    )
+
+
+def render_parts(dialog: Dialog, transcript: Transcript, **context: Any) -> tuple[str, ...]:
+    names = ("dialogs/_meter.html", "dialogs/_health_panel.html", "dialogs/_turn.html")
+    return tuple(_render(name, dialog, transcript=transcript, **context) for name in names)
+
+
+def render_transcript(dialog: Dialog, transcript: Transcript) -> SafeString:
+    return _render("dialogs/_transcript.html", dialog, transcript=transcript)
+
+
+def _render(name: str, dialog: Dialog, **context: Any) -> SafeString:
+    return render_to_string(name, {"dialog": dialog, **context})

@@ -1,0 +1,30 @@
+"""Tell the workers, and the browsers, once a transaction has committed. Failing to tell loses nothing.
+
+Tasks are hints: the row says what is due, and the sweeper queues whatever a lost hint left behind.
+"""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from django.db import transaction
+
+from dominds.celery import app
+
+logger = logging.getLogger(__name__)
+DRIVE = "dialogs.drive"
+
+
+def queue_drive(dialog_id: UUID) -> bool:
+    """Queue the turn now. False when the broker cannot be reached."""
+    try:
+        app.send_task(DRIVE, args=[str(dialog_id)], queue="turns", retry=False)
+    except Exception as error:  # kombu and redis each raise their own
+        logger.warning("Could not queue dialog %s: %s. The sweeper will.", dialog_id, error)
+        return False
+    return True
+
+
+def drive_on_commit(dialog_id: UUID) -> None:
+    transaction.on_commit(lambda: queue_drive(dialog_id), robust=True)

@@ -1,0 +1,97 @@
+"""What the driver needs to know of a dialog, and what a person sees of its turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from dialogs.driver.state import State
+from dialogs.errors import headline
+from dialogs.models import Dialog, Generation, QueuedMessage
+
+Status = Generation.Status
+
+
+def turn_state(dialog_id: UUID) -> State:
+    dialog = Dialog.objects.filter(pk=dialog_id).first()
+    if dialog is None:  # erased while it was driven
+        return State(answer_due=False)
+    tries = tries_of_due_answer(dialog)
+    return State(
+        answer_due=dialog.answer_due,
+        stop_requested=dialog.stop_requested,
+        trashed=dialog.trashed_at is not None,
+        failures=sum(generation.status == Status.FAILED for generation in tries),
+        interruptions=sum(generation.status == Status.INTERRUPTED for generation in tries),
+        retry_in=seconds_until(tries[0].retry_at) if tries else None,
+        queued=QueuedMessage.objects.filter(dialog=dialog).count(),
+    )
+
+
+def dialog_to_drive(dialog_id: UUID) -> Dialog:
+    """The dialog with everything a request is made of."""
+    return Dialog.objects.select_related("agent", "llm__provider").get(pk=dialog_id)
+
+
+def tries_of_due_answer(dialog: Dialog) -> list[Generation]:
+    """The tries since the answer became due, newest first: those that ended with another one to follow."""
+    if dialog.current_leaf_id is None:
+        return []
+    tries: list[Generation] = []
+    for generation in Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by("-id"):
+        if generation.status != Status.INTERRUPTED and generation.retry_at is None:
+            break
+        tries.append(generation)
+    return tries
+
+
+def seconds_until(moment: datetime | None) -> float | None:
+    return None if moment is None else max(0.0, (moment - timezone.now()).total_seconds())
+
+
+def is_stop_requested(dialog_id: UUID) -> bool:
+    """Also true when the dialog is gone or in the trash: nobody waits for the answer then."""
+    return not Dialog.objects.filter(pk=dialog_id, stop_requested=False).exists()
+
+
+def lease_free() -> Q:
+    """Nobody drives it: never claimed, released, or held by a worker that stopped renewing."""
+    return Q(lease_until=None) | Q(lease_until__lt=timezone.now())
+
+
+def due_dialogs() -> list[UUID]:
+    """Dialogs with work due that nobody drives: never taken, or left by a worker that died."""
+    return list(Dialog.objects.filter(lease_free(), wake_seq__gt=F("handled_seq")).values_list("pk", flat=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnStatus:
+    """The running turn as a person sees it."""
+
+    busy: bool
+    stopping: bool
+    generating: bool
+    # When the next try is due, after a provider failure, and what that failure was.
+    retry_at: datetime | None
+    error: str
+    # Since when work has been due without a worker taking it.
+    waiting_since: datetime | None
+
+
+def turn_status(dialog: Dialog) -> TurnStatus:
+    running = Generation.objects.filter(dialog=dialog, status=Status.RUNNING).exists()
+    tries = tries_of_due_answer(dialog) if dialog.answer_due else []
+    failed = tries[0] if tries and tries[0].retry_at else None
+    untaken = dialog.is_busy and (dialog.lease_until is None or dialog.lease_until < timezone.now())
+    return TurnStatus(
+        busy=dialog.is_busy,
+        stopping=dialog.stop_requested,
+        generating=running,
+        retry_at=failed.retry_at if failed and not running else None,
+        error=str(headline(failed.error_code)) if failed and not running else "",
+        waiting_since=dialog.active_at if untaken else None,
+    )

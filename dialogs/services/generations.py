@@ -1,0 +1,163 @@
+"""The record of one provider call: begun, flushed while it streams, and ended in one of four ways."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from dialogs.models import Blob, Course, Dialog, Generation, Message
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.selectors.providers import configured
+from dialogs.services.rows import add_message, close_answer, save
+from dialogs.services.turns import Claim, fenced
+from health.monitor.usage import Usage, UsageUnavailable
+from health.services import record_reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a provider sent in one generation, whole or cut short."""
+
+    text: str
+    reasoning: str = ""
+    usage: Usage | UsageUnavailable = field(default_factory=UsageUnavailable)
+    usage_raw: dict[str, Any] | None = None
+    finish_reason: str = ""
+    first_token_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """What one generation sends, by reference: message ids, and the instructions' text."""
+
+    message_ids: tuple[int, ...]
+    instructions: str
+    options: dict[str, Any]
+
+
+def keep_blob(content: str) -> str:
+    """Store a text under its hash, once; its SHA-256."""
+    sha256 = hashlib.sha256(content.encode()).hexdigest()
+    Blob.objects.get_or_create(sha256=sha256, defaults={"content": content})
+    return sha256
+
+
+@transaction.atomic
+def begin(held: Claim, *, attempt: int, sent: Sent) -> Generation:
+    """Record the call before it is made, so that no death can hide it."""
+    row = fenced(held)
+    leaf = _leaf(row)
+    course = Course.objects.filter(dialog=row).latest("number")
+    generation = Generation.objects.create(
+        dialog=row,
+        course=course,
+        number=Generation.objects.filter(course=course).count() + 1,
+        turn=leaf.turn,
+        attempt=attempt,
+        llm=row.llm,
+        llm_name=row.llm.slug,
+        prompt_leaf=leaf,
+        fencing_token=held.token,
+        manifest={
+            "messages": list(sent.message_ids),
+            "instructions": keep_blob(sent.instructions),
+            "options": sent.options,
+        },
+    )
+    save(row)
+    return generation
+
+
+def _leaf(row: Dialog) -> Message:
+    if row.current_leaf is None:
+        raise ValueError(f"Dialog {row.pk} has nothing to answer.")
+    return row.current_leaf
+
+
+def flush(held: Claim, *, generation_id: int, text: str, reasoning: str, seq: int) -> None:
+    """Keep what has come so far, in case this worker dies. One conditional update, fenced by token."""
+    Generation.objects.filter(pk=generation_id, fencing_token=held.token, status=Generation.Status.RUNNING).update(
+        partial_text=text, partial_reasoning=reasoning, stream_seq=seq
+    )
+
+
+@transaction.atomic
+def finish(held: Claim, *, generation: Generation, answer: Answer) -> Message:
+    """Record the whole answer, its usage and its health."""
+    row = fenced(held)
+    message = _add_answer(row, generation, answer, cut_short=False)
+    _close(generation, Generation.Status.FINISHED, answer, message)
+    _read_health(row, generation, answer)
+    close_answer(row)
+    return message
+
+
+@transaction.atomic
+def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | None:
+    """Record an answer that a person stopped: what came is kept as a message, if anything came."""
+    row = fenced(held)
+    message = _add_answer(row, generation, answer, cut_short=True) if answer.text else None
+    _close(generation, Generation.Status.STOPPED, answer, message)
+    _read_health(row, generation, answer)
+    row.stop_requested = False
+    close_answer(row, "stop_requested")
+    return message
+
+
+@transaction.atomic
+def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, error: str, retry_in: float | None) -> None:
+    """Record a failed try. It has no reading: the last good one stays. None for `retry_in` gives up."""
+    row = fenced(held)
+    generation.error_code, generation.error_message = code, error
+    if retry_in is not None:
+        generation.retry_at = timezone.now() + timedelta(seconds=retry_in)
+    _close(generation, Generation.Status.FAILED, answer, None)
+    if retry_in is None:
+        close_answer(row)
+    else:
+        save(row)
+
+
+def _add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short: bool) -> Message:
+    return add_message(
+        row,
+        role=Role.ASSISTANT,
+        origin=MessageOrigin.AGENT,
+        content=answer.text,
+        parent=generation.prompt_leaf,
+        parts={"reasoning": answer.reasoning} if answer.reasoning else {},
+        cut_short=cut_short,
+    )
+
+
+def _close(generation: Generation, status: str, answer: Answer, message: Message | None) -> None:
+    generation.status = status
+    generation.message = message
+    generation.finished_at = timezone.now()
+    generation.first_token_at = answer.first_token_at
+    generation.finish_reason = answer.finish_reason[:60]
+    generation.usage_raw = answer.usage_raw
+    # A message holds the text now; a try that became none keeps it here.
+    generation.partial_text = "" if message else answer.text
+    generation.partial_reasoning = "" if message else answer.reasoning
+    if isinstance(answer.usage, Usage):
+        generation.prompt_tokens = answer.usage.prompt_tokens
+        generation.completion_tokens = answer.usage.completion_tokens
+        generation.total_tokens = answer.usage.total_tokens
+        generation.cached_tokens = answer.usage.cached_tokens
+    generation.save()
+
+
+def _read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
+    llm = generation.llm or row.llm
+    record_reading(
+        generation_id=generation.pk,
+        usage=answer.usage,
+        configured=configured(llm),
+        window_source=llm.context_length_source,
+    )

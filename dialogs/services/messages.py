@@ -1,0 +1,143 @@
+"""What a person does to the messages of a dialog: post, edit, retry, choose a branch, stop.
+
+Nothing here edits or deletes a message. Every function raises a DialogError that says what to do.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from dialogs.errors import DialogBusy, InvalidMessage
+from dialogs.models import Dialog, Message, QueuedMessage
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.schedule import drive_on_commit
+from dialogs.services.rows import add_message, lock, newest_leaf, save, want_answer
+from dialogs.text import storable
+
+TITLE_CHARS = 60
+
+
+def clean_text(content: str) -> str:
+    """The text as it is stored, with one kind of line end."""
+    text = storable(content).replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip():
+        raise InvalidMessage(_("Write something first: the message is empty."))
+    limit = settings.DOMINDS_MAX_MESSAGE_CHARS
+    if len(text) > limit:
+        raise InvalidMessage(
+            ngettext(
+                "The message is longer than %(limit)s character.",
+                "The message is longer than %(limit)s characters. Send it in parts.",
+                limit,
+            )
+            % {"limit": f"{limit:,}"}
+        )
+    return text
+
+
+def _idle(row: Dialog) -> Dialog:
+    if row.is_busy:
+        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+    return row
+
+
+def _usable(row: Dialog) -> Dialog:
+    if row.trashed_at:
+        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
+    return row
+
+
+@transaction.atomic
+def post_message(*, dialog: Dialog, content: str) -> Message | QueuedMessage:
+    """Store a typed message and wake the driver; while a turn runs, the message waits for its own."""
+    text = clean_text(content)
+    row = _usable(lock(dialog))
+    if row.is_busy:
+        return _queue(row, text)
+    message = add_typed(row, text)
+    want_answer(row)
+    return message
+
+
+def add_typed(row: Dialog, text: str) -> Message:
+    """Append what a person typed at the current leaf. The first message names the dialog."""
+    if not row.titled_by_person and row.current_leaf_id is None:
+        row.title = title_from(text)
+        row.save(update_fields=["title"])
+    row.archived_at = None
+    return add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=row.current_leaf)
+
+
+def title_from(text: str) -> str:
+    """The first line, cut at a word."""
+    line = next(line.strip(" #>*`-\t") or line.strip() for line in text.splitlines() if line.strip())
+    if len(line) <= TITLE_CHARS:
+        return line
+    head, space, _rest = line[:TITLE_CHARS].rpartition(" ")
+    return (head if space else line[:TITLE_CHARS]) + "…"
+
+
+def _queue(row: Dialog, text: str) -> QueuedMessage:
+    queued = QueuedMessage.objects.create(dialog=row, content=text)
+    # Raised although the driver runs: its release fails then, and it looks at the queue again.
+    row.wake_seq += 1
+    save(row, "wake_seq")
+    drive_on_commit(row.pk)
+    return queued
+
+
+@transaction.atomic
+def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
+    """Say the last user message anew: a sibling beside the old one, which stays readable."""
+    text = clean_text(content)
+    row = _idle(_usable(lock(dialog)))
+    if message.pk != _last_user_message(row).pk:
+        raise InvalidMessage(_("Only your last message can be edited."))
+    edited = add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=message.parent)
+    want_answer(row)
+    return edited
+
+
+@transaction.atomic
+def retry(*, dialog: Dialog) -> None:
+    """Answer the last user message again. An answer that is there stays, as a sibling."""
+    row = _idle(_usable(lock(dialog)))
+    row.current_leaf = _last_user_message(row)
+    want_answer(row)
+
+
+def _last_user_message(row: Dialog) -> Message:
+    message = row.current_leaf
+    while message is not None and message.origin != MessageOrigin.TYPED:
+        message = message.parent
+    if message is None:
+        raise InvalidMessage(_("There is no message to answer yet."))
+    return message
+
+
+@transaction.atomic
+def choose_branch(*, dialog: Dialog, message: Message) -> None:
+    """Show this message instead of its sibling, with the newest of what followed it."""
+    row = _idle(lock(dialog))
+    row.current_leaf = newest_leaf(message)
+    save(row, "current_leaf")
+
+
+@transaction.atomic
+def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
+    """Take a waiting message back. When its turn has begun already, nothing happens."""
+    row = lock(dialog)
+    QueuedMessage.objects.filter(dialog=row, pk=queued_id).delete()
+    save(row)
+
+
+@transaction.atomic
+def request_stop(*, dialog: Dialog) -> None:
+    """Ask the driver to end the running answer and keep what came."""
+    row = lock(dialog)
+    if row.is_busy and row.answer_due:
+        row.stop_requested = True
+        save(row, "stop_requested")

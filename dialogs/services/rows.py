@@ -1,0 +1,86 @@
+"""What every write to a dialog shares: the row lock, the version, waking the driver, adding a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from dialogs.broadcast import changed_on_commit
+from dialogs.models import Course, Dialog, Message
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.schedule import drive_on_commit
+
+
+def lock(dialog: Dialog) -> Dialog:
+    """The dialog's row, fresh and locked until the transaction ends. SQLite locks at BEGIN IMMEDIATE."""
+    return Dialog.objects.select_for_update().get(pk=dialog.pk)
+
+
+def save(row: Dialog, *fields: str) -> None:
+    """Write these fields, raise the version, and tell the browsers after the commit."""
+    row.version += 1
+    row.save(update_fields=["version", *fields])
+    changed_on_commit(row.pk)
+
+
+def want_answer(row: Dialog) -> None:
+    """The current leaf wants an answer: wake the driver. The caller saves nothing more."""
+    row.wake_seq += 1
+    row.answer_due = True
+    row.stop_requested = False
+    row.active_at = timezone.now()
+    save(row, "wake_seq", "answer_due", "stop_requested", "active_at", "current_leaf", "last_seq", "archived_at")
+    drive_on_commit(row.pk)
+
+
+def add_message(
+    row: Dialog,
+    *,
+    role: Role,
+    origin: MessageOrigin,
+    content: str,
+    parent: Message | None,
+    parts: dict[str, Any] | None = None,
+    cut_short: bool = False,
+) -> Message:
+    """Append a message under `parent` and make it the current leaf. Changes `row`, which the caller saves.
+
+    A user message opens the next turn of its branch; every other message belongs to its parent's turn.
+    """
+    row.last_seq += 1
+    turn = parent.turn if parent else 0
+    message = Message.objects.create(
+        dialog=row,
+        course=current_course(row),
+        seq=row.last_seq,
+        parent=parent,
+        turn=turn + 1 if role == Role.USER else turn,
+        role=role,
+        origin=origin,
+        content=content,
+        parts=parts or {},
+        cut_short=cut_short,
+    )
+    row.current_leaf = message
+    return message
+
+
+def current_course(row: Dialog) -> Course:
+    return Course.objects.filter(dialog=row).latest("number")
+
+
+def newest_leaf(message: Message) -> Message:
+    """The end of the newest branch below a message; the message itself when nothing follows it."""
+    while child := message.children.order_by("-seq").first():
+        message = child
+    return message
+
+
+def close_answer(row: Dialog, *fields: str) -> None:
+    """No answer is wanted any more. Where a new try brought none, the earlier answer shows again."""
+    if row.current_leaf is not None:
+        row.current_leaf = newest_leaf(row.current_leaf)
+    row.answer_due = False
+    row.active_at = timezone.now()
+    save(row, "answer_due", "active_at", "current_leaf", "last_seq", *fields)

@@ -1,0 +1,23 @@
+"""Celery doors: each calls one function of ours. The database is the queue's truth; a task is a hint."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from celery import shared_task
+
+from dialogs.driver.run import drive as run_drive
+from dialogs.schedule import DRIVE, queue_drive
+from dialogs.selectors.turns import due_dialogs
+
+
+@shared_task(name=DRIVE)
+def drive(dialog_id: str) -> None:
+    """Drive one slice of a dialog; the event loop and its clients live as long as this task."""
+    async_to_sync(run_drive)(UUID(dialog_id))
+
+
+def sweep() -> int:
+    """Queue every dialog with work due that nobody drives. Returns how many were queued."""
+    return sum(queue_drive(dialog_id) for dialog_id in due_dialogs())

@@ -1,0 +1,170 @@
+"""What the meter, its panel and its chart show. Dialogs are named by id: this app never imports that one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from health.models import HealthReading
+from health.monitor.levels import Configured, Thresholds, context_window, thresholds
+from health.monitor.percent import clamped, percent_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meter:
+    """The health of a dialog as it is shown. Every number is the provider's or a person's; None is unknown.
+
+    `stale` says why the reading is not the newest word: "none_yet", "failed" (a later generation brought
+    none), "llm_changed". `last_good` is the newest reading that had a level, when this one has none.
+    """
+
+    level: str
+    reason: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    context_window: int | None = None
+    window_source: str = ""
+    percent_text: str = ""
+    fill: float | None = None
+    optimal_max_tokens: int | None = None
+    optimal_configured: bool = False
+    optimal_tick: float | None = None
+    critical_max_tokens: int | None = None
+    critical_configured: bool = False
+    critical_tick: float | None = None
+    generation_number: int | None = None
+    llm_name: str = ""
+    read_at: datetime | None = None
+    stale: str = ""
+    last_good: Meter | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One generation in the chart and its table."""
+
+    number: int
+    generation_id: int
+    level: str
+    prompt_tokens: int | None
+    context_window: int | None
+    optimal_max_tokens: int | None
+    critical_max_tokens: int | None
+    read_at: datetime
+
+
+def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_name: str) -> Meter:
+    """The meter of a dialog that now talks to the LLM described by the other arguments."""
+    readings = _readings(dialog_id)
+    newest = readings.first()
+    limits = _limits_now(configured, window_source=window_source, llm_name=llm_name)
+    if newest is None:
+        return replace(limits, stale="none_yet")
+    shown = _from_reading(newest)
+    if shown.llm_name != llm_name:
+        return replace(limits, stale="llm_changed", last_good=_last_good(dialog_id))
+    if newest.level == HealthReading.Level.UNKNOWN:
+        last_good = _last_good(dialog_id)
+        return replace(
+            limits,
+            reason=shown.reason,
+            prompt_tokens=shown.prompt_tokens,
+            completion_tokens=shown.completion_tokens,
+            cached_tokens=shown.cached_tokens,
+            generation_number=shown.generation_number,
+            read_at=shown.read_at,
+            last_good=last_good,
+        )
+    return replace(shown, stale="failed") if _failed_since(newest) else shown
+
+
+def _readings(dialog_id: UUID):  # type: ignore[no-untyped-def]  # a QuerySet over a table named by string
+    return (
+        HealthReading.objects.filter(generation__dialog_id=dialog_id)
+        .select_related("generation")
+        .order_by("-generation_id")
+    )
+
+
+def _last_good(dialog_id: UUID) -> Meter | None:
+    found = _readings(dialog_id).exclude(level=HealthReading.Level.UNKNOWN).first()
+    return _from_reading(found) if found else None
+
+
+def _failed_since(reading: HealthReading) -> bool:
+    newest = type(reading.generation).objects.filter(dialog_id=reading.generation.dialog_id, finished_at__isnull=False)
+    return newest.filter(id__gt=reading.generation_id, status__in=["failed", "interrupted"]).exists()
+
+
+def _limits_now(configured: Configured, *, window_source: str, llm_name: str) -> Meter:
+    """A meter without a reading: unknown, but with the ceilings that the next reading will meet."""
+    window = context_window(configured)
+    blank = Meter(level=HealthReading.Level.UNKNOWN, llm_name=llm_name)
+    if window is None:
+        return blank
+    blank = replace(blank, context_window=window, window_source=window_source)
+    return _with_ceilings(blank, thresholds(configured, window=window))
+
+
+def _with_ceilings(shown: Meter, limits: Thresholds) -> Meter:
+    return replace(
+        shown,
+        optimal_max_tokens=limits.optimal_max_tokens,
+        optimal_configured=limits.optimal_configured,
+        optimal_tick=_tick(limits.optimal_max_tokens, shown.context_window),
+        critical_max_tokens=limits.critical_max_tokens,
+        critical_configured=limits.critical_configured,
+        critical_tick=_tick(limits.critical_max_tokens, shown.context_window),
+    )
+
+
+def _tick(ceiling: int | None, window: int | None) -> float | None:
+    """Where a ceiling stands on the bar; None when it lies outside the window."""
+    if ceiling is None or not window or ceiling > window:
+        return None
+    return ceiling / window
+
+
+def _from_reading(reading: HealthReading) -> Meter:
+    generation = reading.generation
+    share = reading.hard_util
+    return Meter(
+        level=reading.level,
+        reason=reading.reason,
+        prompt_tokens=reading.prompt_tokens,
+        completion_tokens=generation.completion_tokens,
+        cached_tokens=generation.cached_tokens,
+        context_window=reading.context_window,
+        window_source=reading.window_source,
+        percent_text="" if share is None else percent_text(share),
+        fill=None if share is None else clamped(share),
+        optimal_max_tokens=reading.optimal_max_tokens,
+        optimal_configured=reading.optimal_configured,
+        optimal_tick=_tick(reading.optimal_max_tokens, reading.context_window),
+        critical_max_tokens=reading.critical_max_tokens,
+        critical_configured=reading.critical_configured,
+        critical_tick=_tick(reading.critical_max_tokens, reading.context_window),
+        generation_number=generation.number,
+        llm_name=generation.llm_name,
+        read_at=reading.read_at,
+    )
+
+
+def history(dialog_id: UUID, *, limit: int = 200) -> tuple[Point, ...]:
+    """The newest readings of a dialog, oldest first."""
+    newest = list(_readings(dialog_id)[:limit])
+    return tuple(
+        Point(
+            number=reading.generation.number,
+            generation_id=reading.generation_id,
+            level=reading.level,
+            prompt_tokens=reading.prompt_tokens,
+            context_window=reading.context_window,
+            optimal_max_tokens=reading.optimal_max_tokens,
+            critical_max_tokens=reading.critical_max_tokens,
+            read_at=reading.read_at,
+        )
+        for reading in reversed(newest)
+    )

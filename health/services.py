@@ -1,0 +1,37 @@
+"""Every write of the health app."""
+
+from __future__ import annotations
+
+from health.models import HealthReading
+from health.monitor.levels import Configured, Reading, read
+from health.monitor.usage import Usage, UsageUnavailable
+
+
+def record_reading(
+    *, generation_id: int, usage: Usage | UsageUnavailable, configured: Configured, window_source: str
+) -> HealthReading:
+    """Judge one generation by its reported usage and keep the verdict. Without usage, without numbers."""
+    reading = read(usage, configured)
+    return HealthReading.objects.create(
+        generation_id=generation_id,
+        level=reading.level,
+        reason=reading.reason,
+        prompt_tokens=reading.prompt_tokens,
+        context_window=reading.context_window,
+        window_source=window_source if reading.context_window else "",
+        hard_util=reading.hard_util,
+        optimal_util=reading.optimal_util,
+        **_ceilings(reading),
+    )
+
+
+def _ceilings(reading: Reading) -> dict[str, int | bool | None]:
+    limits = reading.thresholds
+    if limits is None:
+        return {}
+    return {
+        "optimal_max_tokens": limits.optimal_max_tokens,
+        "optimal_configured": limits.optimal_configured,
+        "critical_max_tokens": limits.critical_max_tokens,
+        "critical_configured": limits.critical_configured,
+    }
