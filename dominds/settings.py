@@ -11,65 +11,33 @@ import secrets
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
+from dominds.environment import embedded_redis, flag, kept, one_of, port, positive
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
-
-
-def positive(name: str, default: float) -> float:
-    """A number above zero from the environment."""
-    try:
-        value = env.float(name, default=default)
-    except ValueError as error:
-        raise ImproperlyConfigured(f"{name} must be a number, not {os.environ[name]!r}.") from error
-    if value <= 0:
-        raise ImproperlyConfigured(f"{name} must be above zero, not {os.environ[name]!r}.")
-    return value
-
-
-def flag(name: str, *, default: bool) -> bool:
-    """A yes or no from the environment; django-environ would read any other word as no."""
-    word = os.environ.get(name, "").strip().lower()
-    if word in {"1", "true", "yes", "on"}:
-        return True
-    if word in {"0", "false", "no", "off"}:
-        return False
-    if word:
-        raise ImproperlyConfigured(f"{name} must be yes or no, not {os.environ[name]!r}.")
-    return default
-
-
-def secret_key(data_dir: Path) -> str:
-    """The configured key, else one made once and kept in the data folder, readable by its owner only."""
-    configured = env.str("DOMINDS_SECRET_KEY", default="")
-    if configured:
-        return configured
-    path = data_dir / "secret_key"
-    data_dir.mkdir(parents=True, exist_ok=True)
-    try:
-        with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(secrets.token_urlsafe(48))
-    except FileExistsError:
-        pass
-    return path.read_text().strip()
-
 
 # --- Ours -------------------------------------------------------------------------------------
 DOMINDS_DATA_DIR = Path(env.str("DOMINDS_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
 DOMINDS_DEBUG = flag("DOMINDS_DEBUG", default=False)
 DOMINDS_HOST = env.str("DOMINDS_HOST", default="127.0.0.1")
-DOMINDS_PORT = int(positive("DOMINDS_PORT", 8000))
+DOMINDS_PORT = port("DOMINDS_PORT", 8000)
 DOMINDS_ADMIN_USER = env.str("DOMINDS_ADMIN_USER", default="admin")
 DOMINDS_ADMIN_PASSWORD = env.str("DOMINDS_ADMIN_PASSWORD", default="")
 DOMINDS_LLM_FILE = Path(env.str("DOMINDS_LLM_FILE", default=".minds/llm.yaml"))
 DOMINDS_LLM_FILE_REQUIRED = "DOMINDS_LLM_FILE" in os.environ
 DOMINDS_DEMO_CONTEXT = int(positive("DOMINDS_DEMO_CONTEXT", 2048))
-DOMINDS_DEMO_PORT = int(positive("DOMINDS_DEMO_PORT", 8091))
+DOMINDS_DEMO_PORT = port("DOMINDS_DEMO_PORT", 8091)
+# `up` does not start with less free disk than this, in MB.
+DOMINDS_MIN_FREE_MB = positive("DOMINDS_MIN_FREE_MB", 200)
+# A Valkey or Redis server program to start instead of the one that the packages carry.
+DOMINDS_VALKEY_PROGRAM = env.str("DOMINDS_VALKEY_PROGRAM", default="")
 # A turn's lease: how long a dead worker's claim blocks others, and how often a live one renews it.
 DOMINDS_LEASE_SECONDS = positive("DOMINDS_LEASE_SECONDS", 30)
 DOMINDS_SWEEP_SECONDS = positive("DOMINDS_SWEEP_SECONDS", 5)
@@ -86,7 +54,9 @@ DOMINDS_TRASH_DAYS = positive("DOMINDS_TRASH_DAYS", 30)
 DOMINDS_SCRIPTED = flag("DOMINDS_SCRIPTED", default=False)
 
 # --- Django -----------------------------------------------------------------------------------
-SECRET_KEY = secret_key(DOMINDS_DATA_DIR)
+SECRET_KEY = env.str("DOMINDS_SECRET_KEY", default="") or kept(
+    DOMINDS_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48)
+)
 DEBUG = DOMINDS_DEBUG
 ALLOWED_HOSTS = env.list("DOMINDS_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", DOMINDS_HOST])
 CSRF_TRUSTED_ORIGINS = env.list("DOMINDS_TRUSTED_ORIGINS", default=[])
@@ -155,7 +125,13 @@ SQLITE_OPTIONS = {
 
 def database() -> dict[str, Any]:
     """`DATABASE_URL`, else SQLite in the data folder, with the options both need."""
-    found: dict[str, Any] = env.db_url("DATABASE_URL", default=f"sqlite:///{DOMINDS_DATA_DIR / 'dominds.sqlite3'}")
+    url = env.str("DATABASE_URL", default="") or f"sqlite:///{DOMINDS_DATA_DIR / 'dominds.sqlite3'}"
+    if urlsplit(url).scheme not in {"sqlite", "postgres", "postgresql"}:
+        raise ImproperlyConfigured("DATABASE_URL must start with postgres:// or sqlite:///.")
+    try:
+        found: dict[str, Any] = environ.Env.db_url_config(url)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"DATABASE_URL cannot be read: {error}.") from error
     found |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 0}
     if found["ENGINE"].endswith("sqlite3"):
         found["OPTIONS"] = SQLITE_OPTIONS | found.get("OPTIONS", {})
@@ -185,7 +161,7 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_TZ = True
-TIME_ZONE = env.str("DOMINDS_TIME_ZONE", default="UTC")
+TIME_ZONE = one_of("DOMINDS_TIME_ZONE", "UTC", available_timezones())
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -208,8 +184,8 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- Redis, Channels, Celery ------------------------------------------------------------------
-# `up` sets REDIS_URL for its children when it starts the embedded server.
-REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+# Without REDIS_URL every process of this data folder finds the server that `up` starts, at an address kept there.
+REDIS_URL = env.str("REDIS_URL", default="") or kept(DOMINDS_DATA_DIR / "redis_url", embedded_redis)
 if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
     raise ImproperlyConfigured("REDIS_URL must start with redis://, rediss:// or unix://.")
 
@@ -237,12 +213,13 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_PUBLISH_RETRY = False
 
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{levelname:<7} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.str("DOMINDS_LOG_LEVEL", default="INFO")},
+    "root": {"handlers": ["console"], "level": one_of("DOMINDS_LOG_LEVEL", "INFO", LOG_LEVELS)},
     "loggers": {
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},

@@ -1,0 +1,78 @@
+"""How settings read the environment: a wrong value stops the start with the variable's name.
+
+Only `dominds.settings` reads through these; everything else reads the settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+env = environ.Env()
+
+
+def positive(name: str, default: float) -> float:
+    """A number above zero from the environment."""
+    try:
+        value = env.float(name, default=default)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be a number, not {os.environ[name]!r}.") from error
+    if value <= 0:
+        raise ImproperlyConfigured(f"{name} must be above zero, not {os.environ[name]!r}.")
+    return value
+
+
+def port(name: str, default: int) -> int:
+    """A TCP port from the environment."""
+    number = positive(name, default)
+    if number != int(number) or number > 65535:
+        raise ImproperlyConfigured(f"{name} must be a port from 1 to 65535, not {os.environ[name]!r}.")
+    return int(number)
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """A yes or no from the environment; django-environ would read any other word as no."""
+    word = os.environ.get(name, "").strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off"}:
+        return False
+    if word:
+        raise ImproperlyConfigured(f"{name} must be yes or no, not {os.environ[name]!r}.")
+    return default
+
+
+def one_of(name: str, default: str, allowed: Collection[str]) -> str:
+    """A word from the environment that must be a known one."""
+    word = env.str(name, default=default)
+    if word not in allowed:
+        raise ImproperlyConfigured(f"{name} is {word!r}, which is not known here.")
+    return word
+
+
+def kept(path: Path, make: Callable[[], str]) -> str:
+    """What the data folder holds under this name, made once, readable by its owner only."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            # Written whole, then linked: of two processes that start together one wins, and both read the same.
+            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:
+                draft.write(make())
+                draft.flush()
+                with contextlib.suppress(FileExistsError):
+                    os.link(draft.name, path)
+        return path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"DOMINDS_DATA_DIR: {path} cannot be used: {error.strerror}.") from error
+
+
+def embedded_redis() -> str:
+    """An address for the server that `up` starts, below the ports that systems hand out to outgoing connections."""
+    return f"redis://:{secrets.token_urlsafe(24)}@127.0.0.1:{secrets.choice(range(20000, 32000))}/0"
