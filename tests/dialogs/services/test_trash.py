@@ -1,0 +1,88 @@
+"""Erasing: what goes, what stays, and who may not be hurt by it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dialogs.errors import DialogError
+from dialogs.models import Blob, Dialog, Generation, Message
+from dialogs.services.trash import empty_trash, erase_dialog
+from health.models import HealthReading
+
+
+def add_generation(dialog: Dialog, *, blob: str) -> Generation:
+    """A question and the generation that answers it, with instructions stored under this hash."""
+    course = dialog.courses.get()
+    question = Message.objects.create(
+        dialog=dialog, course=course, seq=1, turn=1, role="user", origin="typed", content="Hello"
+    )
+    Blob.objects.get_or_create(sha256=blob, defaults={"content": "You help."})
+    generation = Generation.objects.create(
+        dialog=dialog, course=course, number=1, turn=1, llm_name="x", prompt_leaf=question, fencing_token=1,
+        manifest={"messages": [question.pk], "instructions": blob, "options": {}},
+    )  # fmt: skip
+    HealthReading.objects.create(generation=generation, level="unknown")
+    return generation
+
+
+def trash(dialog: Dialog, *, days_ago: float = 0) -> None:
+    dialog.trashed_at = timezone.now() - timedelta(days=days_ago)
+    dialog.save()
+
+
+def twin(dialog: Dialog) -> Dialog:
+    other = Dialog.objects.create(
+        owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=timezone.now(), title="Twin"
+    )
+    other.courses.create(number=1)
+    return other
+
+
+def test_erasing_leaves_nothing_of_the_dialog(dialog: Dialog) -> None:
+    add_generation(dialog, blob="a" * 64)
+    trash(dialog)
+
+    erase_dialog(dialog=dialog)
+
+    for table in (Dialog, Message, Generation, HealthReading, Blob):
+        assert not table.objects.exists(), table
+
+
+def test_a_blob_that_another_dialog_was_sent_stays(dialog: Dialog) -> None:
+    add_generation(dialog, blob="a" * 64)
+    add_generation(twin(dialog), blob="a" * 64)
+    trash(dialog)
+
+    erase_dialog(dialog=dialog)
+
+    assert Blob.objects.filter(pk="a" * 64).exists()
+
+
+def test_the_agent_and_its_llm_stay(dialog: Dialog) -> None:
+    trash(dialog)
+
+    erase_dialog(dialog=dialog)
+
+    dialog.agent.refresh_from_db()
+    dialog.llm.refresh_from_db()
+
+
+def test_a_dialog_outside_the_trash_cannot_be_erased(dialog: Dialog) -> None:
+    with pytest.raises(DialogError, match="in the trash"):
+        erase_dialog(dialog=dialog)
+
+    assert Dialog.objects.filter(pk=dialog.pk).exists()
+
+
+def test_only_what_has_been_in_the_trash_long_enough_is_emptied(dialog: Dialog) -> None:
+    fresh, kept = twin(dialog), twin(dialog)
+    trash(dialog, days_ago=31)
+    trash(fresh, days_ago=29)
+
+    erased = empty_trash(older_than_days=30)
+
+    assert erased == 1
+    assert set(Dialog.objects.all()) == {fresh, kept}
