@@ -1,0 +1,14 @@
+"""A dialog as a file: JSON that can be read back, and Markdown for people.
+
+`shape.py` says what is in the file, `reading.py` checks one that came from outside, `exporting.py` and
+`importing.py` stand between the file and the tables.
+"""
+
+from __future__ import annotations
+
+from dialogs.transfer.exporting import export_json
+from dialogs.transfer.importing import import_dialog
+from dialogs.transfer.markdown import export_markdown
+from dialogs.transfer.reading import parse_json
+
+__all__ = ["export_json", "export_markdown", "import_dialog", "parse_json"]

@@ -1,0 +1,132 @@
+"""Readers for values from outside: each takes a Place and gives a checked value, or refuses by its path.
+
+PURE but for the translated sentence of a refusal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
+
+from django.utils.translation import gettext as _
+
+from dialogs.errors import DialogError
+from dialogs.text import storable
+
+# What the smallest integer column of every database takes.
+MAX_WHOLE = 2_147_483_647
+MAX_DEPTH = 50
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value in a file and the way to it, such as `messages[3].parent`."""
+
+    value: Any
+    path: str = ""
+
+    def refuse(self, problem: str) -> NoReturn:
+        where = {"where": self.path or _("the file"), "problem": problem}
+        raise DialogError(_("The dialog file cannot be read: %(where)s %(problem)s") % where)
+
+    def key(self, name: str) -> Place:
+        return Place(self.value[name], f"{self.path}.{name}".lstrip("."))
+
+
+Reader = Callable[[Place], Value]
+
+
+def record(place: Place, table: Mapping[str, Reader[Any]]) -> dict[str, Any]:
+    """An object with exactly these fields. An unknown one is refused: dropping it would be a silent loss."""
+    if not isinstance(place.value, dict):
+        place.refuse(_("must be an object."))
+    for name in table.keys() - place.value.keys():
+        place.refuse(_("lacks the field “%(name)s”.") % {"name": name})
+    for name in place.value.keys() - table.keys():
+        place.refuse(_("has a field “%(name)s” that this version does not know.") % {"name": str(name)[:60]})
+    return {name: read(place.key(name)) for name, read in table.items()}
+
+
+def items(place: Place, *, most: int) -> Iterable[Place]:
+    if not isinstance(place.value, list):
+        place.refuse(_("must be a list."))
+    if len(place.value) > most:
+        place.refuse(_("has more than %(most)s entries.") % {"most": f"{most:,}"})
+    return (Place(value, f"{place.path}[{index}]") for index, value in enumerate(place.value))
+
+
+def text(most: int) -> Reader[str]:
+    def read(place: Place) -> str:
+        if not isinstance(place.value, str):
+            place.refuse(_("must be a text."))
+        if len(place.value) > most:
+            place.refuse(_("is longer than %(most)s characters.") % {"most": f"{most:,}"})
+        return storable(place.value)
+
+    return read
+
+
+def whole(least: int = 0) -> Reader[int]:
+    def read(place: Place) -> int:
+        value = place.value
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_WHOLE:
+            place.refuse(_("must be a whole number from %(least)s up.") % {"least": least})
+        return value
+
+    return read
+
+
+def flag(place: Place) -> bool:
+    if not isinstance(place.value, bool):
+        place.refuse(_("must be true or false."))
+    return place.value
+
+
+def moment(place: Place) -> datetime:
+    try:
+        value = datetime.fromisoformat(place.value)
+    except (TypeError, ValueError):
+        place.refuse(_("must be a date and time."))
+    if value.tzinfo is None:
+        place.refuse(_("must name its time zone."))
+    return value
+
+
+def one_of(choices: Iterable[str]) -> Reader[str]:
+    allowed = tuple(choices)
+
+    def read(place: Place) -> str:
+        if not isinstance(place.value, str) or place.value not in allowed:
+            place.refuse(_("must be one of: %(choices)s.") % {"choices": ", ".join(filter(None, allowed))})
+        return place.value
+
+    return read
+
+
+def maybe(read: Reader[Value]) -> Reader[Value | None]:
+    return lambda place: None if place.value is None else read(place)
+
+
+def json_object(place: Place) -> dict[str, Any]:
+    """Any JSON object, as every database takes it."""
+    if not isinstance(place.value, dict):
+        place.refuse(_("must be an object."))
+    cleaned: dict[str, Any] = _json(place, MAX_DEPTH)
+    return cleaned
+
+
+def _json(place: Place, depth: int) -> Any:
+    if not depth:
+        place.refuse(_("is nested too deeply."))
+    value = place.value
+    if isinstance(value, dict):
+        return {storable(name): _json(place.key(name), depth - 1) for name in value}
+    if isinstance(value, list):
+        return [_json(Place(item, f"{place.path}[{index}]"), depth - 1) for index, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        place.refuse(_("must be a finite number."))
+    return storable(value) if isinstance(value, str) else value

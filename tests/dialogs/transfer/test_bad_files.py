@@ -1,0 +1,108 @@
+"""A file from outside that is wrong is refused by the place where it is wrong, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.errors import DialogError
+from dialogs.models import Dialog, Message
+from dialogs.transfer import export_json, import_dialog, parse_json
+
+
+def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
+    """An edit of a good file: set what lies at this path."""
+
+    def edit(data: Any) -> None:
+        *way, last = path
+        for step in way:
+            data = data[step]
+        data[last] = value
+
+    return edit
+
+
+def repeat_first_message(data: dict[str, Any]) -> None:
+    data["messages"].append(data["messages"][0])
+
+
+def nested(depth: int) -> Any:
+    return {"x": nested(depth - 1)} if depth else 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "place"),
+    [
+        (put("format", value="dominds.dialog/9"), "format"),
+        (put("extra", value=1), "extra"),
+        (lambda data: data.pop("courses"), "courses"),
+        (put("courses", value=[]), "courses"),
+        (put("courses", value={}), "courses"),
+        (put("title", value="x" * 201), "title"),
+        (put("active_at", value="yesterday"), "active_at"),
+        (put("active_at", value="2026-01-01T00:00:00"), "active_at"),  # no time zone
+        (put("current_leaf", value=99), "current_leaf"),
+        (put("messages", 0, value="hello"), "messages[0]"),
+        (put("messages", 0, "seq", value=0), "messages[0].seq"),
+        (put("messages", 0, "seq", value=True), "messages[0].seq"),
+        (put("messages", 0, "seq", value=2**31), "messages[0].seq"),
+        (put("messages", 0, "role", value="system"), "messages[0].role"),
+        (put("messages", 0, "role", value=["user"]), "messages[0].role"),
+        (put("messages", 0, "content", value=None), "messages[0].content"),
+        (put("messages", 0, "parts", value=[]), "messages[0].parts"),
+        (put("messages", 0, "parts", value={"x": float("nan")}), "messages[0].parts.x"),
+        (put("messages", 0, "parts", value=nested(99)), "nested too deeply"),
+        (put("messages", 0, "cut_short", value="no"), "messages[0].cut_short"),
+        (put("messages", 0, "course", value=7), "messages[0].course"),
+        (put("messages", 0, "parent", value=1), "messages[0].parent"),  # its own parent
+        (put("messages", 0, "parent", value=3), "messages[0].parent"),  # a younger one
+        (repeat_first_message, "messages"),
+        (put("generations", 1, "number", value=1), "generations"),
+        (put("generations", 0, "prompt_leaf", value=50), "generations[0].prompt_leaf"),
+        (put("generations", 0, "sent", "messages", value=[50]), "generations[0].sent.messages"),
+        (put("generations", 1, "usage", value=None), "generations[1].usage"),
+        (put("generations", 1, "usage", "prompt_tokens", value=-1), "generations[1].usage.prompt_tokens"),
+        # A level is what the numbers say, whatever a file claims.
+        (put("generations", 1, "reading", "level", value="healthy"), "generations[1].reading"),
+        (put("generations", 2, "reading", "level", value="critical"), "generations[2].reading"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_its_place(
+    edit: Callable[[dict[str, Any]], None], place: str, full_dialog: Dialog, alice: User
+) -> None:
+    data = json.loads(json.dumps(export_json(full_dialog)))
+    edit(data)
+
+    with pytest.raises(DialogError) as refusal:
+        import_dialog(owner=alice, data=data)
+
+    assert place in str(refusal.value)
+    assert Dialog.objects.count() == 1
+
+
+@pytest.mark.parametrize("data", [None, [], "text", 3])
+def test_what_is_no_object_is_refused(data: Any, alice: User) -> None:
+    with pytest.raises(DialogError, match="the file must be an object"):
+        import_dialog(owner=alice, data=data)
+
+
+@pytest.mark.parametrize("raw", [b"{", b"\xff\xfe{}x", b"", b"[" * 200_000])
+def test_what_is_no_json_is_refused(raw: bytes) -> None:
+    with pytest.raises(DialogError, match="not JSON"):
+        parse_json(raw)
+
+
+def test_signs_that_no_database_takes_are_made_visible(full_dialog: Dialog, alice: User) -> None:
+    data = export_json(full_dialog)
+    data["messages"][0]["content"] = "a\0b\ud800c"
+    data["messages"][0]["parts"] = {"n\0": ["\ud800"]}
+
+    imported = import_dialog(owner=alice, data=data)
+
+    message = Message.objects.get(dialog=imported, seq=1)
+    assert message.content == "a␀b\ufffdc"
+    assert message.parts == {"n␀": ["\ufffd"]}
