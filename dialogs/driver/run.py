@@ -38,16 +38,22 @@ async def drive(dialog_id: UUID) -> None:
     claim = await in_db(turns.claim)(dialog_id)
     if claim is None:
         return
+    if await hold_lease(claim) and not await in_db(turns.settle)(claim):
+        await in_db(queue_drive)(dialog_id)
+
+
+async def hold_lease(claim: Claim) -> bool:
+    """Run a slice while another task renews its lease. False when another worker took over."""
+    held = True
     try:
         async with asyncio.TaskGroup() as group:
             renewing = group.create_task(keep_lease(claim))
             await run_slice(claim)
             renewing.cancel()
     except* LeaseLost:
-        logger.warning("Dialog %s: another worker took over; this one stops.", dialog_id)
-        return
-    if not await in_db(turns.settle)(claim):
-        await in_db(queue_drive)(dialog_id)
+        logger.warning("Dialog %s: another worker took over; this one stops.", claim.dialog_id)
+        held = False
+    return held
 
 
 async def keep_lease(claim: Claim) -> None:
