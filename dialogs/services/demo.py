@@ -1,0 +1,65 @@
+"""The demo's rows: the provider at the embedded server, its one LLM, and the agent that says it is a demo."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from dialogs.models import LLM, Agent, Provider
+from dialogs.models.llm import Origin, ProviderKind, WindowSource
+
+NAME = "demo"
+# Small windows leave no room between the two default ceilings: the demo's caution begins at three quarters.
+OPTIMAL_SHARE = 0.75
+# No longer than this, so that a chat of a few messages fills the window step by step.
+MAX_OUTPUT_TOKENS = 400
+DESCRIPTION = "A very small model that runs on this machine. For trying things out: do not trust its answers."
+INSTRUCTIONS = "You are a friendly demo assistant. Answer in a few short sentences."
+
+
+@transaction.atomic
+def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
+    """Point the demo at the server that was just configured. What an admin changed about its text stays."""
+    provider, _ = Provider.objects.update_or_create(
+        name=NAME,
+        defaults={"kind": ProviderKind.LLAMACPP, "base_url": base_url, "enabled": True},
+        create_defaults={
+            "kind": ProviderKind.LLAMACPP,
+            "base_url": base_url,
+            "label": "Demo (this machine)",
+            "origin": Origin.DEMO,
+        },
+    )
+    llm, _ = LLM.objects.get_or_create(
+        provider=provider, model_id=model_id, defaults={"label": "SmolLM2 135M (demo)", "origin": Origin.DEMO}
+    )
+    _set_window(llm, context_window=context_window)
+    agent, _ = Agent.objects.get_or_create(
+        slug=NAME,
+        defaults={
+            "name": "Demo",
+            "description": DESCRIPTION,
+            "instructions": INSTRUCTIONS,
+            "llm": llm,
+            "max_output_tokens": MAX_OUTPUT_TOKENS,
+            "is_demo": True,
+        },
+    )
+    Agent.objects.filter(pk=agent.pk).update(enabled=True)
+    return agent
+
+
+def retire_demo() -> None:
+    """The embedded server does not run: nobody can start a dialog with the demo; its dialogs stay."""
+    Provider.objects.filter(name=NAME, origin=Origin.DEMO).update(enabled=False)
+    Agent.objects.filter(slug=NAME, is_demo=True).update(enabled=False)
+
+
+def _set_window(llm: LLM, *, context_window: int) -> None:
+    """The window is the server's; the ceiling follows it unless an admin chose another."""
+    old_ceiling = llm.optimal_max_tokens
+    if old_ceiling is None or old_ceiling == int((llm.context_length or 0) * OPTIMAL_SHARE):
+        llm.optimal_max_tokens = int(context_window * OPTIMAL_SHARE)
+    llm.context_length = llm.detected_context_length = context_window
+    llm.context_length_source = WindowSource.SERVER
+    llm.enabled = True
+    llm.save()

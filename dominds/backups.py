@@ -1,0 +1,182 @@
+"""A backup: one archive with the database, the secret key that its provider keys are encrypted with, and a manifest.
+
+Made while Dominds runs; restored while it does not. The commands `backup` and `restore` are doors to this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, connections
+from django.utils import timezone
+
+from dominds import __version__
+
+FORMAT = 1
+DATABASE, SECRET_KEY, MANIFEST = "database", "secret_key", "manifest.json"
+PROGRAMS = {"dump": "pg_dump", "restore": "pg_restore"}
+
+
+class BackupError(Exception):
+    """A backup cannot be made or restored. The text is one line for a person."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    engine: str
+    version: str
+    made_at: str
+    format: int = FORMAT
+
+
+def folder() -> Path:
+    path = settings.DOMINDS_DATA_DIR / "backups"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def stamped(name: str) -> Path:
+    """A path in the backup folder that is not there yet."""
+    return folder() / name.format(time=f"{timezone.now():%Y%m%d-%H%M%S-%f}")
+
+
+# --- Making one -------------------------------------------------------------------------------
+def make_backup(target: Path) -> Manifest:
+    manifest = Manifest(engine=connection.vendor, version=__version__, made_at=timezone.now().isoformat())
+    if target.exists():
+        raise BackupError(f"{target} exists. Choose another name.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as name:
+            draft = Path(name)
+            dump_database(draft / DATABASE)
+            (draft / SECRET_KEY).write_text(settings.SECRET_KEY)
+            (draft / MANIFEST).write_text(json.dumps(asdict(manifest)))
+            pack(draft, target)
+    except OSError as error:
+        raise BackupError(f"{target} cannot be written: {error.strerror}.") from error
+    return manifest
+
+
+def pack(draft: Path, target: Path) -> None:
+    """Under a name of its own until it is whole. It holds secrets: its owner alone may read it."""
+    unfinished = draft / "archive"
+    unfinished.touch(mode=0o600)
+    with tarfile.open(unfinished, "w:gz", compresslevel=6) as archive:
+        for name in (MANIFEST, SECRET_KEY, DATABASE):
+            archive.add(draft / name, arcname=name)
+    unfinished.replace(target)
+
+
+def dump_database(target: Path) -> None:
+    if connection.vendor == "sqlite":
+        copy_sqlite(source=sqlite_path(), target=target)
+    else:
+        run_postgres("dump", "--format=custom", "--no-owner", f"--file={target}")
+
+
+def sqlite_path() -> Path:
+    return Path(connection.settings_dict["NAME"])
+
+
+def copy_sqlite(*, source: Path, target: Path) -> None:
+    """A consistent copy, also while others write: SQLite's online backup."""
+    with contextlib.closing(sqlite3.connect(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+# --- Restoring one ----------------------------------------------------------------------------
+def read_manifest(archive: Path) -> Manifest:
+    """What the archive says about itself, refused when it cannot be restored here."""
+    try:
+        with tarfile.open(archive) as file:
+            manifest = Manifest(**json.load(member(file, MANIFEST)))
+    except (OSError, tarfile.TarError, ValueError, TypeError, KeyError) as error:
+        raise BackupError(f"{archive} is not a backup of Dominds: {error}.") from error
+    if manifest.format != FORMAT:
+        raise BackupError(f"{archive} was made by Dominds {manifest.version}: install that version or a newer one.")
+    if manifest.engine != connection.vendor:
+        raise BackupError(
+            f"{archive} holds a {manifest.engine} database and DATABASE_URL names {connection.vendor}. "
+            "Set DATABASE_URL accordingly; dialogs move between databases by export and import."
+        )
+    return manifest
+
+
+def restore_backup(archive: Path) -> Path:
+    """Put the archive's database and key in place; the path under which the replaced database is kept."""
+    read_manifest(archive)
+    replaced = stamped("replaced-{time}.tar.gz")
+    with tempfile.TemporaryDirectory(dir=folder()) as name, tarfile.open(archive) as file:
+        found = Path(name) / DATABASE
+        with found.open("wb") as target:
+            shutil.copyfileobj(member(file, DATABASE), target)
+        key = member(file, SECRET_KEY).read().decode()
+        if connection.vendor == "sqlite":
+            check_sqlite(found)
+        make_backup(replaced)
+        load_database(found)
+        put_key(key)
+    return replaced
+
+
+def check_sqlite(path: Path) -> None:
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            (verdict,) = database.execute("PRAGMA quick_check").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise BackupError(f"The archive's database is damaged: {error}. Nothing was changed.") from error
+    if verdict != "ok":
+        raise BackupError(f"The archive's database is damaged: {verdict}. Nothing was changed.")
+
+
+def load_database(found: Path) -> None:
+    connections.close_all()
+    if connection.vendor == "sqlite":
+        # The old write-ahead log must not be played into the new file.
+        for suffix in ("-wal", "-shm"):
+            Path(f"{sqlite_path()}{suffix}").unlink(missing_ok=True)
+        found.replace(sqlite_path())
+    else:
+        run_postgres("restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", str(found))
+
+
+def put_key(key: str) -> None:
+    """Into the data folder; a key set by environment stays, and the caller is told when it differs."""
+    path = settings.DOMINDS_DATA_DIR / SECRET_KEY
+    path.touch(mode=0o600)
+    path.write_text(key)
+
+
+def member(archive: tarfile.TarFile, name: str) -> io.BufferedIOBase:
+    """One member by its name. Nothing is unpacked by the names that an archive gives."""
+    found = archive.extractfile(name)
+    if found is None:
+        raise BackupError(f"The archive has no {name}.")
+    return found  # type: ignore[return-value]
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------
+def run_postgres(kind: str, *arguments: str) -> None:
+    """PostgreSQL's own tools; the password goes by environment, because a command line can be read by everyone."""
+    program = shutil.which(PROGRAMS[kind])
+    if not program:
+        raise BackupError(f"{PROGRAMS[kind]} is not installed. Install PostgreSQL's client programs.")
+    base = connection.settings_dict
+    where = {"--host": base["HOST"], "--port": base["PORT"], "--username": base["USER"], "--dbname": base["NAME"]}
+    options = [f"{option}={value}" for option, value in where.items() if value]
+    environment = {**os.environ, "PGPASSWORD": base["PASSWORD"] or ""}
+    done = subprocess.run([program, *options, *arguments], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BackupError(f"{PROGRAMS[kind]} failed: {done.stderr.strip().splitlines()[-1]}")

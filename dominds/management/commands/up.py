@@ -1,0 +1,38 @@
+"""`manage.py up`: run everything on this machine until Ctrl-C. A door to `dominds.supervisor.run`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.run import Options, up
+
+
+class Command(BaseCommand):
+    help = "Runs the web server, the workers, the embedded Redis-compatible server and the demo model until Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default=settings.DOMINDS_HOST)
+        parser.add_argument("--port", type=int, default=settings.DOMINDS_PORT)
+        parser.add_argument("--no-demo", action="store_true", help="do not start the demo model")
+        half = parser.add_mutually_exclusive_group()
+        half.add_argument("--web-only", action="store_true", help="no workers: they run elsewhere")
+        half.add_argument("--worker-only", action="store_true", help="no web server: it runs elsewhere")
+
+    def handle(self, **options: Any) -> None:
+        chosen = Options(
+            host=options["host"],
+            port=options["port"],
+            demo=not options["no_demo"],
+            web=not options["worker_only"],
+            workers=not options["web_only"],
+        )
+        try:
+            up(chosen)
+        except (CannotStart, GaveUp) as error:
+            self.stderr.write(str(error))
+            sys.exit(1)

@@ -1,0 +1,164 @@
+"""Children: processes that are started, watched, started again when they die, and stopped in order.
+
+Only the main thread may call this: on Linux a child dies with the *thread* that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dominds.supervisor import restarts
+from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.log import Log
+
+POLL_SECONDS = 0.1
+# How long one child may take over its goodbye before it is killed.
+GRACE_SECONDS = 4.0
+LEASH = Path(__file__).with_name("leash.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Child:
+    """What to run. `answers` says when it serves (None: nobody can ask it); lines with a `noise` are left out."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    answers: Callable[[], bool] | None = None
+    noise: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Run:
+    """A child's life so far."""
+
+    child: Child
+    process: subprocess.Popen[bytes]
+    started: float
+    answered: bool = False
+    deaths: tuple[float, ...] = ()
+    restart_at: float | None = None
+
+
+class Children:
+    def __init__(self, *, log: Log, run_dir: Path) -> None:
+        self.log = log
+        self.run_dir = run_dir
+        self.runs: dict[str, Run] = {}
+        run_dir.mkdir(parents=True, exist_ok=True)
+
+    def start(self, child: Child) -> None:
+        self.runs[child.name] = Run(child=child, process=self.spawn(child), started=time.monotonic())
+
+    def watch(self) -> None:
+        """One look at every child: note who answers, bury who died, start again who is due."""
+        for run in self.runs.values():
+            if run.restart_at is not None:
+                self.start_again(run)
+            elif run.process.poll() is not None:
+                self.bury(run)
+            elif not run.answered:
+                self.ask(run)
+
+    def answers(self, name: str) -> bool:
+        return self.runs[name].answered
+
+    def wait_for(self, name: str, *, seconds: float) -> None:
+        """Watch until this child serves; what comes next needs it."""
+        deadline = time.monotonic() + seconds
+        while not self.answers(name):
+            if time.monotonic() > deadline:
+                raise CannotStart(f"{name} did not answer within {seconds:.0f} s. The log above says why.")
+            self.watch()
+            time.sleep(POLL_SECONDS / 5)
+
+    def stop(self) -> None:
+        """Stop every child, the last started first: web, workers, demo, Valkey."""
+        for run in reversed(self.runs.values()):
+            with contextlib.suppress(ProcessLookupError):
+                run.process.terminate()
+            try:
+                run.process.wait(GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.log.line(run.child.name, f"did not stop within {GRACE_SECONDS:.0f} s: killed")
+            self.clear_away(run)
+        self.runs.clear()
+
+    def kill(self) -> None:
+        """Stop at once: somebody asked twice."""
+        for run in self.runs.values():
+            self.clear_away(run)
+
+    # --- One child ----------------------------------------------------------------------------
+    def spawn(self, child: Child) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *child.command]
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **child.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C in a terminal reaches every process of the group: the order of stopping is ours.
+            start_new_session=True,
+        )
+        threading.Thread(target=self.copy_output, args=(child, process), daemon=True).start()
+        self.pid_file(child).write_text(f"{process.pid}\n")
+        return process
+
+    def copy_output(self, child: Child, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout
+        for line in process.stdout:
+            text = line.decode(errors="replace").rstrip()
+            if text and not any(noise in text for noise in child.noise):
+                self.log.line(child.name, text)
+
+    def ask(self, run: Run) -> None:
+        run.answered = run.child.answers is None or run.child.answers()
+        if run.answered and run.child.answers:
+            self.log.line(run.child.name, f"answers after {time.monotonic() - run.started:.1f} s")
+
+    def bury(self, run: Run) -> None:
+        now = time.monotonic()
+        self.clear_away(run)
+        run.deaths = (*restarts.recent(run.deaths, now=now), now)
+        died = f"{run.child.name} {cause_of_death(run.process.returncode)}"
+        match restarts.after_death(run.deaths, now=now):
+            case restarts.Restart(delay=delay):
+                run.restart_at = now + delay
+                self.log.line("up", f"{died}; it is started again in {delay:g} s")
+            case restarts.GiveUp(deaths=deaths):
+                often = f"{deaths} times within {restarts.WINDOW_SECONDS:.0f} s"
+                raise GaveUp(f"{died}; that was {often}. Dominds stops: the lines of {run.child.name} say why.")
+
+    def start_again(self, run: Run) -> None:
+        now = time.monotonic()
+        if run.restart_at is None or now < run.restart_at:
+            return
+        run.process, run.started, run.restart_at = self.spawn(run.child), now, None
+        run.answered = False
+        self.log.line("up", f"{run.child.name} was started again as process {run.process.pid}")
+
+    def clear_away(self, run: Run) -> None:
+        """Kill what is left of its process group, such as a pool's own children."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.wait()
+        self.pid_file(run.child).unlink(missing_ok=True)
+
+    def pid_file(self, child: Child) -> Path:
+        return self.run_dir / f"{child.name}.pid"
+
+
+def cause_of_death(status: int) -> str:
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"ended with status {status}"

@@ -1,0 +1,34 @@
+"""One `up` at a time on a data folder. The system drops the lock when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+from dominds.supervisor.errors import CannotStart
+
+
+@contextlib.contextmanager
+def sole_user(data_dir: Path, *, purpose: str) -> Iterator[None]:
+    """Hold the data folder, or say who does."""
+    path = data_dir / "run" / "up.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CannotStart(
+                f"Dominds already runs on {data_dir}. "
+                f"Stop it before {purpose}, or set DOMINDS_DATA_DIR to another folder."
+            ) from error
+        yield
+
+
+def is_used(data_dir: Path) -> bool:
+    try:
+        with sole_user(data_dir, purpose="asking"):
+            return False
+    except CannotStart:
+        return True

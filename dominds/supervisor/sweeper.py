@@ -1,0 +1,62 @@
+"""The sweeper: a thread that queues again what a lost task or a dead worker left due, and empties the trash.
+
+The database says what is due; this only asks `dialogs.tasks` to look. It survives every failure.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import connections
+
+from dominds.supervisor.log import Log
+
+TRASH_SECONDS = 3600.0
+
+
+class Sweeper(threading.Thread):
+    def __init__(self, *, log: Log) -> None:
+        super().__init__(name="sweeper", daemon=True)
+        self.log = log
+        self.stopped = threading.Event()
+        self.said = ""
+
+    def run(self) -> None:
+        trash_due = time.monotonic()
+        while not self.stopped.wait(settings.DOMINDS_SWEEP_SECONDS):
+            self.attempt(sweep_turns)
+            if time.monotonic() >= trash_due:
+                self.attempt(empty_trash)
+                trash_due = time.monotonic() + TRASH_SECONDS
+
+    def attempt(self, work: Callable[[], str]) -> None:
+        """Do it and say what was done. The same words twice in a row are said once: an outage must not fill the log."""
+        try:
+            said = work()
+        except Exception as error:
+            said = f"{work.__name__} failed, and is tried again: {error}"
+        finally:
+            connections.close_all()
+        if said and said != self.said:
+            self.log.line("sweeper", said)
+        self.said = said or self.said
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+def sweep_turns() -> str:
+    from dialogs.tasks import sweep
+
+    queued = sweep()
+    return f"{queued} dialogs were due and without a worker" if queued else ""
+
+
+def empty_trash() -> str:
+    from dialogs.services.trash import empty_trash as empty
+
+    erased = empty(older_than_days=settings.DOMINDS_TRASH_DAYS)
+    return f"{erased} dialogs left the trash for good" if erased else ""
