@@ -156,6 +156,8 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "dialog_list"
 LOGOUT_REDIRECT_URL = "login"
+# How long a one-time sign-in link is good for.
+PASSWORD_RESET_TIMEOUT = 24 * 60 * 60
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]

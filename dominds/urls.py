@@ -16,6 +16,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
+    # Before the admin's: it also answers for the admin's login page.
+    path("", include("dialogs.accounts_urls")),
     path("admin/", admin.site.urls),
     path("", include("dialogs.urls")),
 ]

@@ -1,0 +1,48 @@
+"""`manage.py signin_link`: print a one-time sign-in link, for whoever has lost password or link."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+
+from dialogs.accounts import ensure_first_user, sign_in_path
+
+
+class Command(BaseCommand):
+    help = "Print a link that signs a person in, once, within a day."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", nargs="?", help="Default: the first superuser.")
+        parser.add_argument("--address", help="Where people reach Dominds. Default: as DOMINDS_HOST and _PORT say.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = _user(options["username"])
+        self.stdout.write((options["address"] or _address()).rstrip("/") + sign_in_path(user))
+
+
+def _user(username: str | None) -> User:
+    if username is None:
+        return _first_user()
+    user = User.objects.filter(username=username, is_active=True).first()
+    if user is None:
+        raise CommandError(f"There is no active user “{username}”.")
+    return user
+
+
+def _first_user() -> User:
+    try:
+        return ensure_first_user()
+    except ImproperlyConfigured as error:
+        raise CommandError(str(error)) from error
+
+
+def _address() -> str:
+    scheme = "https" if settings.HTTPS else "http"
+    # A server that listens on all addresses is reached on this one.
+    host = "127.0.0.1" if settings.DOMINDS_HOST in {"0.0.0.0", "::"} else settings.DOMINDS_HOST  # noqa: S104
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.DOMINDS_PORT}"
