@@ -22,6 +22,7 @@ class DialogBusy(DialogError):
 
 
 HEADLINES: dict[str, Promise] = {
+    "not_configured": _("The provider's settings cannot be used. An admin must correct them."),
     "provider_unreachable": _("The provider did not answer."),
     "provider_failed": _("The provider reported an error of its own."),
     "rate_limited": _("The provider asks us to slow down."),

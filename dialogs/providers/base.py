@@ -69,7 +69,10 @@ class UsageReported:
 
 @dataclass(frozen=True)
 class Finished:
-    """The last event of a stream that ended well. `reason`: stop, length, tool_calls, content_filter, ..."""
+    """The last event of a stream that ended well.
+
+    `reason`: stop, length, tool_calls, content_filter; `context_window` when the answer itself filled the window.
+    """
 
     reason: str
 
@@ -90,12 +93,16 @@ class ModelFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSettings:
-    """Everything a provider needs to know of its service. `api_key` is kept out of repr and logs."""
+    """Everything a provider needs to know of its service. `api_key` is kept out of repr and logs.
+
+    `problem` says why these settings cannot be used, when they cannot; `make_provider` then refuses.
+    """
 
     name: str
     kind: str
     base_url: str
     api_key: str = field(default="", repr=False)
+    problem: str = ""
     connect_timeout: float = 10.0
     read_timeout: float = 300.0
 
@@ -131,6 +138,12 @@ class ProviderError(Exception):
         super().__init__(message or str(self.__doc__))
         self.retry_after = retry_after
         self.status = status
+
+
+class NotConfigured(ProviderError):
+    """The provider's settings cannot be used as they stand. An admin must correct them."""
+
+    code = "not_configured"
 
 
 class ProviderUnreachable(ProviderError):

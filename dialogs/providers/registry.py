@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from dialogs.providers.base import Provider, ProviderSettings
+from dialogs.providers.addresses import InvalidAddress, clean_base_url
+from dialogs.providers.base import NotConfigured, Provider, ProviderSettings
 
 # Import paths, so that an SDK is loaded only where a provider of its kind is used.
 KINDS: dict[str, str] = {
@@ -16,7 +17,22 @@ KINDS: dict[str, str] = {
 
 
 def make_provider(settings: ProviderSettings) -> Provider:
-    """A provider for one event loop: make it, use it, `aclose` it there."""
+    """A provider for one event loop: make it, use it, `aclose` it there. Raises NotConfigured."""
+    _refuse_unusable(settings)
     module, _, name = KINDS[settings.kind].partition(":")
     provider: Provider = getattr(import_module(module), name)(settings)
     return provider
+
+
+def _refuse_unusable(settings: ProviderSettings) -> None:
+    if settings.problem:
+        raise NotConfigured(settings.problem)
+    if settings.kind not in KINDS:
+        raise NotConfigured(f"There is no kind of provider called {settings.kind!r}.")
+    # A header holds no other characters; the complaint must not quote the key, as the HTTP library would.
+    if not (settings.api_key.isascii() and settings.api_key.isprintable()):
+        raise NotConfigured("The key holds characters that no key has. Set it again.")
+    try:
+        clean_base_url(settings.base_url, kind=settings.kind)
+    except InvalidAddress as error:
+        raise NotConfigured(str(error)) from error

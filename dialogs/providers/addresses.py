@@ -1,0 +1,65 @@
+"""Which base URLs are taken, for every door that one comes in by: the command, the admin form, the files.
+
+Pure. What a provider makes of its address (where `/v1` goes) stands here too, so that it is said once.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from urllib.parse import SplitResult, urlsplit
+
+from django.utils.translation import gettext as _
+
+SCRIPTED = "scripted"
+_HOST = re.compile(r"[A-Za-z0-9._\-]+|[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?")
+
+
+class InvalidAddress(ValueError):
+    """`str(error)` is a translated sentence that says what to write instead."""
+
+
+def clean_base_url(text: str, *, kind: str) -> str:
+    """The address as it is stored, without a trailing slash. Raises InvalidAddress."""
+    text = text.strip()
+    if kind == SCRIPTED:
+        return _script_name(text)
+    parts = _parts(text)
+    if parts.username is not None or parts.password is not None:
+        raise InvalidAddress(_("Leave user name and password out of the base URL: a key is stored apart."))
+    if parts.query or parts.fragment:
+        raise InvalidAddress(_("A base URL ends with its path: leave out what follows “?” or “#”."))
+    return text.rstrip("/")
+
+
+def _parts(text: str) -> SplitResult:
+    # Never quote the text in a complaint: it may hold a password.
+    if re.search(r"[\s\x00-\x1f\x7f\\]", text):
+        raise InvalidAddress(_("A base URL has no blanks, backslashes or control characters."))
+    try:
+        parts = urlsplit(text)
+        host, _port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise InvalidAddress(_("This is no URL. Write one like http://127.0.0.1:8080/v1.")) from error
+    if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host):
+        raise InvalidAddress(_("A base URL starts with http:// or https:// and a host, like http://127.0.0.1:8080/v1."))
+    return parts
+
+
+def _script_name(text: str) -> str:
+    """A script is named by its path inside the data folder."""
+    path = PurePosixPath(text)
+    if not text or path.is_absolute() or ".." in path.parts or "\\" in text or "\0" in text:
+        raise InvalidAddress(_("A script is named by a path inside the data folder."))
+    return text
+
+
+def api_root(base_url: str) -> str:
+    """The address without the `/v1` that people may or may not write after it."""
+    return base_url.rstrip("/").removesuffix("/v1")
+
+
+def openai_base(base_url: str) -> str:
+    """Where chat completions live. A bare host gets `/v1`; a written path is taken as it is."""
+    bare = urlsplit(base_url).path in {"", "/"}
+    return f"{base_url.rstrip('/')}/v1" if bare else base_url.rstrip("/")

@@ -1,0 +1,172 @@
+"""From a provider's own token counts to `Usage`, or to the reason why there is none. Pure.
+
+A count that is missing or malformed is never read as zero: the whole usage is then unavailable. Each
+dialect is a row of a table; a new one is a new row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from health.monitor.usage import Usage, UsageUnavailable
+
+# More than a database's integer holds; no model counts so far.
+TOO_MANY = 2**31
+
+
+class Dialect(StrEnum):
+    """Which API's field names are spoken."""
+
+    OPENAI = "openai"
+    RESPONSES = "responses"
+    ANTHROPIC = "anthropic"
+    OLLAMA = "ollama"
+    GEMINI = "gemini"
+    LLAMACPP_TIMINGS = "llamacpp timings"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Where a dialect keeps its counts. The first field of a sum must be there; the rest may be absent or null.
+
+    `cached` is a part of the prompt, already inside its sum: it is shown, never added.
+    """
+
+    prompt: tuple[str, ...]
+    completion: tuple[str, ...]
+    also_required: frozenset[str] = frozenset()
+    cached: tuple[str, ...] = ()
+    total: str = ""
+
+
+SHAPES: dict[Dialect, Shape] = {
+    Dialect.OPENAI: Shape(
+        prompt=("prompt_tokens",),
+        completion=("completion_tokens",),
+        cached=("prompt_tokens_details", "cached_tokens"),
+        total="total_tokens",
+    ),
+    Dialect.RESPONSES: Shape(
+        prompt=("input_tokens",),
+        completion=("output_tokens",),
+        cached=("input_tokens_details", "cached_tokens"),
+        total="total_tokens",
+    ),
+    # `input_tokens` is only what was not cached; the cache fields are null for whoever does not use the cache.
+    Dialect.ANTHROPIC: Shape(
+        prompt=("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+        completion=("output_tokens",),
+        cached=("cache_read_input_tokens",),
+    ),
+    Dialect.OLLAMA: Shape(prompt=("prompt_eval_count",), completion=("eval_count",)),
+    Dialect.GEMINI: Shape(
+        prompt=("promptTokenCount", "toolUsePromptTokenCount"),
+        completion=("candidatesTokenCount", "thoughtsTokenCount"),
+        cached=("cachedContentTokenCount",),
+        total="totalTokenCount",
+    ),
+    # `prompt_n` alone is only what was not cached, so both must be there.
+    Dialect.LLAMACPP_TIMINGS: Shape(
+        prompt=("cache_n", "prompt_n"),
+        completion=("predicted_n",),
+        also_required=frozenset({"prompt_n"}),
+        cached=("cache_n",),
+    ),
+}
+
+
+class _Unusable(Exception):
+    """Says why, and ends the reading."""
+
+
+def normalise(
+    raw: Mapping[str, Any] | None,
+    *,
+    timings: Mapping[str, Any] | None = None,
+    dialect: Dialect = Dialect.OPENAI,
+) -> Usage | UsageUnavailable:
+    """What one generation cost. llama.cpp's `timings` serve where its usage cannot be used."""
+    usage = _read(raw, SHAPES[dialect])
+    if timings is None:
+        return usage
+    timed = _read(timings, SHAPES[Dialect.LLAMACPP_TIMINGS])
+    if isinstance(usage, UsageUnavailable):
+        return timed if isinstance(timed, Usage) else usage
+    if usage.cached_tokens is None and isinstance(timed, Usage):
+        return replace(usage, cached_tokens=timed.cached_tokens)
+    return usage
+
+
+def later(before: Usage | UsageUnavailable, after: Usage | UsageUnavailable) -> Usage | UsageUnavailable:
+    """Of two reports about one generation the later complete one: reports are absolute, so they are never added."""
+    return before if isinstance(before, Usage) and isinstance(after, UsageUnavailable) else after
+
+
+def _read(raw: object, shape: Shape) -> Usage | UsageUnavailable:
+    try:
+        return _usage(_mapping(raw), shape)
+    except _Unusable as reason:
+        return UsageUnavailable(str(reason))
+
+
+def _mapping(raw: object) -> Mapping[str, Any]:
+    if raw is None:
+        raise _Unusable("the provider reported no usage")
+    if not isinstance(raw, Mapping):
+        raise _Unusable(f"usage is no object but {type(raw).__name__}")
+    return raw
+
+
+def _usage(raw: Mapping[str, Any], shape: Shape) -> Usage:
+    prompt = _sum(raw, shape.prompt, shape.also_required)
+    completion = _sum(raw, shape.completion, shape.also_required)
+    if prompt == 0:
+        # A request is never empty: servers that do not count send zeros.
+        raise _Unusable(f"{shape.prompt[0]} is 0")
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=prompt + completion if raw.get(shape.total) is None else _count(raw, shape.total),
+        cached_tokens=_cached(raw, shape, prompt),
+    )
+
+
+def _sum(raw: Mapping[str, Any], fields: tuple[str, ...], also_required: frozenset[str]) -> int:
+    first, *rest = fields
+    parts = [name for name in rest if name in also_required or raw.get(name) is not None]
+    total = sum(_count(raw, name) for name in (first, *parts))
+    if total >= TOO_MANY:
+        raise _Unusable(f"{first} is too large")
+    return total
+
+
+def _count(raw: Mapping[str, Any], name: str) -> int:
+    value = raw.get(name)
+    if value is None:
+        raise _Unusable(f"{name} is missing")
+    count = whole(value)
+    if count is None:
+        raise _Unusable(f"{name} is no token count: {str(value)[:40]!r}")
+    return count
+
+
+def whole(value: object) -> int | None:
+    """A number of tokens as JSON may write it (12 or 12.0); None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # NaN and infinity are no whole numbers either.
+    if isinstance(value, float) and not value.is_integer():
+        return None
+    return int(value) if 0 <= value < TOO_MANY else None
+
+
+def _cached(raw: Mapping[str, Any], shape: Shape, prompt: int) -> int | None:
+    """A detail: when it cannot be right it is left out, and the usage stands."""
+    value: object = raw
+    for name in shape.cached:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    count = None if isinstance(value, Mapping) else whole(value)
+    return count if count is not None and count <= prompt else None

@@ -1,0 +1,68 @@
+"""What the driver, the commands and the admin read about providers and LLMs."""
+
+from __future__ import annotations
+
+import os
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from dialogs.models import LLM, Provider
+from dialogs.models.llm import ProviderKind
+from dialogs.providers.base import ProviderSettings
+from dialogs.secrets import KeyUnreadable, decrypt
+from health.monitor.levels import Configured
+
+
+def configured(llm: LLM) -> Configured:
+    """The numbers that decide this LLM's levels."""
+    return Configured(
+        context_length=llm.context_length,
+        input_length=llm.input_length,
+        optimal_max_tokens=llm.optimal_max_tokens,
+        critical_max_tokens=llm.critical_max_tokens,
+        caution_cadence=llm.caution_remediation_cadence_generations,
+    )
+
+
+def settings_for(provider: Provider) -> ProviderSettings:
+    """Never raises: what is wrong with the row is told by `problem`, and fails the call, not the caller."""
+    key, problem = _key(provider)
+    return ProviderSettings(
+        name=provider.name,
+        kind=provider.kind,
+        base_url=provider.base_url,
+        api_key=key,
+        problem=problem,
+        connect_timeout=settings.DOMINDS_CONNECT_TIMEOUT,
+        read_timeout=settings.DOMINDS_READ_TIMEOUT,
+    )
+
+
+def _key(provider: Provider) -> tuple[str, str]:
+    """The stored key, else the environment's; and what is wrong with it."""
+    if not provider.api_key_encrypted:
+        return os.environ.get(provider.api_key_env, "").strip() if provider.api_key_env else "", ""
+    try:
+        return decrypt(provider.api_key_encrypted), ""
+    except KeyUnreadable as error:
+        return "", str(error)
+
+
+def missing_key(provider: Provider) -> str:
+    """Why a provider that wants a key has none; empty when it has one or names none."""
+    if provider.api_key_encrypted or not provider.api_key_env or os.environ.get(provider.api_key_env, "").strip():
+        return ""
+    return _("no key: %(variable)s is not set") % {"variable": provider.api_key_env}
+
+
+def list_providers(*, enabled_only: bool = False) -> QuerySet[Provider]:
+    found = Provider.objects.prefetch_related("llms").order_by("name")
+    return found.filter(enabled=True) if enabled_only else found
+
+
+def providers_ready_by_environment() -> list[Provider]:
+    """Hosted providers whose key the environment holds: with one of these no demo is needed."""
+    hosted = list_providers(enabled_only=True).exclude(kind=ProviderKind.SCRIPTED).exclude(api_key_env="")
+    return [provider for provider in hosted if not missing_key(provider)]

@@ -1,0 +1,157 @@
+"""Every write about providers, LLMs and the agents made for them. Calling a provider is `providers/probe.py`'s work.
+
+Limits have three sources with one order: what an admin typed stays, what a server says comes next, the
+catalogue file fills the rest. Every source is kept apart, so that a page can show all of them.
+"""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
+
+from dialogs.models import LLM, Agent, Provider
+from dialogs.models.llm import Origin, WindowSource
+from dialogs.providers.addresses import InvalidAddress, clean_base_url
+from dialogs.providers.base import ModelFacts
+from dialogs.secrets import encrypt
+
+# Up to this window the default ceilings (100,000 and nine tenths of the window) would leave caution no room.
+SMALL_WINDOW = 111_112
+
+
+class InvalidProvider(ValueError):
+    """`str(error)` is a translated sentence that says which field is wrong."""
+
+
+@transaction.atomic
+def add_provider(
+    *,
+    name: str,
+    kind: str,
+    base_url: str,
+    label: str = "",
+    api_key: str = "",
+    api_key_env: str = "",
+    origin: str = Origin.ADMIN,
+) -> Provider:
+    """A new provider. Raises InvalidProvider, also when the name is taken."""
+    try:
+        address = clean_base_url(base_url, kind=kind)
+    except InvalidAddress as error:
+        raise InvalidProvider(str(error)) from error
+    provider = Provider(
+        name=name, kind=kind, base_url=address, label=label, api_key_env=api_key_env.strip(), origin=origin
+    )
+    _check(provider)
+    provider.save()
+    if api_key:
+        set_api_key(provider=provider, key=api_key)
+    return provider
+
+
+@transaction.atomic
+def set_api_key(*, provider: Provider, key: str) -> None:
+    """Store a key, encrypted; an empty one removes what is stored."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        # The key itself stays out of the complaint.
+        raise InvalidProvider(_("A key is one word of plain letters, digits and signs."))
+    provider.api_key_encrypted = encrypt(key) if key else ""
+    provider.save(update_fields=["api_key_encrypted"])
+
+
+@transaction.atomic
+def add_llm(
+    *, provider: Provider, model_id: str, facts: ModelFacts | None = None, label: str = "", origin: str = Origin.ADMIN
+) -> LLM:
+    """This model of the provider, made when it is new; `facts` are recorded either way."""
+    found = LLM.objects.filter(provider=provider, model_id=model_id).first()
+    llm = found or LLM(provider=provider, model_id=model_id, label=label, origin=origin)
+    if found is None:
+        _check(llm)
+        llm.save()
+    if facts is not None:
+        record_limits(llm=llm, facts=facts)
+    return llm
+
+
+@transaction.atomic
+def add_agent(*, llm: LLM, name: str = "", instructions: str = "") -> Agent:
+    """An agent to talk to this LLM with; the one that exists when there is one already."""
+    found = llm.agents.filter(is_demo=False).first()
+    if found:
+        return found
+    name = (name or llm.label or llm.model_id)[:120]
+    return Agent.objects.create(name=name, slug=_free_slug(llm.model_id), instructions=instructions, llm=llm)
+
+
+@transaction.atomic
+def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
+    """Keep what a server said of one model, and say in words what came of it.
+
+    What the server said is always kept beside; it comes into force unless an admin set the window.
+    """
+    llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
+    llm.detected_context_length = facts.context_length
+    llm.limits_read_at = timezone.now()
+    llm.input_length = llm.input_length or facts.input_length
+    llm.output_length = llm.output_length or facts.output_length
+    said = _take_window(llm, facts)
+    llm.save()
+    return said
+
+
+def record_overflow_window(*, llm: LLM, context_window: int) -> str:
+    """A refused request named the true window: that is the server speaking too."""
+    return record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))
+
+
+def small_window_ceiling(window: int | None) -> int | None:
+    """The explicit optimal ceiling that a small window gets, when none is written down."""
+    return window * 3 // 4 or None if window and window <= SMALL_WINDOW else None
+
+
+def _take_window(llm: LLM, facts: ModelFacts) -> str:
+    window = facts.context_length
+    if window is None:
+        return facts.note or _("The server does not say how large the context window is.")
+    if llm.context_length and llm.context_length_source == WindowSource.ADMIN:
+        return _("The server says %(read)s tokens; the %(set)s set by an admin stay in force.") % {
+            "read": f"{window:,}",
+            "set": f"{llm.context_length:,}",
+        }
+    llm.context_length, llm.context_length_source = window, WindowSource.SERVER
+    said = _("Context window: %(window)s tokens, read from the server.") % {"window": f"{window:,}"}
+    ceiling = small_window_ceiling(window)
+    if llm.optimal_max_tokens is None and ceiling:
+        llm.optimal_max_tokens = ceiling
+        said += " " + _("Optimal ceiling set to %(ceiling)s.") % {"ceiling": f"{ceiling:,}"}
+    return said
+
+
+def _free_slug(model_id: str) -> str:
+    """`meta/llama-3.1:8b` becomes `meta-llama-3-1-8b`; a number is added while that is taken."""
+    stem = slugify(model_id.translate(str.maketrans("/.:@_", "-----")))[:50].strip("-") or "agent"
+    slug, number = stem, 2
+    while Agent.objects.filter(slug=slug).exists():
+        slug, number = f"{stem}-{number}", number + 1
+    return slug
+
+
+def _check(row: Provider | LLM) -> None:
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        raise InvalidProvider(_sentence(error)) from error
+
+
+def _sentence(error: ValidationError) -> str:
+    """Django's complaints as one line, each with the name of its field."""
+    return " ".join(
+        f"{'' if field == '__all__' else field + ': '}{message}"
+        for field, messages in error.message_dict.items()
+        for message in messages
+    )
