@@ -6,7 +6,6 @@ Made while Dominds runs; restored while it does not. The commands `backup` and `
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ import tarfile
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 from django.db import connection, connections
@@ -47,7 +47,7 @@ def folder() -> Path:
 
 
 def stamped(name: str) -> Path:
-    """A path in the backup folder that is not there yet."""
+    """A path in the backup folder, of its own for this moment."""
     return folder() / name.format(time=f"{timezone.now():%Y%m%d-%H%M%S-%f}")
 
 
@@ -115,20 +115,33 @@ def read_manifest(archive: Path) -> Manifest:
 
 
 def restore_backup(archive: Path) -> Path:
-    """Put the archive's database and key in place; the path under which the replaced database is kept."""
+    """Put the archive's database and key in place; the folder in which what they replace is kept."""
     read_manifest(archive)
-    replaced = stamped("replaced-{time}.tar.gz")
     with tempfile.TemporaryDirectory(dir=folder()) as name, tarfile.open(archive) as file:
-        found = Path(name) / DATABASE
-        with found.open("wb") as target:
-            shutil.copyfileobj(member(file, DATABASE), target)
-        key = member(file, SECRET_KEY).read().decode()
+        found, key = Path(name) / DATABASE, Path(name) / SECRET_KEY
+        take_out(file, DATABASE, found)
+        take_out(file, SECRET_KEY, key)
         if connection.vendor == "sqlite":
             check_sqlite(found)
-        make_backup(replaced)
-        load_database(found)
-        put_key(key)
-    return replaced
+        aside = stamped("replaced-{time}")
+        aside.mkdir(mode=0o700)
+        replace_database(found, aside)
+        replace_file(settings.DOMINDS_DATA_DIR / SECRET_KEY, key, aside)
+    return aside
+
+
+def take_out(archive: tarfile.TarFile, name: str, target: Path) -> None:
+    """One member, by our name for it: nothing is unpacked to a path that an archive gives."""
+    target.touch(mode=0o600)
+    with target.open("wb") as file:
+        shutil.copyfileobj(member(archive, name), file)
+
+
+def member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
+    found = archive.extractfile(name)
+    if found is None:
+        raise BackupError(f"The archive has no {name}.")
+    return found
 
 
 def check_sqlite(path: Path) -> None:
@@ -141,30 +154,24 @@ def check_sqlite(path: Path) -> None:
         raise BackupError(f"The archive's database is damaged: {verdict}. Nothing was changed.")
 
 
-def load_database(found: Path) -> None:
+def replace_database(found: Path, aside: Path) -> None:
     connections.close_all()
     if connection.vendor == "sqlite":
-        # The old write-ahead log must not be played into the new file.
+        # Moved, not copied: a damaged database can be replaced too. The old write-ahead log must not
+        # be played into the new file.
         for suffix in ("-wal", "-shm"):
-            Path(f"{sqlite_path()}{suffix}").unlink(missing_ok=True)
-        found.replace(sqlite_path())
+            replace_file(Path(f"{sqlite_path()}{suffix}"), None, aside)
+        replace_file(sqlite_path(), found, aside)
     else:
+        dump_database(aside / DATABASE)
         run_postgres("restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", str(found))
 
 
-def put_key(key: str) -> None:
-    """Into the data folder; a key set by environment stays, and the caller is told when it differs."""
-    path = settings.DOMINDS_DATA_DIR / SECRET_KEY
-    path.touch(mode=0o600)
-    path.write_text(key)
-
-
-def member(archive: tarfile.TarFile, name: str) -> io.BufferedIOBase:
-    """One member by its name. Nothing is unpacked by the names that an archive gives."""
-    found = archive.extractfile(name)
-    if found is None:
-        raise BackupError(f"The archive has no {name}.")
-    return found  # type: ignore[return-value]
+def replace_file(old: Path, new: Path | None, aside: Path) -> None:
+    if old.exists():
+        shutil.move(old, aside / old.name)
+    if new:
+        shutil.move(new, old)
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------

