@@ -1,3 +1,121 @@
-"""System checks of the dialogs app. Ids `dialogs.*`; each has a hint that says what to do."""
+"""System checks of the dialogs app. Ids `dialogs.*`; each has a hint that says what to do.
+
+Only the check tagged `database` asks the database; Django runs it with `check --database` and `migrate`.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Tags, register
+from django.core.checks import Warning as CheckWarning
+from django.db import DatabaseError
+
+from health.checks import limit_warnings
+
+LOOPBACK = {"127.0.0.1", "localhost", "::1", "[::1]", ""}
+SECRET_LEAST_CHARS = 32
+LEASE_LEAST_SECONDS = 5
+
+
+@register(Tags.security)
+def check_secret_key(**kwargs: Any) -> list[CheckMessage]:
+    secret = settings.SECRET_KEY
+    if len(secret) >= SECRET_LEAST_CHARS and len(set(secret)) >= 10:
+        return []
+    return [
+        CheckWarning(
+            "DOMINDS_SECRET_KEY is easy to guess.",
+            hint="Use at least 32 random characters, or unset it: Dominds then makes one in its data folder.",
+            id="dialogs.W001",
+        )
+    ]
+
+
+@register(Tags.security)
+def check_debug(**kwargs: Any) -> list[CheckMessage]:
+    if not settings.DOMINDS_DEBUG or settings.DOMINDS_HOST in LOOPBACK:
+        return []
+    return [
+        CheckWarning(
+            f"DOMINDS_DEBUG is on while Dominds listens on {settings.DOMINDS_HOST}.",
+            hint="Error pages then show settings and code to strangers. Unset DOMINDS_DEBUG.",
+            id="dialogs.W002",
+        )
+    ]
+
+
+@register(Tags.security)
+def check_allowed_hosts(**kwargs: Any) -> list[CheckMessage]:
+    if "*" not in settings.ALLOWED_HOSTS:
+        return []
+    return [
+        CheckWarning(
+            "DOMINDS_ALLOWED_HOSTS is “*”, which turns off the origin check of websockets.",
+            hint="Name the hosts by which people reach Dominds.",
+            id="dialogs.W003",
+        )
+    ]
+
+
+@register(Tags.security)
+def check_scripted(**kwargs: Any) -> list[CheckMessage]:
+    if not settings.DOMINDS_SCRIPTED:
+        return []
+    return [
+        CheckWarning(
+            "DOMINDS_SCRIPTED is on: providers may play answers from files.",
+            hint="It is meant for tests and screenshots. Unset it elsewhere.",
+            id="dialogs.W004",
+        )
+    ]
+
+
+@register(Tags.compatibility)
+def check_shared_database(**kwargs: Any) -> list[CheckMessage]:
+    """A Redis that others can reach hints at several machines, which one SQLite file cannot serve."""
+    sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
+    if not sqlite or (urlsplit(settings.REDIS_URL).hostname or "") in LOOPBACK:
+        return []
+    return [
+        CheckWarning(
+            "REDIS_URL names another machine, but the database is an SQLite file of this one.",
+            hint="Several machines need PostgreSQL: set DATABASE_URL. With one machine, unset REDIS_URL.",
+            id="dialogs.W005",
+        )
+    ]
+
+
+@register(Tags.compatibility)
+def check_lease(**kwargs: Any) -> list[CheckMessage]:
+    """A lease is renewed each third of its length: a shorter third is lost to one slow disk write."""
+    if settings.DOMINDS_LEASE_SECONDS >= LEASE_LEAST_SECONDS:
+        return []
+    return [
+        CheckWarning(
+            f"DOMINDS_LEASE_SECONDS is {settings.DOMINDS_LEASE_SECONDS:g}: a short pause loses the turn.",
+            hint=f"Use {LEASE_LEAST_SECONDS} seconds or more; 30 is the default.",
+            id="dialogs.W006",
+        )
+    ]
+
+
+@register(Tags.database)
+def check_llm_limits(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    if not databases or "default" not in databases:
+        return []
+    try:
+        return _limit_warnings()
+    except DatabaseError:  # `migrate` checks before it has made the tables
+        return []
+
+
+def _limit_warnings() -> list[CheckMessage]:
+    from dialogs.models import LLM
+    from dialogs.selectors.providers import configured
+
+    rows = LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
+    return [warning for row in rows for warning in limit_warnings(row.slug, configured(row))]

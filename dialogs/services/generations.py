@@ -41,9 +41,9 @@ class Sent:
 
 
 def keep_blob(content: str) -> str:
-    """Store a text under its hash, once; its SHA-256."""
+    """Store a text under its hash, once; its SHA-256. Locked, so that `trash` cannot drop it before its use commits."""
     sha256 = hashlib.sha256(content.encode()).hexdigest()
-    Blob.objects.get_or_create(sha256=sha256, defaults={"content": content})
+    Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": content})
     return sha256
 
 
