@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.db import transaction
 
 from dialogs.models import LLM, Agent, Provider
-from dialogs.models.llm import Origin, ProviderKind, WindowSource
+from dialogs.models.llm import Origin, ProviderKind
+from dialogs.providers.base import ModelFacts
+from dialogs.services.providers import record_limits, small_window_ceiling
 
 NAME = "demo"
-# Small windows leave no room between the two default ceilings: the demo's caution begins at three quarters.
-OPTIMAL_SHARE = 0.75
 # No longer than this, so that a chat of a few messages fills the window step by step.
 MAX_OUTPUT_TOKENS = 400
 DESCRIPTION = "A very small model that runs on this machine. For trying things out: do not trust its answers."
@@ -56,10 +56,6 @@ def retire_demo() -> None:
 
 def _set_window(llm: LLM, *, context_window: int) -> None:
     """The window is the server's; the ceiling follows it unless an admin chose another."""
-    old_ceiling = llm.optimal_max_tokens
-    if old_ceiling is None or old_ceiling == int((llm.context_length or 0) * OPTIMAL_SHARE):
-        llm.optimal_max_tokens = int(context_window * OPTIMAL_SHARE)
-    llm.context_length = llm.detected_context_length = context_window
-    llm.context_length_source = WindowSource.SERVER
-    llm.enabled = True
-    llm.save()
+    if llm.optimal_max_tokens == small_window_ceiling(llm.context_length):
+        LLM.objects.filter(pk=llm.pk).update(optimal_max_tokens=None)
+    record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from django.conf import settings
@@ -15,13 +14,9 @@ HOST = "127.0.0.1"
 
 def provider_in_environment() -> bool:
     """Somebody gave a key or a file of models: they have a model of their own."""
-    from dialogs.models import Provider
-    from dialogs.models.llm import Origin
+    from dialogs.selectors.providers import providers_ready_by_environment
 
-    if settings.DOMINDS_LLM_FILE_REQUIRED:
-        return True
-    providers = Provider.objects.filter(origin__in=[Origin.CATALOGUE, Origin.FILE]).exclude(api_key_env="")
-    return any(os.environ.get(variable) for variable in providers.values_list("api_key_env", flat=True))
+    return settings.DOMINDS_LLM_FILE_REQUIRED or bool(providers_ready_by_environment())
 
 
 def choose_port() -> int:

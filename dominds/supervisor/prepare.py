@@ -89,6 +89,13 @@ def load_catalogue() -> None:
         raise CannotStart(f"The catalogue of models cannot be read: {error}") from error
 
 
+def first_user() -> None:
+    """Somebody who can come in, made when there is nobody."""
+    from dialogs.accounts import ensure_first_user
+
+    ensure_first_user()
+
+
 def welcome(address: str) -> str:
     """The one line for a person: where to go, and how to get in the first time."""
     from dialogs.accounts import ensure_first_user, sign_in_path

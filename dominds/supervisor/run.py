@@ -91,6 +91,7 @@ def start(options: Options, children: Children, log: Log) -> None:
 def prepare_database(options: Options, children: Children, log: Log) -> None:
     prepare.migrate(log)
     prepare.load_catalogue()
+    prepare.first_user()
     if not options.workers:
         return
     if options.demo and not demo.provider_in_environment():

@@ -1,0 +1,153 @@
+"""A real `manage.py up` for tests: its own data folder, port and database, stopped with the fixture.
+
+`stack` is shared by a module and has no demo model; `start_stack` makes further ones with other settings.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from tests.environment import free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS = 60.0
+# Quick, so that a test that kills a worker does not wait half a minute for its lease.
+QUICK = {"DOMINDS_LEASE_SECONDS": "3", "DOMINDS_SWEEP_SECONDS": "1", "DOMINDS_SCRIPTED": "yes"}
+# Settings of the machine, or of the test run, that a stack must not inherit.
+FOREIGN = ("REDIS_URL", "DATABASE_URL", "DOMINDS_DATA_DIR", "DOMINDS_SECRET_KEY", "DJANGO_SETTINGS_MODULE")
+
+
+@dataclass(kw_only=True)
+class Stack:
+    """A running `up`, or one that has ended."""
+
+    process: subprocess.Popen[str]
+    environment: Mapping[str, str]
+    data_dir: Path
+    url: str
+
+    @property
+    def output(self) -> str:
+        """What it printed for people: the line with the address."""
+        return (self.data_dir / "stdout").read_text()
+
+    @property
+    def sign_in_url(self) -> str:
+        return self.output.split()[-1]
+
+    def log(self) -> str:
+        return (self.data_dir / "stderr").read_text()
+
+    def pid(self, name: str) -> int:
+        """The process of one child: valkey, demo, turns, web."""
+        return int((self.data_dir / "run" / f"{name}.pid").read_text())
+
+    def pids(self) -> list[int]:
+        return [int(path.read_text()) for path in (self.data_dir / "run").glob("*.pid")]
+
+    def run_manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """A `manage.py` command beside the running processes."""
+        return manage(*arguments, environment=self.environment, check=check)
+
+    def shell(self, code: str) -> str:
+        """Run Python in Django's shell; what it printed."""
+        return self.run_manage("shell", "--verbosity", "0", "--command", code).stdout.strip()
+
+    def wait_until(self, happened: Callable[[], bool], *, seconds: float = 20) -> None:
+        deadline = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < deadline, f"It did not happen within {seconds} s. The log:\n{self.log()}"
+            time.sleep(0.1)
+
+    def wait_for_line(self, text: str, *, seconds: float = 20) -> None:
+        self.wait_until(lambda: text in self.log(), seconds=seconds)
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/healthz", timeout=1).text == "ok"
+        except httpx.HTTPError:
+            return False
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """Ask it to stop and wait; its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+def manage(*arguments: str, environment: Mapping[str, str], check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env={**environment}, capture_output=True, text=True, check=check, timeout=60
+    )
+
+
+def settings_of(data_dir: Path, **settings: str) -> dict[str, str]:
+    """The environment of a process on this data folder, and on nothing else of this machine."""
+    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    return {**inherited, **QUICK, "DOMINDS_DATA_DIR": str(data_dir), **settings}
+
+
+@contextmanager
+def running_stack(data_dir: Path, *options: str, wait: bool = True, **settings: str) -> Iterator[Stack]:
+    """`manage.py up` with these options and settings, ready to be asked unless told not to wait."""
+    port = free_port()
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with fresh_database() as database:
+        environment = settings_of(data_dir, **database, **{"DOMINDS_PORT": str(port), **settings})
+        with (data_dir / "stdout").open("w") as stdout, (data_dir / "stderr").open("w") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", "up", *options],
+                cwd=ROOT,
+                env=environment,
+                stdout=stdout,
+                stderr=stderr,
+                text=True,
+                # A Ctrl-C at the terminal is for pytest; the fixture then stops this.
+                start_new_session=True,
+            )
+        stack = Stack(process=process, environment=environment, data_dir=data_dir, url=f"http://127.0.0.1:{port}")
+        try:
+            if wait:
+                stack.wait_until(lambda: "\n" in stack.output or process.poll() is not None, seconds=START_SECONDS)
+                assert process.poll() is None, stack.log()
+            yield stack
+        finally:
+            stack.stop()
+
+
+@contextmanager
+def fresh_database() -> Iterator[dict[str, str]]:
+    """On PostgreSQL every stack has a database of its own; on SQLite its data folder is one."""
+    server = os.environ.get("DATABASE_URL", "")
+    if not server.startswith("postgres"):
+        yield {}
+        return
+    name = f"stack_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        try:
+            yield {"DATABASE_URL": urlsplit(server)._replace(path=f"/{name}").geturl()}
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One stack for a whole module. A test leaves it running and whole."""
+    with running_stack(tmp_path_factory.mktemp("stack"), "--no-demo") as found:
+        yield found
