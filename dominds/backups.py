@@ -148,6 +148,8 @@ def check_sqlite(path: Path) -> None:
     try:
         with contextlib.closing(sqlite3.connect(path)) as database:
             (verdict,) = database.execute("PRAGMA quick_check").fetchone()
+            # An empty file is a sound database too, but not one of ours.
+            database.execute("SELECT 1 FROM django_migrations LIMIT 1")
     except sqlite3.DatabaseError as error:
         raise BackupError(f"The archive's database is damaged: {error}. Nothing was changed.") from error
     if verdict != "ok":

@@ -1,0 +1,179 @@
+"""A backup holds everything, and restoring it loses nothing of what was there."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from dominds import backups
+from dominds.supervisor import lock
+
+# Connections are closed and the database is replaced: no test transaction survives that.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def data_dir(tmp_path: Path, settings: Any) -> Path:
+    settings.DOMINDS_DATA_DIR = tmp_path
+    (tmp_path / "secret_key").write_text(settings.SECRET_KEY)
+    return tmp_path
+
+
+@pytest.fixture
+def archive(data_dir: Path) -> Path:
+    """A backup of a moment at which there was Alice and nobody else."""
+    User.objects.create_user("alice")
+    call_command("backup", str(data_dir / "backup.tar.gz"))
+    return data_dir / "backup.tar.gz"
+
+
+def people() -> list[str]:
+    return sorted(User.objects.values_list("username", flat=True))
+
+
+def test_restoring_brings_back_what_was_saved(archive: Path) -> None:
+    User.objects.all().delete()
+    User.objects.create_user("bob")
+
+    call_command("restore", str(archive), "--yes")
+
+    assert people() == ["alice"]
+
+
+def test_what_a_restore_replaces_is_kept(archive: Path, data_dir: Path) -> None:
+    User.objects.create_user("bob")
+
+    call_command("restore", str(archive), "--yes")
+
+    (aside,) = (data_dir / "backups").glob("replaced-*")
+    assert (aside / "secret_key").exists()
+    assert len(list(aside.iterdir())) >= 2
+
+
+def test_the_secret_key_comes_back_too(archive: Path, data_dir: Path, settings: Any) -> None:
+    (data_dir / "secret_key").write_text("another")
+
+    call_command("restore", str(archive), "--yes")
+
+    assert (data_dir / "secret_key").read_text() == settings.SECRET_KEY
+    assert (data_dir / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_differing_key_in_the_environment_is_said(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOMINDS_SECRET_KEY", "yet another")
+
+    call_command("restore", str(archive), "--yes")
+
+    assert "DOMINDS_SECRET_KEY differs" in capsys.readouterr().err
+
+
+def test_an_archive_is_for_its_owner_only(archive: Path) -> None:
+    assert archive.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_name_the_archive_is_new_in_the_data_folder(data_dir: Path) -> None:
+    call_command("backup")
+    call_command("backup")
+
+    assert len(list((data_dir / "backups").glob("dominds-*.tar.gz"))) == 2
+
+
+def test_a_backup_overwrites_nothing(archive: Path) -> None:
+    with pytest.raises(CommandError, match="exists"):
+        call_command("backup", str(archive))
+
+
+def test_a_backup_that_cannot_be_written_is_one_line(data_dir: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be written"):
+        call_command("backup", str(data_dir / "secret_key" / "backup.tar.gz"))
+
+
+def test_restoring_asks_first(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    User.objects.create_user("bob")
+    monkeypatch.setattr("builtins.input", lambda _prompt: "no")
+
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("restore", str(archive))
+
+    assert people() == ["alice", "bob"]
+
+
+def test_restoring_refuses_while_dominds_runs(archive: Path, data_dir: Path) -> None:
+    with (
+        lock.sole_user(data_dir, purpose="running"),
+        pytest.raises(CommandError, match=r"already runs on .* Stop it before restoring"),
+    ):
+        call_command("restore", str(archive), "--yes")
+
+
+def changed(archive: Path, name: str, content: bytes) -> Path:
+    """A copy of the archive with other content under one name."""
+    copy = archive.with_name("changed.tar.gz")
+    part = archive.with_name("part")
+    with tarfile.open(archive) as old, tarfile.open(copy, "w:gz") as new:
+        for member in old:
+            source = old.extractfile(member)
+            assert source
+            part.write_bytes(content if member.name == name else source.read())
+            new.add(part, arcname=member.name)
+    return copy
+
+
+def test_a_file_that_is_no_backup_is_said(data_dir: Path) -> None:
+    file = data_dir / "letter.txt"
+    file.write_text("Dear Bob")
+
+    with pytest.raises(CommandError, match="is not a backup of Dominds"):
+        call_command("restore", str(file), "--yes")
+
+
+def test_a_backup_in_a_newer_form_is_refused(archive: Path) -> None:
+    newer = b'{"engine": "sqlite", "version": "9.9", "made_at": "2030-01-01T00:00:00", "format": 2}'
+
+    with pytest.raises(CommandError, match=r"made by Dominds 9\.9"):
+        call_command("restore", str(changed(archive, "manifest.json", newer)), "--yes")
+
+
+def test_a_backup_of_another_kind_of_database_is_refused(archive: Path) -> None:
+    other = b'{"engine": "oracle", "version": "0.1", "made_at": "2030-01-01T00:00:00", "format": 1}'
+
+    with pytest.raises(CommandError, match="holds a oracle database"):
+        call_command("restore", str(changed(archive, "manifest.json", other)), "--yes")
+
+
+@pytest.mark.skipif(bool(os.environ.get("DATABASE_URL")), reason="SQLite's own check")
+@pytest.mark.parametrize("content", [b"not a database at all", b""])
+def test_a_damaged_database_changes_nothing(archive: Path, content: bytes) -> None:
+    User.objects.create_user("bob")
+
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("restore", str(changed(archive, "database", content)), "--yes")
+
+    assert people() == ["alice", "bob"]
+
+
+@pytest.mark.skipif(bool(os.environ.get("DATABASE_URL")), reason="a damaged file is SQLite's trouble")
+def test_a_damaged_database_can_be_replaced(archive: Path) -> None:
+    connection.close()
+    backups.sqlite_path().write_bytes(b"scribbles" * 1000)
+
+    call_command("restore", str(archive), "--yes")
+
+    assert people() == ["alice"]
+
+
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="PostgreSQL's own programs")
+def test_missing_postgres_programs_are_said(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(CommandError, match="pg_dump is not installed"):
+        call_command("backup")
