@@ -1,0 +1,124 @@
+"""One answer of a chat-completions stream, put together from its chunks. Pure: chunks in, events out.
+
+Chunks are read as plain JSON that may have any shape: servers that call themselves compatible differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialogs.providers.base import (
+    BadAnswer,
+    Finished,
+    ProviderFailed,
+    ProviderUnreachable,
+    ReasoningDelta,
+    StreamEvent,
+    TextDelta,
+    ToolCall,
+    ToolCallReady,
+    UsageReported,
+)
+from dialogs.providers.usage import later, normalise
+from dialogs.providers.wire import as_list, as_mapping, as_text, recordable
+from health.monitor.usage import Usage, UsageUnavailable
+
+FINISH_REASONS = {"function_call": "tool_calls", "max_tokens": "length"}
+
+
+@dataclass
+class PartialCall:
+    """A tool call while its pieces arrive."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    def add(self, delta: Mapping[str, Any]) -> None:
+        function = as_mapping(delta.get("function"))
+        self.id = self.id or as_text(delta.get("id"))
+        name, arguments = as_text(function.get("name")), function.get("arguments")
+        # Some servers repeat the name, empty or whole, beside every piece of the arguments.
+        if name and name != self.name:
+            self.name += name
+        self.arguments += json.dumps(arguments) if isinstance(arguments, Mapping) else as_text(arguments)
+
+
+@dataclass
+class ChatStream:
+    calls: dict[int, PartialCall] = field(default_factory=dict)
+    usage: Usage | UsageUnavailable = field(default_factory=lambda: normalise(None))
+    usage_raw: dict[str, Any] = field(default_factory=dict)
+    timings: Mapping[str, Any] | None = None
+    reason: str = ""
+    begun: bool = False
+
+    def add(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        self._note_usage(chunk)
+        choice = as_mapping(next(iter(as_list(chunk.get("choices"))), None))
+        if not choice:
+            return
+        self.begun = True
+        yield from self._deltas(as_mapping(choice.get("delta")))
+        self.reason = as_text(choice.get("finish_reason")) or self.reason
+
+    def end(self) -> Iterator[StreamEvent]:
+        """What closes a whole answer. Raises a ProviderError when the answer is not whole."""
+        if not self.begun:
+            raise BadAnswer("The provider's answer is no chat stream: it holds no choices.")
+        if self.reason == "error":
+            raise ProviderFailed("The provider ended the answer with an error.")
+        if not self.reason:
+            raise ProviderUnreachable("The stream ended before the answer was complete.")
+        for index, call in sorted(self.calls.items()):
+            yield ToolCallReady(ToolCall(id=call.id or f"call_{index}", name=call.name, arguments=call.arguments))
+        yield UsageReported(self.usage, self.usage_raw or None)
+        yield Finished(FINISH_REASONS.get(self.reason, self.reason))
+
+    def _note_usage(self, chunk: Mapping[str, Any]) -> None:
+        usage, timings = chunk.get("usage"), chunk.get("timings")
+        if usage is None and timings is None:
+            return
+        self.timings = as_mapping(timings) or self.timings
+        reported = normalise(usage, timings=self.timings)
+        if later(self.usage, reported) is reported:
+            self.usage, self.usage_raw = reported, recordable(_raw(usage, self.timings))
+
+    def _deltas(self, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        thought = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
+        if thought:
+            yield ReasoningDelta(thought)
+        content = delta.get("content")
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        yield from filter(None, map(_part, parts))
+        if refusal := as_text(delta.get("refusal")):
+            yield TextDelta(refusal)
+        for piece in as_list(delta.get("tool_calls")):
+            self._call(as_mapping(piece)).add(as_mapping(piece))
+
+    def _call(self, piece: Mapping[str, Any]) -> PartialCall:
+        """The call that a piece belongs to. Servers that send no index send each call whole, with its id."""
+        index = piece.get("index")
+        if not isinstance(index, int):
+            index = len(self.calls) if piece.get("id") or not self.calls else max(self.calls)
+        return self.calls.setdefault(index, PartialCall())
+
+
+def _raw(usage: object, timings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was sent, for the record: the usage as it stood, llama.cpp's timings beside it."""
+    sent = dict(usage) if isinstance(usage, Mapping) else {"usage": usage}
+    return sent | ({"timings": timings} if timings else {})
+
+
+def _part(part: object) -> StreamEvent | None:
+    """Mistral sends its reasoning as parts of the content."""
+    part = as_mapping(part)
+    if part.get("type") == "thinking":
+        thoughts = as_list(part.get("thinking"))
+        thought = "".join(as_text(as_mapping(piece).get("text")) for piece in thoughts)
+        return ReasoningDelta(thought) if thought else None
+    text = as_text(part.get("text"))
+    return TextDelta(text) if text else None

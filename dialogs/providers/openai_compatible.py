@@ -1,0 +1,122 @@
+"""Every service that speaks OpenAI's chat completions, through the official SDK.
+
+Retries are the driver's: the SDK's own are off. What the SDK raises is translated in `errors.py`; what
+the chunks mean is decided in `chat_stream.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, ClassVar, cast
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+
+from dialogs.providers.addresses import openai_base
+from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
+from dialogs.providers.chat_stream import ChatStream
+from dialogs.providers.errors import translated
+from dialogs.providers.http import as_json, json_of, refuse_other_than_stream, timeouts
+from dialogs.providers.model_facts import facts_in
+
+Chunks = openai.AsyncStream[Any]
+
+
+class OpenAICompatible:
+    kind: ClassVar[str] = "openai"
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.settings = settings
+        self._client = openai.AsyncOpenAI(
+            base_url=self.base(settings.base_url),
+            api_key=settings.api_key,
+            # Given, so that the SDK sends nothing of the environment's to somebody else's server.
+            admin_api_key="",
+            organization="",
+            project="",
+            max_retries=0,
+            timeout=timeouts(settings),
+            _enforce_credentials=False,
+        )
+
+    @staticmethod
+    def base(base_url: str) -> str:
+        """What the SDK appends its paths to."""
+        return openai_base(base_url)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
+        answer = ChatStream()
+        with translated(openai, self.settings):
+            async with await self._open(request) as chunks:
+                await refuse_other_than_stream(chunks.response)
+                async for chunk in chunks:
+                    for event in answer.add(as_json(chunk)):
+                        yield event
+            for event in answer.end():
+                yield event
+
+    async def list_models(self) -> tuple[ModelFacts, ...]:
+        with translated(openai, self.settings):
+            return facts_in(await self._get("/models"))
+
+    async def read_limits(self, model_id: str) -> ModelFacts:
+        for facts in await self.list_models():
+            if facts.model_id == model_id:
+                return facts
+        raise ModelNotFound(f"The server does not list a model called {model_id!r}.")
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def _open(self, request: ChatRequest) -> Chunks:
+        body = wire_request(request, completion_limit=_limit_field(self.settings.base_url))
+        try:
+            return await self._create(body)
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            # Servers that report usage unasked refuse to be asked.
+            if "stream_options" not in str(error.body):
+                raise
+            return await self._create({name: value for name, value in body.items() if name != "stream_options"})
+
+    async def _create(self, body: dict[str, Any]) -> Chunks:
+        return cast("Chunks", await self._client.chat.completions.create(**body))
+
+    async def _get(self, path: str, query: dict[str, object] | None = None) -> Any:
+        """A JSON body, read by ourselves: the SDK would pass an HTML page on as a list of models."""
+        options: openai._types.RequestOptions = {"params": query} if query else {}
+        return json_of(await self._client.get(path, cast_to=httpx2.Response, options=options))
+
+
+def _limit_field(base_url: str) -> str:
+    """OpenAI has renamed it and refuses the old name; the others know only that."""
+    host = urlsplit(base_url).hostname or ""
+    return "max_completion_tokens" if host.endswith(("openai.com", "azure.com")) else "max_tokens"
+
+
+def wire_request(request: ChatRequest, *, completion_limit: str = "max_tokens") -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": [wire_message(message) for message in request.messages],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = list(request.tools)
+    if request.max_output_tokens:
+        body[completion_limit] = request.max_output_tokens
+    return body
+
+
+def wire_message(message: ChatMessage) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        # Null, not empty: some servers refuse an empty text beside calls.
+        wire["content"] = message.content or None
+        wire["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    return wire

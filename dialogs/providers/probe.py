@@ -1,0 +1,61 @@
+"""Asking a provider about itself: does it answer, what does it serve, how large are the windows.
+
+Called by the commands and the admin's actions, never inside a transaction. Writing down what comes of
+it is `services/providers.py`'s work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from django.utils.translation import ngettext
+
+from dialogs.providers.base import ModelFacts, Provider, ProviderError, ProviderSettings
+from dialogs.providers.registry import make_provider
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """`text` is a translated sentence for people; `error_code` is empty when the provider answered."""
+
+    text: str
+    models: tuple[ModelFacts, ...] = ()
+    error_code: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.error_code
+
+
+@asynccontextmanager
+async def opened(settings: ProviderSettings) -> AsyncIterator[Provider]:
+    provider = make_provider(settings)
+    try:
+        yield provider
+    finally:
+        await provider.aclose()
+
+
+async def test_connection(settings: ProviderSettings) -> ProbeResult:
+    """Ask for the list of models. Never raises a ProviderError: the result says what went wrong."""
+    begun = time.monotonic()
+    try:
+        async with opened(settings) as provider:
+            models = await provider.list_models()
+    except ProviderError as error:
+        return ProbeResult(text=str(error), error_code=error.code)
+    said = ngettext(
+        "The provider answers (%(seconds).1f s) and lists %(count)d model.",
+        "The provider answers (%(seconds).1f s) and lists %(count)d models.",
+        len(models),
+    )
+    return ProbeResult(text=said % {"seconds": time.monotonic() - begun, "count": len(models)}, models=models)
+
+
+async def read_limits(settings: ProviderSettings, model_id: str) -> ModelFacts:
+    """What the server says of one model now. Raises a ProviderError."""
+    async with opened(settings) as provider:
+        return await provider.read_limits(model_id)
