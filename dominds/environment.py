@@ -6,6 +6,7 @@ Only `dominds.settings` reads through these; everything else reads the settings.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import tempfile
@@ -20,12 +21,14 @@ env = environ.Env()
 
 def positive(name: str, default: float) -> float:
     """A number above zero from the environment."""
+    text = os.environ.get(name, "").strip()
     try:
-        value = env.float(name, default=default)
+        # Not django-environ's: that drops the letters and reads 1e3 as 13.
+        value = float(text) if text else default
     except ValueError as error:
-        raise ImproperlyConfigured(f"{name} must be a number, not {os.environ[name]!r}.") from error
-    if value <= 0:
-        raise ImproperlyConfigured(f"{name} must be above zero, not {os.environ[name]!r}.")
+        raise ImproperlyConfigured(f"{name} must be a number, not {text!r}.") from error
+    if not 0 < value < math.inf:
+        raise ImproperlyConfigured(f"{name} must be a number above zero, not {text!r}.")
     return value
 
 

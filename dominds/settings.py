@@ -223,6 +223,7 @@ LOGGING: dict[str, Any] = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": one_of("DOMINDS_LOG_LEVEL", "INFO", LOG_LEVELS)},
     "loggers": {
+        "daphne": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},

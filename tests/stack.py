@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,9 +27,14 @@ from tests.environment import free_port
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 60.0
 # Quick, so that a test that kills a worker does not wait half a minute for its lease.
-QUICK = {"DOMINDS_LEASE_SECONDS": "3", "DOMINDS_SWEEP_SECONDS": "1", "DOMINDS_SCRIPTED": "yes"}
+QUICK = {
+    "DOMINDS_LEASE_SECONDS": "3",
+    "DOMINDS_SWEEP_SECONDS": "1",
+    "DOMINDS_SCRIPTED": "yes",
+    "DOMINDS_BACKOFF_BASE_SECONDS": "0.1",
+}
 # Settings of the machine, or of the test run, that a stack must not inherit.
-FOREIGN = ("REDIS_URL", "DATABASE_URL", "DOMINDS_DATA_DIR", "DOMINDS_SECRET_KEY", "DJANGO_SETTINGS_MODULE")
+FOREIGN = re.compile(r"DOMINDS_.*|DATABASE_URL|REDIS_URL|DJANGO_SETTINGS_MODULE|.*_API_KEY")
 
 
 @dataclass(kw_only=True)
@@ -98,8 +104,8 @@ def manage(*arguments: str, environment: Mapping[str, str], check: bool = True) 
 
 def settings_of(data_dir: Path, **settings: str) -> dict[str, str]:
     """The environment of a process on this data folder, and on nothing else of this machine."""
-    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    return {**inherited, **QUICK, "DOMINDS_DATA_DIR": str(data_dir), **settings}
+    inherited = {name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)}
+    return {**inherited, "DOMINDS_DATA_DIR": str(data_dir), **settings}
 
 
 @contextmanager
@@ -108,7 +114,7 @@ def running_stack(data_dir: Path, *options: str, wait: bool = True, **settings: 
     port = free_port()
     data_dir.mkdir(parents=True, exist_ok=True)
     with fresh_database() as database:
-        environment = settings_of(data_dir, **database, **{"DOMINDS_PORT": str(port), **settings})
+        environment = settings_of(data_dir, **{**QUICK, **database, "DOMINDS_PORT": str(port), **settings})
         with (data_dir / "stdout").open("w") as stdout, (data_dir / "stderr").open("w") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "manage.py", "up", *options],

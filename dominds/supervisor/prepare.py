@@ -26,6 +26,14 @@ def pending_migrations() -> int:
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
+def check_database() -> None:
+    """It can be reached, it is a database, and its history is ours."""
+    try:
+        pending_migrations()
+    except (DatabaseError, InconsistentMigrationHistory) as error:
+        raise CannotStart(database_problem(error)) from error
+
+
 def migrate(log: Log) -> None:
     """Bring the tables up to date, with a copy of an SQLite database that already holds something."""
     try:

@@ -36,7 +36,12 @@ def worker(row: Worker) -> Child:
     # They talk to each other about nothing that we need, and a start without it is a second faster.
     flags = ("--without-gossip", "--without-mingle")
     command = (sys.executable, "-m", "celery", "--quiet", "--app", "dominds", "worker", *flags)
-    return Child(name=row.name, command=(*command, *(part for option in options.items() for part in option)))
+    return Child(
+        name=row.name,
+        command=(*command, *(part for option in options.items() for part in option)),
+        # In a container root is usual, and nothing here is unpickled.
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
+    )
 
 
 def web(*, host: str, port: int) -> Child:

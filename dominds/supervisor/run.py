@@ -62,6 +62,7 @@ def check(options: Options) -> None:
         preflight.check_port(options.host, options.port)
     if valkey.is_embedded() and valkey.port_is_taken():
         begin_again()
+    prepare.check_database()
 
 
 def begin_again() -> NoReturn:

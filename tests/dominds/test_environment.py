@@ -17,6 +17,9 @@ from tests.stack import manage, settings_of
         ("DOMINDS_LEASE_SECONDS", "soon"),
         ("DOMINDS_LEASE_SECONDS", "0"),
         ("DOMINDS_LEASE_SECONDS", "-1"),
+        ("DOMINDS_LEASE_SECONDS", "30s"),
+        ("DOMINDS_LEASE_SECONDS", "nan"),
+        ("DOMINDS_LEASE_SECONDS", "inf"),
     ],
 )
 def test_a_number_must_be_above_zero(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,181 @@
+"""`manage.py up` as a person starts it: real processes, one stack for as many tests as can share it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.stack import Stack, manage, running_stack, settings_of
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """With the demo model: here everything runs that `up` can run."""
+    with running_stack(tmp_path_factory.mktemp("up")) as found:
+        yield found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# --- While it runs ----------------------------------------------------------------------------
+def test_it_prints_one_line_with_the_address_and_a_way_in(stack: Stack) -> None:
+    assert stack.output.count("\n") == 1
+    assert stack.output.startswith(f"Dominds runs at {stack.url}/")
+    assert stack.sign_in_url.startswith(f"{stack.url}/welcome/")
+
+
+def test_the_page_answers_and_wants_a_sign_in(stack: Stack) -> None:
+    assert stack.answers()
+    assert httpx.get(f"{stack.url}/admin/", follow_redirects=False).status_code == 302
+
+
+def test_the_link_signs_in(stack: Stack) -> None:
+    with httpx.Client(follow_redirects=True) as browser:
+        page = browser.get(stack.sign_in_url)
+
+    assert page.status_code == 200
+
+
+def test_every_child_is_named_in_the_log(stack: Stack) -> None:
+    for name in ("valkey", "demo", "web"):
+        stack.wait_for_line(f"{name:<8} | answers after")
+
+    assert (stack.data_dir / "log" / "dominds.log").read_text().count("answers after") >= 3
+
+
+def test_no_secret_reaches_the_log_file(stack: Stack) -> None:
+    log = (stack.data_dir / "log" / "dominds.log").read_text()
+
+    assert "/welcome/" not in log
+    assert (stack.data_dir / "secret_key").read_text() not in log
+    assert (stack.data_dir / "redis_url").read_text().split("@")[0] not in log
+
+
+def test_the_demo_can_be_chosen_and_says_what_it_is(stack: Stack) -> None:
+    said = stack.shell(
+        "from dialogs.models import Agent; a = Agent.objects.get(slug='demo');"
+        "print(a.is_demo, a.enabled, a.llm.context_length, a.llm.optimal_max_tokens, 'small' in a.description)"
+    )
+
+    assert said == "True True 2048 1536 True"
+
+
+def test_the_doctor_finds_it_well(stack: Stack) -> None:
+    stack.wait_for_line("demo     | answers")
+    done = stack.run_manage("doctor", check=False)
+
+    assert done.returncode == 0, done.stdout
+    assert "ok     workers: 1 answer" in done.stdout
+    assert f"ok     web: answers at {stack.url}" in done.stdout
+    assert "ok     provider demo" in done.stdout
+
+
+def test_a_second_one_on_the_same_data_is_refused(stack: Stack) -> None:
+    done = stack.run_manage("up", "--port", "1", check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("Dominds already runs on ")
+    assert "Traceback" not in done.stderr
+
+
+def test_restoring_a_backup_meanwhile_is_refused(stack: Stack) -> None:
+    stack.run_manage("backup", str(stack.data_dir / "backup.tar.gz"))
+
+    done = stack.run_manage("restore", str(stack.data_dir / "backup.tar.gz"), "--yes", check=False)
+
+    assert done.returncode == 1
+    assert "Stop it before restoring a backup" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["web", "turns", "valkey"])
+def test_a_killed_child_is_started_again_and_said_so(stack: Stack, name: str) -> None:
+    first = stack.pid(name)
+
+    os.kill(first, signal.SIGKILL)
+    stack.wait_for_line(f"up       | {name} was started again as process")
+
+    assert f"up       | {name} was killed by SIGKILL" in stack.log()
+    assert stack.pid(name) != first
+    stack.wait_until(stack.answers)
+
+
+def test_ctrl_c_stops_every_child_and_leaves_no_process(tmp_path: Path) -> None:
+    with running_stack(tmp_path / "data", "--no-demo") as stack:
+        children = stack.pids()
+
+        status = stack.stop(signal.SIGINT)
+
+    assert len(children) == 3
+    assert status == 0
+    assert not any(is_alive(pid) for pid in children)
+    assert not list((stack.data_dir / "run").glob("*.pid"))
+    assert "Traceback" not in stack.log()
+
+
+def test_workers_alone_need_no_port_and_say_so(tmp_path: Path) -> None:
+    with running_stack(tmp_path / "data", "--worker-only", "--no-demo", DOMINDS_ADMIN_PASSWORD="given-1") as stack:
+        status = stack.stop(signal.SIGTERM)
+
+    assert stack.output == "Dominds' workers run.\n"
+    assert status == 0
+    assert "web" not in stack.log()
+
+
+# --- What keeps it from starting --------------------------------------------------------------
+def refusal(tmp_path: Path, *options: str, **settings: str) -> str:
+    """The one line that it says, after checking that it is one line and a failure."""
+    done = manage("up", "--no-demo", *options, environment=settings_of(tmp_path / "data", **settings), check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert not done.stdout
+    return done.stderr
+
+
+def test_a_taken_port_is_said(tmp_path: Path) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+
+        assert f"Cannot listen on 127.0.0.1 port {port}" in refusal(tmp_path, "--port", str(port))
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    assert "MB are free" in refusal(tmp_path, DOMINDS_MIN_FREE_MB="1e12")
+
+
+def test_a_missing_program_is_said(tmp_path: Path) -> None:
+    assert "Run `make install`" in refusal(tmp_path, DOMINDS_VALKEY_PROGRAM="/no/such/valkey")
+
+
+def test_a_redis_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    assert "Redis does not answer at REDIS_URL" in refusal(tmp_path, REDIS_URL="redis://127.0.0.1:1/0")
+
+
+def test_a_database_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    line = refusal(tmp_path, DATABASE_URL="postgres://user:pass-word@127.0.0.1:1/dominds")
+
+    assert "The database dominds on 127.0.0.1 cannot be used" in line
+    assert "pass-word" not in line
+
+
+def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear Bob, " * 100)
+
+    line = refusal(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/letter.txt")
+
+    assert "file is not a database" in line
