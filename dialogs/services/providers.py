@@ -55,12 +55,17 @@ def add_provider(
 @transaction.atomic
 def set_api_key(*, provider: Provider, key: str) -> None:
     """Store a key, encrypted; an empty one removes what is stored."""
+    key = clean_api_key(key)
+    provider.api_key_encrypted = encrypt(key) if key else ""
+    provider.save(update_fields=["api_key_encrypted"])
+
+
+def clean_api_key(key: str) -> str:
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         # The key itself stays out of the complaint.
         raise InvalidProvider(_("A key is one word of plain letters, digits and signs."))
-    provider.api_key_encrypted = encrypt(key) if key else ""
-    provider.save(update_fields=["api_key_encrypted"])
+    return key
 
 
 @transaction.atomic

@@ -1,0 +1,7 @@
+"""The admin, stock Django's: settings for staff. Dialogs and messages are not here, because they are private."""
+
+from __future__ import annotations
+
+from dialogs.admin import agent, generation, llm, people, provider
+
+__all__ = ["agent", "generation", "llm", "people", "provider"]

@@ -1,0 +1,135 @@
+"""The admin's forms for providers and LLMs: what a person may write, and what stands there when nothing is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from dialogs.models import LLM, Provider
+from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.providers.addresses import InvalidAddress, clean_base_url
+from dialogs.selectors.providers import configured
+from dialogs.services.providers import InvalidProvider, clean_api_key
+from health.monitor.levels import Configured, context_window, thresholds
+
+
+class ProviderForm(forms.ModelForm):
+    """The stored key never comes back out: the field is for writing only."""
+
+    new_key = forms.CharField(
+        label=gettext_lazy("New key"),
+        required=False,
+        max_length=4096,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "class": "vTextField"}),
+        help_text=gettext_lazy("Stored encrypted, and never shown again. Leave it empty to keep what is stored."),
+    )
+    clear_key = forms.BooleanField(label=gettext_lazy("Remove the stored key"), required=False)
+
+    class Meta:
+        model = Provider
+        fields = ("name", "label", "kind", "base_url", "api_key_env", "enabled")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kind = self.fields.get("kind")
+        if isinstance(kind, forms.ChoiceField) and not self._may_be_scripted():
+            kind.choices = [choice for choice in ProviderKind.choices if choice[0] != ProviderKind.SCRIPTED]
+
+    def _may_be_scripted(self) -> bool:
+        return bool(settings.DOMINDS_SCRIPTED) or self.instance.kind == ProviderKind.SCRIPTED
+
+    def clean_new_key(self) -> str:
+        try:
+            return clean_api_key(self.cleaned_data["new_key"])
+        except InvalidProvider as error:
+            raise ValidationError(str(error)) from error
+
+    def clean(self) -> dict[str, Any] | None:
+        data = super().clean() or self.cleaned_data
+        if data.get("new_key") and data.get("clear_key"):
+            self.add_error("clear_key", _("Either write a new key or remove the stored one."))
+        if "base_url" in data and "kind" in data:
+            self._clean_address(data)
+        return data
+
+    def _clean_address(self, data: dict[str, Any]) -> None:
+        """Here and not in clean_base_url: which addresses are taken depends on the kind."""
+        try:
+            data["base_url"] = clean_base_url(data["base_url"], kind=data["kind"])
+        except InvalidAddress as error:
+            self.add_error("base_url", str(error))
+
+
+class LimitsForm(forms.ModelForm):
+    """A number that is left empty is inherited, and the empty field says from where."""
+
+    class Meta:
+        model = LLM
+        fields: tuple[str, ...] = (
+            "model_id",
+            "label",
+            "context_length",
+            "optimal_max_tokens",
+            "critical_max_tokens",
+            "enabled",
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, number in inherited(self.instance).items():
+            if name in self.fields:
+                self.fields[name].widget.attrs["placeholder"] = _("inherits %(number)s") % {"number": f"{number:,}"}
+
+    def clean(self) -> dict[str, Any] | None:
+        """Mark a window that was typed as the admin's; an emptied one is what the server or the file said."""
+        data = super().clean()
+        if "context_length" in self.changed_data and "context_length" in self.cleaned_data:
+            typed = self.cleaned_data["context_length"]
+            without = window_without_admin(self.instance)
+            length, source = without if typed is None else (typed, WindowSource.ADMIN)
+            self.cleaned_data["context_length"] = length
+            self.instance.context_length_source = source
+        return data
+
+
+class LLMForm(LimitsForm):
+    source_url = forms.URLField(
+        label=gettext_lazy("Source of the limits"), required=False, max_length=500, assume_scheme="https"
+    )
+
+    class Meta(LimitsForm.Meta):
+        fields = (
+            "provider",
+            *LimitsForm.Meta.fields,
+            "input_length",
+            "output_length",
+            "caution_remediation_cadence_generations",
+            "source_url",
+        )
+
+
+def window_without_admin(llm: LLM) -> tuple[int | None, str]:
+    """The window and its source when no admin sets one: the server's word, else the catalogue's."""
+    if llm.detected_context_length:
+        return llm.detected_context_length, WindowSource.SERVER
+    listed = llm.catalogue_values.get("context_length")
+    return (listed, WindowSource.FILE) if listed else (None, "")
+
+
+def inherited(llm: LLM) -> dict[str, int]:
+    """What is in force for each number that is left empty. Without a window, critical has no default."""
+    detected, _source = window_without_admin(llm)
+    window = context_window(configured(llm))
+    defaults = thresholds(Configured(), window=window or 1)
+    numbers = {
+        "context_length": detected,
+        "optimal_max_tokens": defaults.optimal_max_tokens,
+        "critical_max_tokens": defaults.critical_max_tokens if window else None,
+        "caution_remediation_cadence_generations": defaults.caution_cadence,
+    }
+    return {name: number for name, number in numbers.items() if number}

@@ -1,0 +1,103 @@
+"""LLMs in the admin: what the server says beside what is in force, and a word when the two make no sense."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.formats import date_format
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext_lazy as _
+
+from dialogs.admin.forms import LLMForm
+from dialogs.admin.privacy import KeepsDialogs
+from dialogs.admin.probing import refresh_limits, show
+from dialogs.models import LLM
+from dialogs.selectors.providers import configured
+from health.checks import limit_warnings
+from health.monitor.levels import context_window, thresholds
+
+UNKNOWN = "—"
+
+
+@admin.register(LLM)
+class LLMAdmin(KeepsDialogs):
+    dialogs_by = "llm"
+    form = LLMForm
+    change_form_template = "admin/dialogs/llm/change_form.html"
+    list_display = ("__str__", "provider", "window", "detected", "caution_above", "critical_above", "enabled")
+    list_filter = ("provider", "enabled", "context_length_source", "origin")
+    list_select_related = ("provider",)
+    search_fields = ("model_id", "label", "provider__name")
+    actions = ("read_limits_now",)
+    readonly_fields = ("window", "detected", "remarks", "origin")
+    fieldsets = (
+        (None, {"fields": (("provider", "model_id"), ("label", "enabled"))}),
+        (
+            _("Context window"),
+            {
+                "fields": (("context_length", "detected", "window"), ("input_length", "output_length"), "source_url"),
+                "description": _("A number typed here stays in force whatever the server says. Empty it to follow."),
+            },
+        ),
+        (
+            _("Health"),
+            {
+                "fields": (
+                    ("optimal_max_tokens", "critical_max_tokens"),
+                    "caution_remediation_cadence_generations",
+                    "remarks",
+                )
+            },
+        ),
+        (_("Record"), {"fields": ("origin",)}),
+    )
+
+    @admin.display(description=_("in force"))
+    def window(self, row: LLM) -> str:
+        size = context_window(configured(row))
+        if size is None:
+            return str(_("unknown"))
+        source = row.get_context_length_source_display() if row.context_length else _("input length")
+        return f"{size:,} ({source})"
+
+    @admin.display(description=_("read from the server"))
+    def detected(self, row: LLM) -> str:
+        if row.limits_read_at is None:
+            return str(_("not read yet"))
+        size = f"{row.detected_context_length:,}" if row.detected_context_length else _("the server does not say")
+        return f"{size} · {date_format(localtime(row.limits_read_at), 'SHORT_DATETIME_FORMAT')}"
+
+    @admin.display(description=_("caution above"))
+    def caution_above(self, row: LLM) -> str:
+        window = context_window(configured(row))
+        return f"{thresholds(configured(row), window=window).optimal_max_tokens:,}" if window else UNKNOWN
+
+    @admin.display(description=_("critical above"))
+    def critical_above(self, row: LLM) -> str:
+        window = context_window(configured(row))
+        return f"{thresholds(configured(row), window=window).critical_max_tokens:,}" if window else UNKNOWN
+
+    @admin.display(description=_("remarks"))
+    def remarks(self, row: LLM) -> str | SafeString:
+        found = limit_warnings(str(row), configured(row)) if row.pk else []
+        return format_html_join(" ", "{} {}", ((one.msg, one.hint) for one in found)) or UNKNOWN
+
+    @admin.action(description=_("Read limits now"), permissions=["change"])
+    def read_limits_now(self, request: HttpRequest, queryset: QuerySet[LLM]) -> None:
+        show(request, refresh_limits(queryset.select_related("provider")))
+
+    def save_model(self, request: HttpRequest, obj: LLM, form: ModelForm[LLM], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        for odd in limit_warnings(str(obj), configured(obj)):
+            messages.warning(request, f"{odd.msg} {odd.hint}")
+
+    def response_change(self, request: HttpRequest, obj: LLM) -> HttpResponse:
+        """The button of ours saves first, then calls, and stays on the page."""
+        if "_read_limits" not in request.POST:
+            return super().response_change(request, obj)
+        show(request, refresh_limits([obj]))
+        return HttpResponseRedirect(request.path)

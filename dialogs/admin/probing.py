@@ -1,0 +1,81 @@
+"""Calling providers from the admin, several at once and never for long; what came of it as lines for people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from asgiref.sync import async_to_sync
+from django.contrib import messages
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from dialogs.models import LLM, Provider
+from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
+from dialogs.providers.probe import read_limits, test_connection
+from dialogs.selectors.providers import settings_for
+from dialogs.services.providers import record_limits
+
+# For all calls of one click together: a person waits for the page.
+PROBE_SECONDS = 20.0
+AT_ONCE = 8
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is told of one row. `level` is one of Django's message levels."""
+
+    level: int
+    text: str
+
+
+def show(request: HttpRequest, findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        messages.add_message(request, finding.level, finding.text)
+
+
+def try_providers(providers: Iterable[Provider]) -> list[Finding]:
+    rows = list(providers)
+    results = async_to_sync(_all)([_test(settings_for(row)) for row in rows])
+    return [_finding(str(row), result) for row, result in zip(rows, results, strict=True)]
+
+
+def refresh_limits(llms: Iterable[LLM]) -> list[Finding]:
+    """Ask the servers for the limits of these LLMs, and record what they say."""
+    rows = list(llms)
+    results = async_to_sync(_all)([read_limits(settings_for(row.provider), row.model_id) for row in rows])
+    return [_finding(row.slug, _record(row, result)) for row, result in zip(rows, results, strict=True)]
+
+
+def _record(row: LLM, result: ModelFacts | Finding) -> str | Finding:
+    return result if isinstance(result, Finding) else record_limits(llm=row, facts=result)
+
+
+def _finding(name: str, result: str | Finding) -> Finding:
+    if isinstance(result, Finding):
+        return Finding(result.level, f"{name}: {result.text}")
+    return Finding(messages.SUCCESS, f"{name}: {result}")
+
+
+async def _test(settings: ProviderSettings) -> str | Finding:
+    result = await test_connection(settings)
+    return result.text if result.ok else Finding(messages.ERROR, result.text)
+
+
+async def _all(calls: list[Awaitable[Answer]]) -> list[Answer | Finding]:
+    gate = asyncio.Semaphore(AT_ONCE)
+    return list(await asyncio.gather(*(_bounded(gate, call) for call in calls)))
+
+
+async def _bounded(gate: asyncio.Semaphore, call: Awaitable[Answer]) -> Answer | Finding:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS), gate:
+            return await call
+    except TimeoutError:
+        seconds = f"{PROBE_SECONDS:g}"
+        return Finding(messages.ERROR, _("no answer within %(seconds)s seconds") % {"seconds": seconds})
+    except ProviderError as error:
+        return Finding(messages.ERROR, str(error))

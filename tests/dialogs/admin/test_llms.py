@@ -1,0 +1,122 @@
+"""LLMs in the admin: whose number is in force, what an empty field inherits, and warnings that are no errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dialogs.models import LLM, Provider
+from tests.dialogs.admin.conftest import told
+
+
+def page_of(llm: LLM) -> str:
+    return f"/admin/dialogs/llm/{llm.pk}/change/"
+
+
+def save(client: Client, llm: LLM, **fields: str) -> Any:
+    data = {"provider": str(llm.provider_id), "model_id": llm.model_id, "enabled": "on"}
+    response = client.post(page_of(llm), data | fields)
+    llm.refresh_from_db()
+    return response
+
+
+def detect(llm: LLM, window: int | None) -> None:
+    llm.context_length, llm.context_length_source, llm.detected_context_length = window, "server", window
+    llm.save()
+
+
+def test_a_window_typed_by_hand_is_the_admins(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+
+    save(staff, llm, context_length="4096")
+
+    assert (llm.context_length, llm.context_length_source) == (4096, "admin")
+
+
+def test_saving_something_else_leaves_the_window_the_servers(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+
+    save(staff, llm, context_length="8192", label="Tiny")
+
+    assert (llm.label, llm.context_length_source) == ("Tiny", "server")
+
+
+def test_an_emptied_window_falls_back_to_what_the_server_said(staff: Client, llm: LLM) -> None:
+    llm.detected_context_length = 8192
+    llm.save()
+
+    save(staff, llm, context_length="")
+
+    assert (llm.context_length, llm.context_length_source) == (8192, "server")
+
+
+def test_else_to_what_the_catalogue_said(staff: Client, llm: LLM) -> None:
+    llm.catalogue_values = {"context_length": 2048}
+    llm.save()
+
+    save(staff, llm, context_length="")
+
+    assert (llm.context_length, llm.context_length_source) == (2048, "file")
+
+
+def test_else_to_nothing(staff: Client, llm: LLM) -> None:
+    save(staff, llm, context_length="")
+
+    assert (llm.context_length, llm.context_length_source) == (None, "")
+
+
+def test_empty_fields_say_what_they_inherit(staff: Client, llm: LLM) -> None:
+    llm.optimal_max_tokens, llm.context_length = None, 200_000
+    llm.save()
+
+    page = staff.get(page_of(llm)).content.decode()
+
+    assert 'placeholder="inherits 100,000"' in page
+    assert 'placeholder="inherits 180,000"' in page
+    assert 'placeholder="inherits 10"' in page
+
+
+def test_detected_and_configured_window_stand_side_by_side(staff: Client, playing: Provider, llm: LLM) -> None:
+    save(staff, llm, context_length="1000", _read_limits="1")
+
+    page = staff.get(page_of(llm)).content.decode()
+
+    assert 'value="1000"' in page
+    assert "4,096 · " in page
+    assert "1,000 (set by an admin)" in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "warning"),
+    [
+        ({"context_length": "1000", "optimal_max_tokens": "950"}, "can never reach caution"),
+        ({"context_length": "1000", "optimal_max_tokens": "5", "critical_max_tokens": "2000"}, "never reach critical"),
+        ({"context_length": ""}, "is not known"),
+    ],
+)
+def test_odd_limits_are_saved_with_a_warning(fields: dict[str, str], warning: str, staff: Client, llm: LLM) -> None:
+    response = save(staff, llm, **fields)
+
+    assert response.status_code == 302
+    assert any(warning in line for line in told(response))
+
+
+def test_zero_is_refused(staff: Client, llm: LLM) -> None:
+    response = save(staff, llm, context_length="0")
+
+    assert response.status_code == 200
+    assert llm.context_length == 1000
+
+
+def test_limits_are_read_from_the_list(staff: Client, playing: Provider, llm: LLM) -> None:
+    unknown = LLM.objects.create(provider=playing, model_id="nobody")
+    chosen = {"action": "read_limits_now", "_selected_action": [str(llm.pk), str(unknown.pk)]}
+
+    response = staff.post("/admin/dialogs/llm/", chosen)
+
+    lines = told(response)
+    assert "scripted/tiny: The server says 4,096 tokens; the 1,000 set by an admin stay in force." in lines
+    assert any(line.startswith("scripted/nobody: ") and "nobody" in line for line in lines)
+    assert staff.get("/admin/dialogs/llm/").status_code == 200

@@ -1,0 +1,134 @@
+"""Providers in the admin: a key goes in and never comes out; addresses are checked; actions answer in words."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dialogs.models import LLM, Provider
+from dialogs.secrets import decrypt
+from tests.dialogs.admin.conftest import told
+
+NO_LLMS = {"llms-TOTAL_FORMS": "0", "llms-INITIAL_FORMS": "0"}
+GOOD = {"name": "local", "kind": "openai", "base_url": "http://127.0.0.1:1234/v1", "enabled": "on", **NO_LLMS}
+
+
+def change(client: Client, provider: Provider, **fields: str) -> Any:
+    data = {"name": provider.name, "kind": provider.kind, "base_url": provider.base_url, "enabled": "on"}
+    return client.post(f"/admin/dialogs/provider/{provider.pk}/change/", data | NO_LLMS | fields)
+
+
+def test_a_provider_is_added_with_its_key_encrypted(staff: Client) -> None:
+    staff.post("/admin/dialogs/provider/add/", GOOD | {"new_key": "sk-very-secret"})
+
+    provider = Provider.objects.get(name="local")
+    assert "sk-very-secret" not in provider.api_key_encrypted
+    assert decrypt(provider.api_key_encrypted) == "sk-very-secret"
+
+
+def test_a_stored_key_is_never_shown(staff: Client, provider: Provider) -> None:
+    change(staff, provider, new_key="sk-very-secret")
+
+    page = staff.get(f"/admin/dialogs/provider/{provider.pk}/change/").content.decode()
+
+    assert "sk-very-secret" not in page
+    assert Provider.objects.get().api_key_encrypted not in page
+    assert '<div class="readonly">stored</div>' in page
+
+
+def test_saving_without_a_key_keeps_the_stored_one(staff: Client, provider: Provider) -> None:
+    change(staff, provider, new_key="sk-very-secret")
+
+    change(staff, provider, label="Renamed")
+
+    assert decrypt(Provider.objects.get(label="Renamed").api_key_encrypted) == "sk-very-secret"
+
+
+def test_a_stored_key_can_be_removed(staff: Client, provider: Provider) -> None:
+    change(staff, provider, new_key="sk-very-secret")
+
+    change(staff, provider, clear_key="on")
+
+    assert Provider.objects.get().api_key_encrypted == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"base_url": "not a url"}, "no blanks"),
+        ({"base_url": "ftp://host/"}, "http:// or https://"),
+        ({"base_url": "http://user:pass@host/"}, "Leave user name and password out"),
+        ({"kind": "scripted", "base_url": "../outside.json"}, "inside the data folder"),
+        ({"new_key": "two words"}, "one word"),
+        ({"new_key": "sk-1", "clear_key": "on"}, "Either write a new key or remove"),
+    ],
+)
+def test_a_wrong_field_is_told_beside_it(fields: dict[str, str], complaint: str, staff: Client) -> None:
+    page = staff.post("/admin/dialogs/provider/add/", GOOD | fields)
+
+    assert complaint in page.content.decode()
+    assert not Provider.objects.exists()
+
+
+def test_the_scripted_kind_is_offered_only_where_scripts_are_played(staff: Client, settings: Any) -> None:
+    settings.DOMINDS_SCRIPTED = False
+
+    page = staff.get("/admin/dialogs/provider/add/").content.decode()
+
+    assert "llama.cpp" in page
+    assert "scripted" not in page
+
+
+def test_the_list_says_where_each_key_comes_from(staff: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    Provider.objects.create(name="a", kind="openai", base_url="http://a.test", api_key_env="KEY_OF_A")
+    Provider.objects.create(name="b", kind="openai", base_url="http://b.test", api_key_env="KEY_OF_B")
+    monkeypatch.setenv("KEY_OF_A", "x")
+
+    page = staff.get("/admin/dialogs/provider/").content.decode()
+
+    assert "from KEY_OF_A" in page
+    assert "KEY_OF_B is not set" in page
+
+
+def test_the_connection_test_answers_in_words(staff: Client, playing: Provider) -> None:
+    gone = Provider.objects.create(name="gone", kind="openai", base_url="http://127.0.0.1:9/v1")
+
+    chosen = {"action": "test_connection", "_selected_action": [str(playing.pk), str(gone.pk)]}
+    response = staff.post("/admin/dialogs/provider/", chosen)
+
+    lines = told(response)
+    assert any(line.startswith("scripted: The provider answers") and "1 model" in line for line in lines)
+    assert any(line.startswith("gone: ") and "answers" not in line for line in lines)
+
+
+def test_limits_are_read_from_the_list_of_providers(staff: Client, playing: Provider) -> None:
+    LLM.objects.update(context_length=None, context_length_source="")
+
+    response = staff.post(
+        "/admin/dialogs/provider/", {"action": "read_limits_now", "_selected_action": str(playing.pk)}
+    )
+
+    assert LLM.objects.get().context_length == 4096
+    assert told(response) == ["scripted/tiny: Context window: 4,096 tokens, read from the server."]
+
+
+def test_the_buttons_of_the_form_save_and_then_call(staff: Client, playing: Provider) -> None:
+    response = change(staff, playing, label="Saved too", _test="1")
+
+    assert Provider.objects.get().label == "Saved too"
+    assert told(response)[0].startswith("Saved too: The provider answers")
+    assert response["Location"].endswith(f"/{playing.pk}/change/")
+
+
+def test_a_server_that_says_nothing_ends_the_wait(staff: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dialogs.admin.probing.PROBE_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        provider = Provider.objects.create(name="silent", kind="openai", base_url=address)
+
+        response = change(staff, provider, _test="1")
+
+    assert told(response) == ["silent: no answer within 0.2 seconds"]
