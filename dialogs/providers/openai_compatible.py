@@ -21,6 +21,7 @@ from dialogs.providers.http import as_json, json_of, refuse_other_than_stream, t
 from dialogs.providers.model_facts import facts_in
 
 Chunks = openai.AsyncStream[Any]
+NO_KEY = "none"
 
 
 class OpenAICompatible:
@@ -30,7 +31,8 @@ class OpenAICompatible:
         self.settings = settings
         self._client = openai.AsyncOpenAI(
             base_url=self.base(settings.base_url),
-            api_key=settings.api_key,
+            # An empty key makes a header that HTTP forbids; a server without keys ignores this word.
+            api_key=settings.api_key or NO_KEY,
             # Given, so that the SDK sends nothing of the environment's to somebody else's server.
             admin_api_key="",
             organization="",
