@@ -137,7 +137,8 @@ def redacted(text: str, key: str) -> str:
 
 
 def _unreachable(error: Exception, settings: ProviderSettings) -> ProviderError:
-    cause = error.__cause__ or error
+    # The SDKs wrap what the HTTP library raised, sometimes.
+    cause = error if isinstance(error, httpx2.TransportError) else error.__cause__ or error
     if isinstance(cause, httpx2.ConnectTimeout):
         return ProviderUnreachable(f"{settings.base_url}: no connection within {settings.connect_timeout:g} s.")
     if isinstance(cause, httpx2.TimeoutException):

@@ -1,0 +1,218 @@
+"""Servers that misbehave, for every kind that speaks HTTP: each ends in one clear ProviderError."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from dialogs.providers.base import (
+    BadAnswer,
+    ContextOverflow,
+    NotConfigured,
+    ProviderSettings,
+    ProviderUnreachable,
+    RateLimited,
+)
+from dialogs.providers.registry import make_provider
+from tests.dialogs.providers.upstream import Reply, Upstream, as_html, as_json, as_stream, data
+from tests.dialogs.providers.worlds import (
+    KEY,
+    Answer,
+    AnthropicWorld,
+    LlamaCppWorld,
+    OpenAIWorld,
+    error_of,
+    events_of,
+    request,
+)
+
+WIRED = {"openai": OpenAIWorld, "llamacpp": LlamaCppWorld, "anthropic": AnthropicWorld}
+
+
+DONE = data("[DONE]")
+
+
+@pytest.fixture(params=WIRED)
+def world(request: pytest.FixtureRequest, server: Upstream) -> OpenAIWorld | AnthropicWorld:
+    return WIRED[request.param](server)
+
+
+async def test_a_page_with_status_200_is_no_answer(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on(world.path, as_html())
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, BadAnswer)
+    assert "HTML page" in str(error)
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_a_page_with_an_error_status_is_not_quoted(world: OpenAIWorld | AnthropicWorld, status: int) -> None:
+    world.server.on(world.path, as_html(status))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert "Is the base URL right?" in str(error)
+    assert "nginx" not in str(error)
+
+
+async def test_an_answer_that_is_not_streamed_is_refused(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on(world.path, as_json({"choices": [{"message": {"content": "all at once"}}]}))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, BadAnswer)
+    assert "without streaming" in str(error)
+
+
+async def test_an_error_with_status_200_is_still_an_error(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on(world.path, as_json({"error": {"message": "prompt is too long: 9000 tokens > 8000 maximum"}}))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, ContextOverflow)
+    assert error.context_window == 8000
+
+
+@pytest.mark.parametrize("piece", [b"data: {broken\n\n", b"data: \xff\xfe\n\n", b"data: [1, 2]\n\n", b"data: 3\n\n"])
+async def test_a_malformed_chunk_is_a_bad_answer(world: OpenAIWorld | AnthropicWorld, piece: bytes) -> None:
+    world.server.on(world.path, as_stream([b"event: message_start\n" + piece]))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, BadAnswer)
+
+
+async def test_an_empty_stream_is_a_bad_answer(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on(world.path, as_stream([b": a comment\n\n", DONE]))
+
+    assert isinstance(await error_of(events_of(world.provider())), BadAnswer)
+
+
+async def test_a_models_list_that_is_a_page_is_a_bad_answer(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on("/v1/models", as_html())
+
+    error = await error_of(world.provider().list_models())
+
+    assert isinstance(error, BadAnswer)
+    assert "text/html" in str(error)
+
+
+async def test_rubbish_in_a_models_list_is_left_out(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on("/v1/models", as_json({"data": [{"no": "id"}, 3, None, {"id": "good", "context_length": "x"}]}))
+
+    listed = await world.provider().list_models()
+
+    assert [(facts.model_id, facts.context_length) for facts in listed] == [("good", None)]
+
+
+async def test_a_dead_port_is_told_with_its_address(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.url = "http://127.0.0.1:9"
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, ProviderUnreachable)
+    assert "http://127.0.0.1:9" in str(error)
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_left(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on(world.path, Reply(ending="hang", headers={"x": "y"}, content_type="text/event-stream"))
+    world.read_timeout = 0.3
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, ProviderUnreachable)
+
+
+async def test_closing_the_stream_closes_the_connection(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.answers(Answer(text=("word ",) * 1000, delay=0.01))
+    provider = world.provider()
+
+    stream = provider.stream(request())
+    await anext(stream)
+    await stream.aclose()
+
+    async with asyncio.timeout(3):
+        await world.server.client_left.wait()
+    await provider.aclose()
+
+
+async def test_one_try_is_one_request(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on(world.path, as_json({"error": {"message": "overloaded"}}, status=529))
+
+    await error_of(events_of(world.provider()))
+
+    assert len(world.server.asked) == 1
+
+
+async def test_a_key_that_the_server_quotes_stays_out_of_errors_and_logs(
+    world: OpenAIWorld | AnthropicWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    quoted = f"Incorrect API key provided: {KEY}. Also seen: Bearer {KEY}, sk-another-key-1234567890."
+    world.server.on(world.path, as_json({"error": {"message": quoted}}, status=401))
+    provider = world.provider()
+
+    error = await error_of(events_of(provider))
+    logging.getLogger("test").exception("failed", exc_info=error)
+
+    assert KEY not in str(error) + repr(error) + repr(provider.__dict__) + caplog.text
+    assert "sk-another" not in str(error)
+    assert "Incorrect API key provided: [key]" in str(error)
+
+
+async def test_the_environment_sends_nothing_along(
+    world: OpenAIWorld | AnthropicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "of-somebody-else")
+    world.server.on("/v1/models", as_json({"data": []}))
+    keyless = ProviderSettings(name="upstream", kind=world.kind, base_url=world.server.url)
+
+    await make_provider(keyless).list_models()
+
+    assert "of-somebody-else" not in str(world.server.asked[0].headers)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("7", 7), ("0.5", 0.5), ("0", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("soon", None), ("-5", None), ("", None)],
+)
+async def test_retry_after_is_seconds_or_a_date(
+    world: OpenAIWorld | AnthropicWorld, value: str, seconds: float | None
+) -> None:
+    world.server.on(world.path, as_json({"error": {"message": "slow"}}, status=429, headers={"retry-after": value}))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, RateLimited)
+    assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"base_url": "not a URL"}, "no blanks"),
+        ({"base_url": "ftp://host"}, "starts with http://"),
+        ({"base_url": ""}, "starts with http://"),
+        ({"base_url": "http://user:secret@host"}, "Leave user name and password out"),
+        ({"kind": "telepathy"}, "no kind of provider"),
+        ({"api_key": "schlüssel"}, "characters that no key has"),
+        ({"api_key": "sk-key\nInjected: header"}, "characters that no key has"),
+        ({"problem": "The stored key cannot be read any more."}, "cannot be read any more"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_in_words(changed: dict[str, str], words: str) -> None:
+    settings = ProviderSettings(**{"name": "x", "kind": "openai", "base_url": "http://host", **changed})  # type: ignore[arg-type]
+
+    with pytest.raises(NotConfigured, match=words) as caught:
+        make_provider(settings)
+
+    assert "secret" not in str(caught.value)
+    assert "sk-key" not in str(caught.value)
+
+
+def test_the_key_is_not_in_the_settings_repr() -> None:
+    assert KEY not in repr(ProviderSettings(name="x", kind="openai", base_url="http://host", api_key=KEY))
