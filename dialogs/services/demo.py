@@ -19,16 +19,7 @@ INSTRUCTIONS = "You are a friendly demo assistant. Answer in a few short sentenc
 @transaction.atomic
 def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
     """Point the demo at the server that was just configured. What an admin changed about its text stays."""
-    provider, _ = Provider.objects.update_or_create(
-        name=NAME,
-        defaults={"kind": ProviderKind.LLAMACPP, "base_url": base_url, "enabled": True},
-        create_defaults={
-            "kind": ProviderKind.LLAMACPP,
-            "base_url": base_url,
-            "label": "Demo (this machine)",
-            "origin": Origin.DEMO,
-        },
-    )
+    provider = _place_provider(base_url)
     llm, _ = LLM.objects.get_or_create(
         provider=provider, model_id=model_id, defaults={"label": "SmolLM2 135M (demo)", "origin": Origin.DEMO}
     )
@@ -48,9 +39,21 @@ def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
     return agent
 
 
+def _place_provider(base_url: str) -> Provider:
+    """Known by its origin: an admin may have a provider of that name."""
+    provider = Provider.objects.filter(origin=Origin.DEMO).first()
+    if provider is None:
+        taken = Provider.objects.filter(name=NAME).exists()
+        name = f"embedded-{NAME}" if taken else NAME
+        provider = Provider(name=name, label="Demo (this machine)", origin=Origin.DEMO)
+    provider.kind, provider.base_url, provider.enabled = ProviderKind.LLAMACPP, base_url, True
+    provider.save()
+    return provider
+
+
 def retire_demo() -> None:
     """The embedded server does not run: nobody can start a dialog with the demo; its dialogs stay."""
-    Provider.objects.filter(name=NAME, origin=Origin.DEMO).update(enabled=False)
+    Provider.objects.filter(origin=Origin.DEMO).update(enabled=False)
     Agent.objects.filter(slug=NAME, is_demo=True).update(enabled=False)
 
 

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from dialogs.models import LLM, Provider
+from dialogs.models.llm import Origin
 from dialogs.providers import probe
 from dialogs.selectors.providers import configured, list_providers, missing_key, settings_for
 from dominds.doctor.findings import Finding, note, ok, wrong
@@ -39,7 +40,7 @@ def examined(provider: Provider) -> Finding:
     name = f"provider {provider.name}"
     if result.ok:
         return ok(name, result.text)
-    if provider.name == "demo" and not lock.is_used(settings.DOMINDS_DATA_DIR):
+    if provider.origin == Origin.DEMO and not lock.is_used(settings.DOMINDS_DATA_DIR):
         return note(name, "runs while `manage.py up` does")
     return wrong(name, result.text, fix="correct its address or its key in the admin")
 

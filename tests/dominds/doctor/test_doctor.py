@@ -1,0 +1,157 @@
+"""The doctor against what really is there: a closed port, a database without tables, a provider that answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from dialogs.models import LLM, Provider
+from dominds.doctor import llms, machine, servers
+from dominds.doctor.findings import Finding, State
+from dominds.supervisor import probes
+from tests.stack import manage, settings_of
+
+
+def found(check: Callable[[], Iterator[Finding]]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in check()}
+
+
+def test_this_installation_is_whole() -> None:
+    findings = found(machine.install)
+
+    assert findings["install"].state == State.OK
+    assert "packages" not in findings
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requirements = tmp_path / "base.txt"
+    requirements.write_text("# ours\ndjango==1\nno-such-package==2 ; python_version > '3'\n")
+    monkeypatch.setattr(machine, "REQUIREMENTS", requirements)
+
+    assert found(machine.install)["packages"].text == "not installed: no-such-package"
+
+
+def test_a_missing_valkey_is_wrong_unless_redis_is_given(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.DOMINDS_VALKEY_PROGRAM = "/no/such/program"
+
+    with_redis = found(machine.install)
+    monkeypatch.delenv("REDIS_URL")
+    without = found(machine.install)
+
+    assert "valkey" not in with_redis
+    assert without["valkey"].state == State.WRONG
+
+
+def test_a_full_disk_is_wrong(settings: Any) -> None:
+    settings.DOMINDS_MIN_FREE_MB = 1e12
+
+    assert found(machine.data_folder)["data"].state == State.WRONG
+
+
+@pytest.mark.django_db
+def test_a_migrated_database_is_well() -> None:
+    findings = found(servers.database)
+
+    assert findings["database"].state == findings["migrations"].state == State.OK
+
+
+@pytest.mark.django_db
+def test_sqlite_with_a_redis_elsewhere_is_worth_a_note(settings: Any) -> None:
+    settings.REDIS_URL = "redis://redis.example.com/0"
+
+    note = found(servers.database).get("machines")
+
+    assert note is None if settings.DATABASES["default"]["ENGINE"].endswith("postgresql") else note
+
+
+def test_redis_answers_without_its_password_being_shown(settings: Any) -> None:
+    answering = found(servers.redis_server)["redis"]
+    settings.REDIS_URL = f"redis://:pass-word@127.0.0.1:{probes.free_port()}/0"
+    silent = found(servers.redis_server)["redis"]
+
+    assert answering.state == State.OK
+    assert silent.state == State.WRONG
+    assert "pass-word" not in silent.text
+
+
+def test_no_worker_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "PING_SECONDS", 0.05)
+
+    assert found(servers.workers)["workers"].state == State.WRONG
+
+
+def test_a_port_that_is_free_or_taken(settings: Any) -> None:
+    settings.DOMINDS_PORT = probes.free_port()
+    free = found(servers.web)["web"]
+    settings.DOMINDS_PORT = int(settings.REDIS_URL.split(":")[-1].split("/")[0])
+    taken = found(servers.web)["web"]
+
+    assert (free.state, taken.state) == (State.NOTE, State.WRONG)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_provider_that_refuses_is_wrong(provider: Provider) -> None:
+    provider.kind, provider.base_url = "llamacpp", f"http://127.0.0.1:{probes.free_port()}"
+    provider.save()
+
+    finding = found(llms.providers)["provider scripted"]
+
+    assert finding.state == State.WRONG
+    assert finding.fix
+
+
+@pytest.mark.django_db
+def test_a_missing_key_is_a_note_with_a_fix(provider: Provider) -> None:
+    provider.api_key_env = "NO_SUCH_KEY"
+    provider.save()
+
+    (note, nobody) = llms.providers()
+
+    assert (note.state, note.text) == (State.NOTE, "without a key: scripted")
+    assert nobody.state == State.WRONG
+
+
+@pytest.mark.parametrize(
+    ("numbers", "state", "words"),
+    [
+        ({"context_length": None}, State.NOTE, "window unknown"),
+        ({"optimal_max_tokens": 900}, State.WRONG, "no room for caution"),
+        ({"critical_max_tokens": 1001}, State.WRONG, "above the window"),
+        ({}, State.OK, "1 LLMs"),
+    ],
+)
+@pytest.mark.django_db
+def test_odd_limits_are_told(llm: LLM, numbers: dict[str, int | None], state: State, words: str) -> None:
+    LLM.objects.filter(pk=llm.pk).update(**numbers)
+
+    (finding,) = llms.limits()
+
+    assert finding.state == state
+    assert words in finding.text
+
+
+@pytest.mark.django_db
+def test_json_holds_the_same_findings(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "PING_SECONDS", 0.05)
+
+    with pytest.raises(SystemExit) as stopped:
+        call_command("doctor", "--json")
+
+    findings = json.loads(capsys.readouterr().out)
+    assert stopped.value.code == 1
+    assert {"name", "state", "text", "fix"} == set(findings[0])
+    assert [finding["state"] for finding in findings if finding["name"] == "workers"] == ["wrong"]
+
+
+def test_a_new_installation_is_told_what_to_run(tmp_path: Path) -> None:
+    done = manage("doctor", environment=settings_of(tmp_path), check=False)
+
+    assert done.returncode == 1
+    assert "wrong  migrations" in done.stdout
+    assert "       fix: run `manage.py migrate`" in done.stdout
+    assert "Traceback" not in done.stderr
