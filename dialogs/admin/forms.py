@@ -99,7 +99,11 @@ class LimitsForm(forms.ModelForm):
 
 class LLMForm(LimitsForm):
     source_url = forms.URLField(
-        label=gettext_lazy("Source of the limits"), required=False, max_length=500, assume_scheme="https"
+        label=gettext_lazy("Source of the limits"),
+        required=False,
+        max_length=500,
+        assume_scheme="https",
+        widget=forms.URLInput(attrs={"class": "vURLField"}),
     )
 
     class Meta(LimitsForm.Meta):

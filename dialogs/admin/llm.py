@@ -62,7 +62,7 @@ class LLMAdmin(KeepsDialogs):
         if size is None:
             return str(_("unknown"))
         source = row.get_context_length_source_display() if row.context_length else _("input length")
-        return f"{size:,} ({source})"
+        return f"{size:,} ({source})" if source else f"{size:,}"
 
     @admin.display(description=_("read from the server"))
     def detected(self, row: LLM) -> str:
