@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from importlib.util import find_spec
@@ -43,6 +44,13 @@ def check_port(host: str, port: int) -> None:
             f"Cannot listen on {host} port {port}: {problem.strerror or problem}. "
             f"Stop what uses it, or choose another: `manage.py up --port {port % 65535 + 1}`."
         )
+
+
+def host_hint(host: str) -> str:
+    """Django answers only to names that it was told, and a server on every address has many."""
+    if host not in probes.ANY_ADDRESS or "DOMINDS_ALLOWED_HOSTS" in os.environ:
+        return ""
+    return f"listening on {host}: set DOMINDS_ALLOWED_HOSTS to the names by which people reach this machine"
 
 
 def check_programs(*, demo: bool) -> None:

@@ -17,7 +17,7 @@ from django.db import DatabaseError, connections
 
 from dominds.supervisor import demo, lock, preflight, prepare, probes, processes, valkey
 from dominds.supervisor.children import POLL_SECONDS, Children
-from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.errors import CannotStart
 from dominds.supervisor.log import Log, ToLog
 from dominds.supervisor.sweeper import Sweeper
 
@@ -40,26 +40,33 @@ def up(options: Options) -> None:
     data_dir = settings.DOMINDS_DATA_DIR
     stop_on_signals()
     preflight.check_writable(data_dir)
-    with lock.sole_user(data_dir, purpose="starting it again"), one_log() as log:
-        check(options)
-        children = Children(log=log, run_dir=data_dir / "run")
-        try:
-            start(options, children, log)
-            watch(options, children, log)
-        except KeyboardInterrupt:
-            log.line("up", "stopping")
-        except GaveUp as error:
-            log.line("up", str(error))
-            raise
-        finally:
-            stop(children)
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        lock.sole_user(data_dir, purpose="starting it again"),
+        one_log() as log,
+    ):
+        check(options, log)
+        run(options, Children(log=log, run_dir=data_dir / "run"), log)
 
 
-def check(options: Options) -> None:
+def run(options: Options, children: Children, log: Log) -> None:
+    try:
+        start(options, children, log)
+        watch(options, children, log)
+    except KeyboardInterrupt:
+        log.line("up", "stopping")
+    finally:
+        stop(children)
+
+
+def check(options: Options, log: Log) -> None:
     preflight.check_disk(settings.DOMINDS_DATA_DIR)
     preflight.check_programs(demo=options.demo and options.workers)
     if options.web:
         preflight.check_port(options.host, options.port)
+        hint = preflight.host_hint(options.host)
+        if hint:
+            log.line("up", hint)
     if valkey.is_embedded() and valkey.port_is_taken():
         begin_again()
     prepare.check_database()
@@ -104,16 +111,24 @@ def prepare_database(options: Options, children: Children, log: Log) -> None:
 
 
 def watch(options: Options, children: Children, log: Log) -> None:
-    sweeper = Sweeper(log=log) if options.workers else None
-    if sweeper:
-        sweeper.start()
     announced = False
-    while True:
-        children.watch()
-        if not announced and (not options.web or children.answers("web")):
-            announce(options)
-            announced = True
-        time.sleep(POLL_SECONDS)
+    with sweeping(log) if options.workers else contextlib.nullcontext():
+        while True:
+            children.watch()
+            if not announced and (not options.web or children.answers("web")):
+                announce(options)
+                announced = True
+            time.sleep(POLL_SECONDS)
+
+
+@contextlib.contextmanager
+def sweeping(log: Log) -> Iterator[None]:
+    sweeper = Sweeper(log=log)
+    sweeper.start()
+    try:
+        yield
+    finally:
+        sweeper.stop()
 
 
 def announce(options: Options) -> None:
@@ -133,7 +148,9 @@ def stop(children: Children) -> None:
 def stop_on_signals() -> None:
     """However we are asked to stop, it arrives as KeyboardInterrupt in the main thread."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        # `nohup` asks for hangups to be ignored.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 @contextlib.contextmanager

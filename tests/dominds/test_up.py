@@ -126,13 +126,36 @@ def test_ctrl_c_stops_every_child_and_leaves_no_process(tmp_path: Path) -> None:
     assert "Traceback" not in stack.log()
 
 
-def test_workers_alone_need_no_port_and_say_so(tmp_path: Path) -> None:
-    with running_stack(tmp_path / "data", "--worker-only", "--no-demo", DOMINDS_ADMIN_PASSWORD="given-1") as stack:
-        status = stack.stop(signal.SIGTERM)
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Workers alone, on data of an older Dominds, whose Redis port another program took meanwhile."""
+    data_dir = tmp_path_factory.mktemp("workers")
+    manage("migrate", "auth", environment=settings_of(data_dir))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        (data_dir / "redis_url").write_text(f"redis://:old@127.0.0.1:{other.getsockname()[1]}/0")
+        with running_stack(data_dir, "--worker-only", "--no-demo") as found:
+            found.stop(signal.SIGTERM)
+            yield found
 
-    assert stack.output == "Dominds' workers run.\n"
-    assert status == 0
-    assert "web" not in stack.log()
+
+def test_workers_alone_need_no_web_server_and_stop_as_well(workers: Stack) -> None:
+    assert workers.output == "Dominds' workers run.\n"
+    assert workers.process.returncode == 0
+    assert "web" not in workers.log()
+
+
+def test_an_embedded_redis_whose_port_is_taken_moves(workers: Stack) -> None:
+    assert "valkey   | answers" in workers.log()
+    assert ":old@" not in (workers.data_dir / "redis_url").read_text()
+
+
+@pytest.mark.skipif(bool(os.environ.get("DATABASE_URL")), reason="a copy of the file that SQLite is")
+def test_a_database_is_copied_before_it_is_migrated(workers: Stack) -> None:
+    (copy,) = (workers.data_dir / "backups").glob("before-migrating-*.sqlite3")
+
+    assert str(copy) in workers.log()
+    assert copy.stat().st_mode & 0o777 == 0o600
 
 
 # --- What keeps it from starting --------------------------------------------------------------
@@ -164,6 +187,22 @@ def test_a_missing_program_is_said(tmp_path: Path) -> None:
 
 def test_a_redis_that_does_not_answer_is_said(tmp_path: Path) -> None:
     assert "Redis does not answer at REDIS_URL" in refusal(tmp_path, REDIS_URL="redis://127.0.0.1:1/0")
+
+
+def test_a_child_that_cannot_live_ends_all_with_one_last_line(tmp_path: Path) -> None:
+    environment = settings_of(tmp_path, DOMINDS_VALKEY_PROGRAM="/bin/false")
+
+    done = manage("up", "--no-demo", environment=environment, check=False)
+
+    assert done.returncode == 1
+    assert "valkey ended with status 1; that was 5 times within 60 s" in done.stderr.splitlines()[-1]
+
+
+def test_a_port_that_is_none_is_said(tmp_path: Path) -> None:
+    done = manage("up", "--port", "70000", environment=settings_of(tmp_path), check=False)
+
+    assert done.returncode != 0
+    assert "is not a port from 1 to 65535" in done.stderr
 
 
 def test_a_database_that_does_not_answer_is_said(tmp_path: Path) -> None:

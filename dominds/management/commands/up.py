@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from typing import Any
 
@@ -12,12 +13,18 @@ from dominds.supervisor.errors import CannotStart, GaveUp
 from dominds.supervisor.run import Options, up
 
 
+def port(text: str) -> int:
+    if not (text.isdecimal() and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
 class Command(BaseCommand):
     help = "Runs the web server, the workers, the embedded Redis-compatible server and the demo model until Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.DOMINDS_HOST)
-        parser.add_argument("--port", type=int, default=settings.DOMINDS_PORT)
+        parser.add_argument("--port", type=port, default=settings.DOMINDS_PORT)
         parser.add_argument("--no-demo", action="store_true", help="do not start the demo model")
         half = parser.add_mutually_exclusive_group()
         half.add_argument("--web-only", action="store_true", help="no workers: they run elsewhere")

@@ -111,6 +111,17 @@ def test_an_address_to_listen_on_becomes_one_to_open(host: str, reachable: str) 
     assert probes.reachable(host) == reachable
 
 
+def test_a_server_on_every_address_is_told_to_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DOMINDS_ALLOWED_HOSTS", raising=False)
+    silent = preflight.host_hint("127.0.0.1")
+    said = preflight.host_hint("0.0.0.0")
+    monkeypatch.setenv("DOMINDS_ALLOWED_HOSTS", "dominds.example.com")
+    obeyed = preflight.host_hint("0.0.0.0")
+
+    assert "DOMINDS_ALLOWED_HOSTS" in said
+    assert silent == obeyed == ""
+
+
 def test_nobody_answers_where_nobody_listens() -> None:
     port = probes.free_port()
 
