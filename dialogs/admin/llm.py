@@ -16,8 +16,10 @@ from dialogs.admin.forms import LLMForm
 from dialogs.admin.privacy import KeepsDialogs
 from dialogs.admin.probing import refresh_limits, show
 from dialogs.models import LLM
+from dialogs.selectors.levels import levels_today
 from dialogs.selectors.providers import configured
 from health.checks import limit_warnings
+from health.models import HealthReading
 from health.monitor.levels import context_window, thresholds
 
 UNKNOWN = "—"
@@ -33,7 +35,7 @@ class LLMAdmin(KeepsDialogs):
     list_select_related = ("provider",)
     search_fields = ("model_id", "label", "provider__name")
     actions = ("read_limits_now",)
-    readonly_fields = ("window", "detected", "remarks", "origin")
+    readonly_fields = ("window", "detected", "remarks", "preview", "origin")
     fieldsets = (
         (None, {"fields": (("provider", "model_id"), ("label", "enabled"))}),
         (
@@ -50,6 +52,7 @@ class LLMAdmin(KeepsDialogs):
                     ("optimal_max_tokens", "critical_max_tokens"),
                     "caution_remediation_cadence_generations",
                     "remarks",
+                    "preview",
                 )
             },
         ),
@@ -85,6 +88,12 @@ class LLMAdmin(KeepsDialogs):
     def remarks(self, row: LLM) -> str | SafeString:
         found = limit_warnings(str(row), configured(row)) if row.pk else []
         return format_html_join(" ", "{} {}", ((one.msg, one.hint) for one in found)) or UNKNOWN
+
+    @admin.display(description=_("newest dialogs"))
+    def preview(self, row: LLM) -> str:
+        """What these limits say of the newest dialogs, so that a changed number can be judged."""
+        levels = levels_today(row) if row.pk else []
+        return ", ".join(str(HealthReading.Level(level).label) for level in levels) or UNKNOWN
 
     @admin.action(description=_("Read limits now"), permissions=["change"])
     def read_limits_now(self, request: HttpRequest, queryset: QuerySet[LLM]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dialogs.models import LLM, Provider
+from dialogs.models import LLM, Dialog, Message, Provider
+from tests.builders import a_generation
 from tests.dialogs.admin.conftest import told
 
 
@@ -120,3 +121,16 @@ def test_limits_are_read_from_the_list(staff: Client, playing: Provider, llm: LL
     assert "scripted/tiny: The server says 4,096 tokens; the 1,000 set by an admin stay in force." in lines
     assert any(line.startswith("scripted/nobody: ") and "nobody" in line for line in lines)
     assert staff.get("/admin/dialogs/llm/").status_code == 200
+
+
+def test_the_page_says_what_the_limits_make_of_the_newest_dialogs(staff: Client, dialog: Dialog, llm: LLM) -> None:
+    question = Message.objects.create(
+        dialog=dialog, course=dialog.courses.get(), seq=1, turn=1, role="user", origin="typed", content="Hello"
+    )
+    dialog.current_leaf = question
+    for prompt_tokens in (400, 600, None):  # the newest measured one counts: above 500 is caution
+        a_generation(dialog, status="finished", prompt_tokens=prompt_tokens)
+
+    page = staff.get(page_of(llm)).content.decode()
+
+    assert '<div class="readonly">caution</div>' in page
