@@ -59,7 +59,7 @@ screenshots: install-dev  ## take the pictures in docs/
 	$(BIN)/python -m docs.screenshots
 
 messages: install-dev  ## collect the texts to translate and compile the translations (needs gettext)
-	$(BIN)/python manage.py makemessages --locale zh_Hans --no-obsolete --add-location file --ignore .venv --ignore var
+	$(BIN)/python manage.py makemessages --locale zh_Hans --no-obsolete --add-location file --ignore .venv --ignore var --ignore tests --ignore docs
 	$(BIN)/python manage.py compilemessages --ignore .venv
 
 clean:  ## remove .venv and caches; data in var/ stays

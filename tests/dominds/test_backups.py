@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import tarfile
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 
 from dominds import backups
 from dominds.supervisor import lock
@@ -148,6 +151,37 @@ def test_a_backup_of_another_kind_of_database_is_refused(archive: Path) -> None:
 
     with pytest.raises(CommandError, match="holds a oracle database"):
         call_command("restore", str(changed(archive, "manifest.json", other)), "--yes")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(os.environ.get("DATABASE_URL")), reason="counts rows in an SQLite file")
+def test_two_hundred_backups_made_while_somebody_writes_are_whole(data_dir: Path) -> None:
+    enough = threading.Event()
+    writer = threading.Thread(target=add_pairs, args=(enough,))
+    writer.start()
+
+    counts = []
+    for number in range(200):
+        copy = data_dir / f"copy-{number}"
+        backups.dump_database(copy)
+        with contextlib.closing(sqlite3.connect(copy)) as database:
+            counts += database.execute("SELECT count(*) FROM auth_user").fetchone()
+    enough.set()
+    writer.join()
+
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+    assert not any(count % 2 for count in counts), "a backup holds half a transaction"
+
+
+def add_pairs(enough: threading.Event) -> None:
+    """Two people in every transaction, until it is enough."""
+    number = 0
+    while not enough.is_set():
+        number += 1
+        with transaction.atomic():
+            User.objects.bulk_create([User(username=f"{name}-{number}") for name in ("alice", "bob")])
+    connection.close()
 
 
 @pytest.mark.skipif(bool(os.environ.get("DATABASE_URL")), reason="SQLite's own check")
