@@ -46,7 +46,7 @@ check: install-dev  ## everything a commit must pass: style, types, templates, m
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	git ls-files 'templates/*.html' | xargs -r $(BIN)/djade --check --target-version 5.2
+	find templates -name '*.html' | xargs $(BIN)/djade --check --target-version 5.2
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check --fail-level WARNING
 	$(BIN)/python -m pytest tests --ignore tests/e2e

@@ -43,6 +43,8 @@ class Run:
 
     child: Child
     process: subprocess.Popen[bytes]
+    # Copies the process's output to the log, and ends with it.
+    output: threading.Thread
     started: float
     answered: bool = False
     deaths: tuple[float, ...] = ()
@@ -57,7 +59,8 @@ class Children:
         run_dir.mkdir(parents=True, exist_ok=True)
 
     def start(self, child: Child) -> None:
-        self.runs[child.name] = Run(child=child, process=self.spawn(child), started=time.monotonic())
+        process, output = self.spawn(child)
+        self.runs[child.name] = Run(child=child, process=process, output=output, started=time.monotonic())
 
     def watch(self) -> None:
         """One look at every child: note who answers, bury who died, start again who is due."""
@@ -99,7 +102,7 @@ class Children:
             self.clear_away(run)
 
     # --- One child ----------------------------------------------------------------------------
-    def spawn(self, child: Child) -> subprocess.Popen[bytes]:
+    def spawn(self, child: Child) -> tuple[subprocess.Popen[bytes], threading.Thread]:
         command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *child.command]
         process = subprocess.Popen(
             command,
@@ -110,9 +113,10 @@ class Children:
             # Ctrl-C in a terminal reaches every process of the group: the order of stopping is ours.
             start_new_session=True,
         )
-        threading.Thread(target=self.copy_output, args=(child, process), daemon=True).start()
+        output = threading.Thread(target=self.copy_output, args=(child, process), daemon=True)
+        output.start()
         self.pid_file(child).write_text(f"{process.pid}\n")
-        return process
+        return process, output
 
     def copy_output(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout
@@ -143,15 +147,16 @@ class Children:
         now = time.monotonic()
         if run.restart_at is None or now < run.restart_at:
             return
-        run.process, run.started, run.restart_at = self.spawn(run.child), now, None
-        run.answered = False
+        run.process, run.output = self.spawn(run.child)
+        run.started, run.restart_at, run.answered = now, None, False
         self.log.line("up", f"{run.child.name} was started again as process {run.process.pid}")
 
     def clear_away(self, run: Run) -> None:
-        """Kill what is left of its process group, such as a pool's own children."""
+        """Kill what is left of its process group, such as a pool's own children, and let its last words be written."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(run.process.pid, signal.SIGKILL)
         run.process.wait()
+        run.output.join(GRACE_SECONDS)
         self.pid_file(run.child).unlink(missing_ok=True)
 
     def pid_file(self, child: Child) -> Path:

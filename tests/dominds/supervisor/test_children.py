@@ -98,7 +98,6 @@ def test_children_stop_in_the_reverse_order_of_their_start(children: Children, t
     watch_until(children, lambda: terminal.getvalue().count("| up") == 2)
 
     children.stop()
-    time.sleep(0.2)
 
     lines = terminal.getvalue().splitlines()
     assert lines.index("second   | bye") < lines.index("first    | bye")
