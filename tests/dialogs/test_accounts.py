@@ -104,3 +104,30 @@ def test_the_command_prints_a_link_that_works(alice: User) -> None:
 def test_the_command_knows_only_active_users(alice: User) -> None:
     with pytest.raises(CommandError, match="no active user “nobody”"):
         call_command("signin_link", "nobody")
+
+
+@pytest.mark.parametrize(
+    ("host", "https", "address"),
+    [
+        ("127.0.0.1", False, "http://127.0.0.1:8123"),
+        ("0.0.0.0", False, "http://127.0.0.1:8123"),  # all addresses is no address to go to
+        ("::1", False, "http://[::1]:8123"),
+        ("dominds.test", True, "https://dominds.test:8123"),
+    ],
+)
+def test_the_printed_link_leads_to_where_dominds_listens(
+    host: str, https: bool, address: str, sam: User, settings: Any
+) -> None:
+    settings.DOMINDS_HOST, settings.DOMINDS_PORT, settings.HTTPS = host, 8123, https
+    out = StringIO()
+
+    call_command("signin_link", stdout=out)
+
+    assert out.getvalue().startswith(f"{address}/welcome/")
+
+
+def test_the_command_says_why_there_is_no_first_user(db: Any) -> None:
+    User.objects.create_user("admin")
+
+    with pytest.raises(CommandError, match="DOMINDS_ADMIN_USER"):
+        call_command("signin_link")

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dialogs.errors import DialogError
 from dialogs.models import Blob, Dialog, Generation, Message
-from dialogs.services.trash import empty_trash, erase_dialog
+from dialogs.services.trash import _erase_if_still_due, empty_trash, erase_dialog
 from health.models import HealthReading
 
 
@@ -86,3 +86,11 @@ def test_only_what_has_been_in_the_trash_long_enough_is_emptied(dialog: Dialog) 
 
     assert erased == 1
     assert set(Dialog.objects.all()) == {fresh, kept}
+
+
+def test_a_dialog_restored_at_the_last_moment_is_kept(dialog: Dialog) -> None:
+    trash(dialog, days_ago=31)
+    Dialog.objects.update(trashed_at=None)
+
+    assert not _erase_if_still_due(dialog.pk, timezone.now())
+    assert Dialog.objects.filter(pk=dialog.pk).exists()

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
-from dialogs.transfer import export_json, import_dialog, parse_json
+from dialogs.transfer import export_json, import_dialog, parse_json, reading
 
 
 def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -94,6 +94,16 @@ def test_what_is_no_object_is_refused(data: Any, alice: User) -> None:
 def test_what_is_no_json_is_refused(raw: bytes) -> None:
     with pytest.raises(DialogError, match="not JSON"):
         parse_json(raw)
+
+
+def test_a_file_has_limits(full_dialog: Dialog, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(reading, "MAX_BYTES", 10)
+
+    with pytest.raises(DialogError, match="messages has more than 2 entries"):
+        import_dialog(owner=alice, data=export_json(full_dialog))
+    with pytest.raises(DialogError, match="larger than"):
+        parse_json(b'"eleven ch"')
 
 
 def test_signs_that_no_database_takes_are_made_visible(full_dialog: Dialog, alice: User) -> None:
