@@ -1,7 +1,27 @@
-"""The pages and actions of the dialogs app."""
+"""The pages and actions of the dialogs app. What happens inside one dialog is in `urls_dialog.py`."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.contrib.auth.decorators import login_not_required
+from django.urls import include, path
+from django.views.i18n import set_language
 
-urlpatterns: list[URLPattern] = []
+from dialogs.views import lists, manage, preferences
+
+urlpatterns = [
+    path("", lists.dialog_list, name="dialog_list"),
+    path("dialogs/new/", lists.new, name="dialog_new"),
+    path("dialogs/import/", manage.bring, name="dialog_import"),
+    path("dialogs/<uuid:dialog_id>/rename/", manage.rename, name="dialog_rename"),
+    path("dialogs/<uuid:dialog_id>/archive/", manage.archive, name="dialog_archive"),
+    path("dialogs/<uuid:dialog_id>/unarchive/", manage.unarchive, name="dialog_unarchive"),
+    path("dialogs/<uuid:dialog_id>/trash/", manage.trash, name="dialog_trash"),
+    path("dialogs/<uuid:dialog_id>/restore/", manage.restore, name="dialog_restore"),
+    path("dialogs/<uuid:dialog_id>/erase/", manage.erase, name="dialog_erase"),
+    path("dialogs/<uuid:dialog_id>/export.json", manage.as_json, name="dialog_json"),
+    path("dialogs/<uuid:dialog_id>/export.md", manage.as_markdown, name="dialog_markdown"),
+    path("dialogs/<uuid:dialog_id>/", include("dialogs.urls_dialog")),
+    # Both also serve the login page.
+    path("preferences/theme/", preferences.set_theme, name="set_theme"),
+    path("preferences/language/", login_not_required(set_language), name="set_language"),
+]

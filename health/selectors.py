@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
+
+from django.db.models import Max
 
 from health.models import HealthReading
 from health.monitor.levels import Configured, Thresholds, context_window, thresholds
@@ -168,3 +171,10 @@ def history(dialog_id: UUID, *, limit: int = 200) -> tuple[Point, ...]:
         )
         for reading in reversed(newest)
     )
+
+
+def latest_levels(dialog_ids: Collection[UUID]) -> dict[UUID, str]:
+    """The level of each dialog's newest reading, in one query; a dialog without one is left out."""
+    readings = HealthReading.objects.filter(generation__dialog_id__in=dialog_ids)
+    newest = readings.values("generation__dialog_id").annotate(newest=Max("pk")).values("newest")
+    return dict(HealthReading.objects.filter(pk__in=newest).values_list("generation__dialog_id", "level"))

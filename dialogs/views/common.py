@@ -1,0 +1,35 @@
+"""What most views need: the dialog if it is yours, and the way back to where you were."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+
+from dialogs.models import Dialog
+from dialogs.selectors.dialogs import owned_dialog
+
+
+def dialog_or_404(request: HttpRequest, dialog_id: UUID) -> Dialog:
+    """Another person's dialog is answered exactly as one that never was."""
+    try:
+        return owned_dialog(user=request.user, dialog_id=dialog_id)
+    except Dialog.DoesNotExist as error:
+        raise Http404(_("There is no such dialog.")) from error
+
+
+def way_back(request: HttpRequest, *, fallback: str = "dialog_list") -> str:
+    """The `next` that the form or link named, if it leads to this site; else a page of ours."""
+    asked = request.POST.get("next") or request.GET.get("next") or ""
+    safe = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
+    return asked if safe else resolve_url(fallback)
+
+
+def go_back(request: HttpRequest, *, fallback: str = "dialog_list") -> HttpResponseRedirect:
+    """See Other: an htmx request follows it too, and gets the fragment that it asked for."""
+    response = HttpResponseRedirect(way_back(request, fallback=fallback))
+    response.status_code = 303
+    return response
