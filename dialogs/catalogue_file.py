@@ -26,6 +26,7 @@ KINDS = {
     "llamacpp": ProviderKind.LLAMACPP,
 }
 LARGEST = 2**31 - 1
+NULL = "tag:yaml.org,2002:null"
 
 
 class CatalogueError(ValueError):
@@ -77,7 +78,7 @@ class Place:
 def read_catalogue(text: str, *, file: str) -> dict[str, ProviderEntry]:
     """The providers of a file, by their short names. An empty file has none. Raises CatalogueError."""
     root = _compose(text, file)
-    if root is None:
+    if root is None or root.tag == NULL:
         return {}
     top = _record(root, Place(file), {"providers"})
     if "providers" not in top:
@@ -119,14 +120,16 @@ def _provider(node: yaml.Node, place: Place) -> ProviderEntry:
 def _model(node: yaml.Node, place: Place) -> ModelEntry:
     if len(place.path.rpartition(".models.")[2]) > 200:
         place.refuse(node, "a model's id has 200 characters at most")
+    if node.tag == NULL:
+        return ModelEntry()
     readers: dict[str, Callable[[yaml.Node, Place], Any]] = {entry.name: _tokens for entry in fields(ModelEntry)}
     readers |= {"name": lambda found, where: _text(found, where, 200), "source_url": _web_address}
     found = _record(node, place, set(readers))
     return ModelEntry(**{name: readers[name](value, place.inside(name)) for name, value in found.items()})
 
 
-def _names(node: yaml.Node, place: Place) -> list[tuple[str, yaml.Node]]:
-    """A mapping with free keys, each written once."""
+def _names(node: yaml.Node, place: Place, allowed: set[str] | None = None) -> list[tuple[str, yaml.Node]]:
+    """The entries of a mapping, each written once; with `allowed`, no others."""
     if not isinstance(node, yaml.MappingNode):
         place.refuse(node, "must be a mapping")
     seen: dict[str, yaml.Node] = {}
@@ -136,17 +139,15 @@ def _names(node: yaml.Node, place: Place) -> list[tuple[str, yaml.Node]]:
             place.refuse(key, "a key must be a text")
         if name in seen:
             place.inside(name).refuse(key, "is written twice")
+        if allowed is not None and name not in allowed:
+            place.inside(name).refuse(key, f"is no known field; known are {', '.join(sorted(allowed))}")
         seen[name] = value
     return list(seen.items())
 
 
 def _record(node: yaml.Node, place: Place, allowed: set[str]) -> dict[str, yaml.Node]:
     """A mapping with known keys. A key without a value counts as left out."""
-    found = dict(_names(node, place))
-    for name, value in found.items():
-        if name not in allowed:
-            place.inside(name).refuse(value, f"is no known field; known are {', '.join(sorted(allowed))}")
-    return {name: value for name, value in found.items() if value.tag != "tag:yaml.org,2002:null"}
+    return {name: value for name, value in _names(node, place, allowed) if value.tag != NULL}
 
 
 def _text(node: yaml.Node, place: Place, longest: int) -> str:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils.translation import ngettext
 
 from dialogs.providers.base import ModelFacts, Provider, ProviderError, ProviderSettings
 from dialogs.providers.registry import make_provider
+
+# A person waits for the answer, and no model thinks about it.
+PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,7 @@ class ProbeResult:
 
 @asynccontextmanager
 async def opened(settings: ProviderSettings) -> AsyncIterator[Provider]:
-    provider = make_provider(settings)
+    provider = make_provider(replace(settings, read_timeout=min(settings.read_timeout, PATIENCE_SECONDS)))
     try:
         yield provider
     finally:

@@ -1,7 +1,7 @@
 """What a scripted provider plays: steps, and where they come from. For tests, benchmarks and screenshots.
 
-A script is a list in memory or a JSON file in the data folder, played by several processes at once.
-Docs of the format: `docs/scripted-provider.md`.
+A script is a list in memory or a JSON file in the data folder, played by several processes at once:
+`{"steps": [{...}, ...], "models": [{"id": "tiny", "context_length": 1000}]}`, a step with the fields of `Step`.
 """
 
 from __future__ import annotations

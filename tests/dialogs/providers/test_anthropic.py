@@ -11,9 +11,12 @@ from dialogs.providers.base import (
     Finished,
     ProviderError,
     ProviderFailed,
+    ProviderUnreachable,
     RateLimited,
     RequestRefused,
+    TextDelta,
     ToolCall,
+    ToolCallReady,
     UsageReported,
 )
 from health.monitor.usage import Usage, UsageUnavailable
@@ -153,3 +156,31 @@ async def test_anthropics_window_is_read_by_name(server: Upstream) -> None:
     limits = await AnthropicWorld(server).provider().read_limits("small")
 
     assert (limits.context_length, limits.output_length) == (200_000, 64_000)
+
+
+async def test_blocks_may_begin_with_what_others_send_in_deltas(server: Upstream) -> None:
+    blocks = [
+        {"type": "text", "text": "Hi"},
+        {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}},
+        {"type": "tool_use", "id": "c2", "name": "g", "input": {}},
+        {"type": "redacted_thinking", "data": "opaque"},
+    ]
+    begun = [event("content_block_start", index=place, content_block=block) for place, block in enumerate(blocks)]
+    ended = [event("content_block_stop", index=place) for place in range(len(blocks))]
+    strange = [event("content_block_delta", index="x", delta={"type": "signature_delta", "signature": "s"})]
+    end = event("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 4})
+    server.on(MESSAGES, as_stream([message_start(input_tokens=3), *begun, *strange, *ended, end]))
+
+    events = await events_of(AnthropicWorld(server).provider())
+
+    assert events[:3] == [
+        TextDelta("Hi"),
+        ToolCallReady(ToolCall(id="c1", name="f", arguments='{"a": 1}')),
+        ToolCallReady(ToolCall(id="c2", name="g", arguments="{}")),
+    ]
+
+
+async def test_a_message_that_never_ends_is_not_whole(server: Upstream) -> None:
+    server.on(MESSAGES, as_stream([message_start(input_tokens=3)]))
+
+    assert isinstance(await error_of(events_of(AnthropicWorld(server).provider())), ProviderUnreachable)

@@ -1,0 +1,117 @@
+"""The translation of SDK errors, where no server is needed to see it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from dialogs.providers.base import (
+    BadAnswer,
+    NotConfigured,
+    ProviderError,
+    ProviderFailed,
+    ProviderSettings,
+    ProviderUnreachable,
+    RequestRefused,
+)
+from dialogs.providers.errors import from_answer, redacted, retry_after, said, translate, translated
+
+SETTINGS = ProviderSettings(name="x", kind="openai", base_url="http://host", api_key="s3cret-value")
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("30", 30),
+        ("1.5", 1.5),
+        ("Sat, 21 Nov 2026 12:00:45 GMT", 45),
+        ("Sat, 21 Nov 2026 13:00:45 +0100", 45),
+        ("Sat, 21 Nov 2026 12:00:45", 45),  # no zone: read as UTC
+        ("Sat, 21 Nov 2026 11:00:00 GMT", 0),  # past
+        ("9" * 400, None),
+        ("Sat, 99 Nov 2026 12:00:45 GMT", None),
+        ("nan", None),
+        ("-1", None),
+    ],
+)
+def test_a_wished_pause_is_read_in_both_forms(value: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": value}, now=NOON) == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (302, "", BadAnswer),
+        (402, {"error": {"message": "pay"}}, RequestRefused),
+        (408, "", ProviderUnreachable),
+        (418, "", RequestRefused),
+        (502, "bad gateway", ProviderFailed),
+        (None, None, ProviderFailed),
+        (None, {"error": {"code": "599"}}, ProviderFailed),
+        (None, {"error": {"code": 200}}, ProviderFailed),
+    ],
+)
+def test_a_status_has_its_error(status: int | None, body: Any, kind: type[ProviderError]) -> None:
+    assert type(from_answer(status, body)) is kind
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"error": {"message": "a\n  b"}}, "HTTP 400: a b"),
+        ({"detail": "wrong"}, "HTTP 400: wrong"),
+        ({"error": {"code": "some_code"}}, "HTTP 400: some_code"),
+        ({"detail": [{"msg": "field required"}]}, "HTTP 400: [{'msg': 'field required'}]"),
+        ("plain", "HTTP 400: plain"),
+        ("", "HTTP 400: no further explanation"),
+        (None, "HTTP 400: no further explanation"),
+        (["odd"], "HTTP 400: ['odd']"),
+    ],
+)
+def test_the_provider_s_words_are_found_wherever_they_stand(body: Any, text: str) -> None:
+    assert said(body, 400) == text
+
+
+def test_words_are_kept_short() -> None:
+    assert len(said("x" * 100_000, 400)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("key s3cret-value is wrong", "key [key] is wrong"),
+        ("sk-proj-abcdefgh and gsk_abcdefgh and AIzaSyA1234567890", "[key] and [key] and [key]"),
+        ("Authorization: Bearer abcdef123456", "Authorization: Bearer [key]"),
+        ("masked sk-abcd****wxyz", "masked [key]"),
+        # Ordinary words stay.
+        ("the task-based desk-lamp and sk-1", "the task-based desk-lamp and sk-1"),
+    ],
+)
+def test_whatever_looks_like_a_key_is_hidden(text: str, shown: str) -> None:
+    assert redacted(text, "s3cret-value") == shown
+
+
+def test_a_mistake_of_our_own_stays_what_it_is() -> None:
+    mistake = KeyError("ours")
+
+    with pytest.raises(KeyError), translated(openai, SETTINGS):
+        raise mistake
+
+    assert translate(mistake, sdk=openai, settings=SETTINGS) is None
+
+
+def test_a_url_that_the_library_refuses_is_a_matter_of_settings() -> None:
+    assert isinstance(translate(httpx2.InvalidURL("no"), sdk=openai, settings=SETTINGS), NotConfigured)
+
+
+def test_an_error_that_quotes_the_key_in_a_header_is_redacted_and_not_chained() -> None:
+    with pytest.raises(ProviderUnreachable) as caught, translated(openai, SETTINGS):
+        raise httpx2.LocalProtocolError("Illegal header value b'Bearer s3cret-value'")
+
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__suppress_context__
