@@ -14,6 +14,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
+handler500 = "dialogs.views.errors.server_error"
+
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     # Before the admin's: it also answers for the admin's login page.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.shortcuts import resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -33,3 +34,8 @@ def go_back(request: HttpRequest, *, fallback: str = "dialog_list") -> HttpRespo
     response = HttpResponseRedirect(way_back(request, fallback=fallback))
     response.status_code = 303
     return response
+
+
+def trash_days() -> int:
+    """How long the trash keeps a dialog, as people read it."""
+    return max(1, round(settings.DOMINDS_TRASH_DAYS))

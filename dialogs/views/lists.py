@@ -26,6 +26,7 @@ from dialogs.models import Dialog
 from dialogs.selectors.agents import choosable_agents
 from dialogs.selectors.dialogs import SHELVES, Shelf, list_dialogs
 from dialogs.services.dialogs import create_dialog
+from dialogs.views.common import trash_days
 from health.selectors import latest_levels
 
 STEP = 30
@@ -67,7 +68,7 @@ class Asked:
         shelf = query.get("shelf", "")
         shown = query.get("shown", "")
         return cls(
-            shelf=cast("Shelf", shelf) if shelf in SHELVES else "active",
+            shelf=shelf if shelf in SHELVES else "active",
             search=query.get("q", "").strip()[:200],
             shown=max(int(shown), STEP) if shown.isascii() and shown.isdigit() and len(shown) < 7 else STEP,
             renaming=query.get("rename", ""),
@@ -101,6 +102,7 @@ def _list_context(user: User | AnonymousUser, asked: Asked) -> dict[str, Any]:
         "asked": asked,
         "tabs": [(shelf, label, asked.url(shelf=shelf, shown=STEP)) for shelf, label in TABS.items()],
         "items": _items(found[: asked.shown]),
+        "trash_days": trash_days(),
         "list_url": asked.url(),
         "unsearched_url": asked.url(q="", shown=STEP),
         "more_url": asked.url(shown=asked.shown + STEP) if len(found) > asked.shown else "",

@@ -12,7 +12,6 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -32,7 +31,18 @@ from dialogs.models import Dialog
 from dialogs.services import dialogs
 from dialogs.services import trash as trash_can
 from dialogs.transfer import export_json, export_markdown
-from dialogs.views.common import dialog_or_404, go_back, way_back
+from dialogs.views.common import dialog_or_404, go_back, trash_days, way_back
+
+_TRASH_QUESTION: dict[str, Promise] = {
+    "question": gettext_lazy("Delete this dialog?"),
+    "words": gettext_lazy("It goes to the trash and is kept for %(days)s days. Until then you can restore it."),
+    "label": gettext_lazy("Delete"),
+}
+_ERASE_QUESTION: dict[str, Promise] = {
+    "question": gettext_lazy("Delete this dialog for ever?"),
+    "words": gettext_lazy("All its messages and readings are erased. This cannot be undone."),
+    "label": gettext_lazy("Delete for ever"),
+}
 
 
 def _name(dialog: Dialog) -> str:
@@ -78,30 +88,32 @@ def restore(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 def trash(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method == "GET":
-        return _confirm(request, dialog, "dialogs/confirm_trash.html")
+        return _confirm(request, dialog, _TRASH_QUESTION)
     return _act(request, dialog, dialogs.trash_dialog, gettext_lazy("“%(name)s” is in the trash."))
 
 
 def erase(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method == "GET":
-        return _confirm(request, dialog, "dialogs/confirm_erase.html")
+        return _confirm(request, dialog, _ERASE_QUESTION)
     return _act(request, dialog, trash_can.erase_dialog, gettext_lazy("“%(name)s” is erased."))
 
 
 @never_cache
-def _confirm(request: HttpRequest, dialog: Dialog, template: str) -> HttpResponse:
+def _confirm(request: HttpRequest, dialog: Dialog, question: dict[str, Promise]) -> HttpResponse:
+    """The question, as a modal's content for htmx and as a page without it."""
     htmx = request.htmx  # type: ignore[attr-defined]
     shown_over = urlsplit(htmx.current_url or "").path
-    context = {
+    context = question | {
+        "words": str(question["words"]) % {"days": trash_days()},
         "dialog": dialog,
+        "action": request.path,
+        "back": way_back(request),
         "is_modal": bool(htmx),
         # Only over the list is there a list to update; elsewhere the form leads away from the page.
         "in_place": bool(htmx) and shown_over == reverse("dialog_list"),
-        "back": way_back(request),
-        "days": round(settings.DOMINDS_TRASH_DAYS),
     }
-    return render(request, template, context)
+    return render(request, "dialogs/_confirm.html" if htmx else "dialogs/confirm.html", context)
 
 
 def as_json(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
