@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
+from django.core import checks
 from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
@@ -32,6 +33,15 @@ def check_database() -> None:
         pending_migrations()
     except (DatabaseError, InconsistentMigrationHistory) as error:
         raise CannotStart(database_problem(error)) from error
+
+
+def check_settings(log: Log) -> None:
+    """Django's system checks and ours: a warning is a line in the log, an error is the end."""
+    for issue in checks.run_checks():
+        said = f"{issue.id}: {issue.msg} {issue.hint or ''}".replace("\n", " ").strip()
+        if issue.is_serious():
+            raise CannotStart(said)
+        log.line("up", said)
 
 
 def migrate(log: Log) -> None:

@@ -70,6 +70,7 @@ def check(options: Options, log: Log) -> None:
     if valkey.is_embedded() and valkey.port_is_taken():
         begin_again()
     prepare.check_database()
+    prepare.check_settings(log)
 
 
 def begin_again() -> NoReturn:

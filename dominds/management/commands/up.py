@@ -21,6 +21,8 @@ def port(text: str) -> int:
 
 class Command(BaseCommand):
     help = "Runs the web server, the workers, the embedded Redis-compatible server and the demo model until Ctrl-C."
+    # It runs them itself, after it has looked at the database, which some of them ask.
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.DOMINDS_HOST)
