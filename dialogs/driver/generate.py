@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from channels.db import database_sync_to_async as in_db
@@ -30,6 +30,7 @@ from dialogs.services.turns import Claim, LeaseLost
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
 FLUSH_EVERY_SECONDS = 1.0
+END_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ async def stream(claim: Claim, call: Call, live: LiveAnswer) -> bool:
         watched.result()
         return True
     finally:
+        live.close()
         await end(received, watched, shown)
         await provider.aclose()
 
@@ -110,12 +112,13 @@ async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer)
 
 
 async def end(*tasks: asyncio.Task[None]) -> None:
-    """Cancel what still runs and wait for it: a closed stream tells the server to stop."""
+    """Cancel what still runs: a closed stream tells the server to stop.
+
+    Waits a bounded time: the Redis client can swallow a cancellation, and a turn must not hang on that.
+    """
     for task in tasks:
         task.cancel()
-    for task in tasks:
-        with suppress(asyncio.CancelledError, Exception):
-            await task
+    await asyncio.wait(tasks, timeout=END_SECONDS)
 
 
 async def fail(

@@ -31,6 +31,7 @@ class LiveAnswer:
     finish_reason: str = ""
     first_token_at: datetime | None = None
     seq: int = 0
+    closed: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, event: StreamEvent, *, now: datetime) -> None:
@@ -47,6 +48,11 @@ class LiveAnswer:
             self.first_token_at = self.first_token_at or now
             self.seq += 1
             self.changed.set()
+
+    def close(self) -> None:
+        """Nothing more will come; whoever waits for a change is told."""
+        self.closed = True
+        self.changed.set()
 
     @property
     def text(self) -> str:
@@ -75,11 +81,11 @@ def _joined(pieces: list[str]) -> str:
 
 
 async def show(live: LiveAnswer, *, dialog_id: UUID, generation_id: int) -> None:
-    """Send the state whenever it has changed, then rest a little. Runs until cancelled."""
-    while True:
-        await live.changed.wait()
+    """Send the state whenever it has changed, then rest a little. Returns once the answer is closed."""
+    while not live.closed:
         live.changed.clear()
         await broadcast.stream_state(
             dialog_id, generation_id=generation_id, seq=live.seq, text=live.text, reasoning=live.reasoning
         )
         await asyncio.sleep(SHOW_EVERY_SECONDS)
+        await live.changed.wait()

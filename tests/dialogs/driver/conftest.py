@@ -1,0 +1,62 @@
+"""A scripted provider behind the dialog's LLM, and the driver run to the end as a worker would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import settings
+
+from dialogs.driver.run import drive
+from dialogs.models import Dialog, Message, Provider
+from dialogs.services.messages import post_message
+
+USAGE = {"prompt_tokens": 120, "completion_tokens": 5, "total_tokens": 125}
+
+
+class Play(Protocol):
+    def __call__(self, *steps: dict[str, Any]) -> Callable[[], list[dict[str, Any]]]: ...
+
+
+@pytest.fixture
+def play(provider: Provider) -> Play:
+    """Give the provider a script; returns a function that reads the requests it got."""
+
+    def write(*steps: dict[str, Any]) -> Callable[[], list[dict[str, Any]]]:
+        name = f"{uuid4().hex}.json"
+        path = Path(settings.DOMINDS_DATA_DIR) / name
+        path.write_text(json.dumps({"steps": list(steps)}))
+        provider.base_url = name
+        provider.save()
+        log = path.with_name(f"{name}.requests.jsonl")
+        return lambda: [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    return write
+
+
+def ask(dialog: Dialog, content: str = "Hello") -> Message:
+    message = post_message(dialog=dialog, content=content)
+    dialog.refresh_from_db()
+    assert isinstance(message, Message)
+    return message
+
+
+def drive_until_idle(dialog: Dialog, *, beside: Callable[[], Awaitable[None]] | None = None) -> Dialog:
+    """Drive slice after slice, as the queue would, with something else going on meanwhile."""
+
+    async def slices() -> None:
+        while (await Dialog.objects.aget(pk=dialog.pk)).is_busy:
+            await drive(dialog.pk)
+
+    async def everything() -> None:
+        await asyncio.gather(slices(), *([beside()] if beside else []))
+
+    async_to_sync(everything)()
+    dialog.refresh_from_db()
+    return dialog

@@ -1,0 +1,339 @@
+"""A turn from the posted message to the recorded answer, against the scripted provider."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+
+import pytest
+from channels.db import database_sync_to_async as in_db
+from django.utils import timezone
+
+from dialogs.models import LLM, Agent, Dialog, Generation, Message, QueuedMessage
+from dialogs.services.dialogs import trash_dialog
+from dialogs.services.messages import edit_message, post_message, request_stop, retry
+from health.models import HealthReading
+from tests.builders import a_generation
+from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
+
+# Real transactions: the driver's thread opens and closes connections as it does in a worker.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLOW = {"text": ["one ", "two ", "three "] * 30, "delay": 0.1, "usage": USAGE}
+
+
+async def stop_soon(dialog: Dialog) -> None:
+    await asyncio.sleep(0.5)
+    await in_db(request_stop)(dialog=dialog)
+
+
+def contents(dialog: Dialog) -> list[str]:
+    return list(dialog.messages.values_list("content", flat=True))
+
+
+def test_an_answer_is_recorded_with_its_usage_and_its_reading(dialog: Dialog, play: Play) -> None:
+    play({"text": ["Hi ", "there."], "usage": USAGE})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    generation = Generation.objects.get()
+    assert contents(dialog) == ["Hello", "Hi there."]
+    assert dialog.current_leaf == generation.message
+    assert (generation.status, generation.prompt_tokens, generation.completion_tokens) == ("finished", 120, 5)
+    assert generation.finish_reason == "stop"
+    assert (generation.reading.level, generation.reading.hard_util) == ("healthy", 0.12)
+
+
+def test_an_answer_without_usage_is_unknown_and_holds_no_number(dialog: Dialog, play: Play) -> None:
+    play({"text": "Hi."})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    reading = HealthReading.objects.get()
+    assert (reading.level, reading.reason, reading.prompt_tokens) == ("unknown", "usage_unavailable", None)
+
+
+def test_every_generation_has_a_reading_of_its_own(dialog: Dialog, play: Play) -> None:
+    play(*({"text": "ok", "usage": {"prompt_tokens": n, "completion_tokens": 1}} for n in (10, 501, 901)))
+    for _ in range(3):
+        ask(dialog)
+        drive_until_idle(dialog)
+
+    readings = HealthReading.objects.values_list("prompt_tokens", "level")
+    assert list(readings) == [(10, "healthy"), (501, "caution"), (901, "critical")]
+
+
+def test_the_provider_gets_the_instructions_and_the_branch(dialog: Dialog, play: Play) -> None:
+    requests = play({"text": "Hi."})
+    ask(dialog, "One")
+    drive_until_idle(dialog)
+    ask(dialog, "Two")
+
+    drive_until_idle(dialog)
+
+    said = [(message["role"], message["content"]) for message in requests()[-1]["messages"]]
+    assert said == [("system", "You help."), ("user", "One"), ("assistant", "Hi."), ("user", "Two")]
+
+
+def test_an_edited_message_replaces_the_old_one_in_the_request(dialog: Dialog, play: Play) -> None:
+    requests = play({"text": "Hi."})
+    old = ask(dialog, "Cats")
+    drive_until_idle(dialog)
+    edit_message(dialog=dialog, message=old, content="Dogs")
+
+    drive_until_idle(dialog)
+
+    assert [message["content"] for message in requests()[-1]["messages"]] == ["You help.", "Dogs"]
+
+
+def test_the_manifest_says_exactly_what_was_sent(dialog: Dialog, play: Play) -> None:
+    play({"text": "Hi."})
+    question = ask(dialog)
+
+    drive_until_idle(dialog)
+
+    manifest = Generation.objects.get().manifest
+    assert manifest["messages"] == [question.pk]
+    assert len(manifest["instructions"]) == 64
+
+
+def test_reasoning_is_kept_beside_the_answer(dialog: Dialog, play: Play) -> None:
+    play({"reasoning": ["Let me ", "think."], "text": "42"})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert dialog.messages.last().parts == {"reasoning": "Let me think."}
+
+
+def test_an_agent_without_instructions_sends_no_system_message(dialog: Dialog, agent: Agent, play: Play) -> None:
+    requests = play({"text": "Hi."})
+    Agent.objects.update(instructions="  ")
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert [message["role"] for message in requests()[0]["messages"]] == ["user"]
+
+
+def test_a_stopped_answer_keeps_what_came(dialog: Dialog, play: Play) -> None:
+    play(SLOW)
+    ask(dialog)
+
+    drive_until_idle(dialog, beside=lambda: stop_soon(dialog))
+
+    answer = dialog.messages.last()
+    assert answer.content.startswith("one two ")
+    assert len(answer.content) < len("one two three ") * 30
+    assert answer.cut_short
+    assert Generation.objects.get().status == "stopped"
+    assert not dialog.stop_requested
+
+
+def test_a_stopped_answer_has_no_usage(dialog: Dialog, play: Play) -> None:
+    play(SLOW)
+    ask(dialog)
+
+    drive_until_idle(dialog, beside=lambda: stop_soon(dialog))
+
+    assert HealthReading.objects.get().reason == "usage_unavailable"
+
+
+def test_stopping_before_the_first_word_leaves_the_question(dialog: Dialog, play: Play) -> None:
+    play({"hang": True})
+    question = ask(dialog)
+
+    drive_until_idle(dialog, beside=lambda: stop_soon(dialog))
+
+    assert contents(dialog) == ["Hello"]
+    assert dialog.current_leaf == question
+
+
+def test_a_passing_failure_is_tried_again(dialog: Dialog, play: Play) -> None:
+    play({"error": {"code": "provider_failed", "message": "busy"}}, {"text": "Hi.", "usage": USAGE})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert contents(dialog) == ["Hello", "Hi."]
+    assert list(Generation.objects.values_list("status", "attempt")) == [("failed", 1), ("finished", 2)]
+
+
+def test_a_stream_that_breaks_is_tried_again_and_its_text_is_kept(dialog: Dialog, play: Play) -> None:
+    play({"text": "Once upon", "drop": True}, {"text": "Once upon a time."})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert contents(dialog) == ["Hello", "Once upon a time."]
+    assert Generation.objects.first().partial_text == "Once upon"
+
+
+def test_after_three_failures_the_turn_ends_with_a_clear_error(dialog: Dialog, play: Play) -> None:
+    play({"error": {"code": "provider_unreachable", "message": "no route"}})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    last = Generation.objects.last()
+    assert Generation.objects.count() == 3
+    assert (last.status, last.error_code, last.error_message) == ("failed", "provider_unreachable", "no route")
+    assert contents(dialog) == ["Hello"]
+
+
+def test_a_refused_key_is_not_tried_again(dialog: Dialog, play: Play) -> None:
+    play({"error": {"code": "authentication_refused", "message": "bad key"}})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert Generation.objects.get().error_code == "authentication_refused"
+
+
+def test_a_failed_generation_has_no_reading(dialog: Dialog, play: Play) -> None:
+    play({"text": "Hi.", "usage": USAGE}, {"error": {"code": "request_refused"}})
+    ask(dialog)
+    drive_until_idle(dialog)
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert HealthReading.objects.count() == 1
+
+
+def test_a_person_can_try_again_after_a_failure(dialog: Dialog, play: Play) -> None:
+    play({"error": {"code": "request_refused"}}, {"text": "Hi."})
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert contents(dialog) == ["Hello", "Hi."]
+
+
+def test_waiting_for_the_next_try_can_be_stopped(dialog: Dialog, play: Play, settings: object) -> None:
+    settings.DOMINDS_BACKOFF_BASE_SECONDS = settings.DOMINDS_BACKOFF_MAX_SECONDS = 60  # type: ignore[attr-defined]
+    play({"error": {"code": "provider_failed"}})
+    ask(dialog)
+
+    drive_until_idle(dialog, beside=lambda: stop_soon(dialog))
+
+    assert Generation.objects.count() == 1
+    assert not dialog.answer_due
+
+
+def test_an_overflow_teaches_the_true_window(dialog: Dialog, llm: LLM, play: Play) -> None:
+    LLM.objects.update(context_length=None, context_length_source="")
+    play({"error": {"code": "context_overflow", "context_window": 2048, "prompt_tokens": 3000}})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    llm.refresh_from_db()
+    assert (Generation.objects.get().error_code, llm.detected_context_length) == ("context_overflow", 2048)
+
+
+def test_an_unusable_provider_is_a_clear_error_in_the_transcript(dialog: Dialog, play: Play) -> None:
+    play({"text": "Hi."})
+    dialog.llm.provider.kind = "no-such-kind"
+    dialog.llm.provider.save()
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    generation = Generation.objects.get()
+    assert (generation.status, generation.message) == ("failed", None)
+    assert generation.error_message
+
+
+def test_a_fault_of_ours_ends_the_turn_and_is_logged(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    play({"text": "Hi."})
+    monkeypatch.setattr("dialogs.driver.live.LiveAnswer.add", lambda *_args, **_kw: 1 / 0)
+    ask(dialog)
+
+    with caplog.at_level(logging.ERROR):
+        drive_until_idle(dialog)
+
+    assert Generation.objects.get().error_code == "internal_error"
+    assert "division by zero" in caplog.text
+
+
+def test_messages_typed_meanwhile_are_answered_in_order(dialog: Dialog, play: Play) -> None:
+    play({"match": "First", "text": "1"}, {"match": "Second", "text": "2"}, {"match": "Third", "text": "3"})
+    ask(dialog, "First")
+    post_message(dialog=dialog, content="Second")
+    post_message(dialog=dialog, content="Third")
+
+    drive_until_idle(dialog)
+
+    assert contents(dialog) == ["First", "1", "Second", "2", "Third", "3"]
+    assert not QueuedMessage.objects.exists()
+
+
+def test_a_turn_that_a_worker_left_is_answered_once_and_its_text_kept(dialog: Dialog, play: Play) -> None:
+    play({"text": "Once upon a time."})
+    ask(dialog)
+    left = a_generation(dialog, partial_text="Once upon")
+    Dialog.objects.update(lease_token=7, lease_until=timezone.now())
+
+    drive_until_idle(dialog)
+
+    left.refresh_from_db()
+    assert contents(dialog) == ["Hello", "Once upon a time."]
+    assert (left.status, left.partial_text) == ("interrupted", "Once upon")
+
+
+def test_a_dialog_that_kills_every_worker_is_given_up(dialog: Dialog, play: Play) -> None:
+    requests = play({"text": "Hi."})
+    ask(dialog)
+    for _ in range(3):
+        a_generation(dialog, status="interrupted")
+
+    drive_until_idle(dialog)
+
+    assert Generation.objects.last().error_code == "worker_died"
+    assert requests() == []
+
+
+def test_a_worker_that_lost_its_lease_writes_nothing_more(dialog: Dialog, play: Play) -> None:
+    play(SLOW)
+    ask(dialog)
+
+    async def another_takes_over() -> None:
+        await asyncio.sleep(0.5)
+        await Dialog.objects.aupdate(lease_token=99, lease_until=timezone.now() + timedelta(minutes=1))
+        await asyncio.sleep(1.5)
+        await Dialog.objects.aupdate(answer_due=False, handled_seq=10**6)
+
+    drive_until_idle(dialog, beside=another_takes_over)
+
+    assert contents(dialog) == ["Hello"]
+    assert Generation.objects.get().status == "running"
+
+
+def test_an_answer_thrown_away_while_it_is_made_is_stopped(dialog: Dialog, play: Play) -> None:
+    play(SLOW)
+    ask(dialog)
+
+    async def throw_away() -> None:
+        await asyncio.sleep(0.5)
+        await in_db(trash_dialog)(dialog=dialog)
+
+    drive_until_idle(dialog, beside=throw_away)
+
+    assert Generation.objects.get().status == "stopped"
+
+
+def test_text_no_database_takes_is_kept_readably(dialog: Dialog, play: Play) -> None:
+    play({"text": ["a\0b", "\ud83d"]})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert Message.objects.last().content == "a␀b\ufffd"
