@@ -93,6 +93,9 @@ def dialog_list(request: HttpRequest) -> HttpResponse:
     response = render(request, template, context)
     # Both answers share one address: a cache must not mix them up.
     patch_vary_headers(response, ["HX-Request"])
+    if is_fragment:
+        # Reloading shows the same list again, whichever action led to it.
+        response["HX-Replace-Url"] = asked.url()
     return response
 
 

@@ -26,6 +26,16 @@ function closeMenus(except) {
   }
 }
 
+// A menu low on the screen opens upwards.
+document.addEventListener("toggle", (event) => {
+  const menu = event.target;
+  if (!menu.matches("details.menu")) return;
+  menu.classList.remove("menu-up");
+  if (!menu.open) return;
+  const panel = menu.querySelector(".menu-panel")?.getBoundingClientRect();
+  if (panel && panel.bottom > innerHeight && panel.height < menu.getBoundingClientRect().top) menu.classList.add("menu-up");
+}, true);
+
 document.addEventListener("click", (event) => {
   closeMenus(event.target);
   const dismiss = event.target.closest("[data-dismiss]");

@@ -5,8 +5,10 @@ let opener = null;
 
 function open(dialog) {
   opener = document.activeElement?.closest("details.menu")?.querySelector("summary") ?? document.activeElement;
+  let sent = false;
   dialog.addEventListener("close", () => {
-    slot.replaceChildren();
+    // A form that was sent stays in the page, hidden, until its answer has come: htmx swaps relative to it.
+    if (!sent) slot.replaceChildren();
     if (opener?.isConnected) opener.focus();
   });
   for (const button of dialog.querySelectorAll("[data-close]")) {
@@ -15,7 +17,10 @@ function open(dialog) {
       dialog.close();
     });
   }
-  dialog.addEventListener("submit", () => setTimeout(() => dialog.close()));
+  dialog.addEventListener("submit", () => {
+    sent = true;
+    setTimeout(() => dialog.close());
+  });
   for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
   dialog.showModal();
 }

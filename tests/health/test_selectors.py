@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
 from dialogs.models import Dialog, Generation
@@ -9,7 +11,7 @@ from dialogs.services.messages import post_message
 from health.models import HealthReading
 from health.monitor.levels import Configured
 from health.monitor.usage import Usage, UsageUnavailable
-from health.selectors import Meter, history, meter
+from health.selectors import Meter, history, latest_levels, meter
 from health.services import record_reading
 from tests.builders import a_generation
 
@@ -145,3 +147,12 @@ def test_the_history_keeps_the_newest(asked: Dialog) -> None:
         measured(asked, prompt_tokens)
 
     assert [point.prompt_tokens for point in history(asked.pk, limit=2)] == [200, 300]
+
+
+def test_a_list_shows_the_level_of_each_newest_reading(asked: Dialog) -> None:
+    measured(asked, 100)
+    measured(asked, 950)
+    strange = uuid4()
+
+    assert latest_levels([asked.pk, strange]) == {asked.pk: "critical"}
+    assert latest_levels([]) == {}

@@ -41,7 +41,7 @@ def test_each_shelf_shows_its_own_dialogs(as_alice: Client, a_dialog: Maker, url
 @pytest.mark.parametrize(
     ("url", "invitation"),
     [
-        ("/", "Begin your first dialog"),
+        ("/", "Begin a dialog"),
         ("/?shelf=archived", "Nothing is archived"),
         ("/?shelf=trash", "for 30 days"),
         ("/?q=nowhere", "matches “nowhere”"),
@@ -77,10 +77,11 @@ def test_search_stays_on_its_shelf(as_alice: Client, a_dialog: Maker) -> None:
 def test_htmx_gets_the_list_alone_and_caches_are_told(as_alice: Client, a_dialog: Maker) -> None:
     a_dialog("At hand")
 
-    response = as_alice.get("/", headers=HTMX)
+    response = as_alice.get("/?q=hand&rename=x", headers=HTMX)
 
     assert response.content.lstrip().startswith(b'<section id="dialogs"')
     assert b"<html" not in response.content
+    assert response["HX-Replace-Url"] == "/?q=hand"
     assert "HX-Request" in response["Vary"]
     assert "no-store" in response["Cache-Control"]
 
