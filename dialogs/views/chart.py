@@ -1,0 +1,117 @@
+"""Where everything stands in the chart of prompt tokens a generation. Pure: points in, coordinates out.
+
+SVG user units, y downwards. A generation without usage is a gap in the line and a mark on the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from health.selectors import Point
+
+WIDTH, HEIGHT = 320.0, 140.0
+LEFT, RIGHT, TOP, BOTTOM = 40.0, 8.0, 10.0, 20.0
+# A little room above the highest line.
+HEADROOM = 1.08
+
+
+@dataclass(frozen=True)
+class Dot:
+    x: float
+    y: float
+    level: str
+    number: int
+    prompt_tokens: int | None
+
+
+@dataclass(frozen=True)
+class Tick:
+    y: float
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """`lines` are SVG point lists, one a stretch without gaps; ceilings are lists of the same kind."""
+
+    width: float = WIDTH
+    height: float = HEIGHT
+    left: float = LEFT
+    right: float = WIDTH - RIGHT
+    floor: float = HEIGHT - BOTTOM
+    dots: tuple[Dot, ...] = ()
+    gaps: tuple[Dot, ...] = ()
+    lines: tuple[str, ...] = ()
+    optimal: tuple[str, ...] = ()
+    critical: tuple[str, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.dots
+
+
+def chart(history: Sequence[Point]) -> Chart:
+    """The chart of these readings, oldest first. Empty when none of them was measured."""
+    top = _top(history)
+    if not top:
+        return Chart(gaps=tuple(_dot(at, point, history, 1.0) for at, point in enumerate(history)))
+    dots = [_dot(at, point, history, top) for at, point in enumerate(history)]
+    return Chart(
+        dots=tuple(dot for dot in dots if dot.prompt_tokens is not None),
+        gaps=tuple(dot for dot in dots if dot.prompt_tokens is None),
+        lines=_lines([None if dot.prompt_tokens is None else (dot.x, dot.y) for dot in dots]),
+        optimal=_lines(_ceiling(history, [point.optimal_max_tokens for point in history], top)),
+        critical=_lines(_ceiling(history, [point.critical_max_tokens for point in history], top)),
+        ticks=tuple(Tick(_y(value, top), short(round(value))) for value in (0, top / HEADROOM / 2, top / HEADROOM)),
+        first=history[0].number,
+        last=history[-1].number,
+    )
+
+
+def short(tokens: int) -> str:
+    """41234 -> "41.2k"; for axes and the meter, where every digit would not fit."""
+    if tokens < 1000:
+        return str(tokens)
+    thousands = tokens / 1000
+    return f"{thousands:.1f}k" if thousands < 100 else f"{thousands:.0f}k"
+
+
+def _top(history: Iterable[Point]) -> float:
+    """The highest value that must be seen: tokens, and ceilings that are not far above them."""
+    points = [point for point in history if point.prompt_tokens is not None]
+    tokens = max((point.prompt_tokens or 0 for point in points), default=0)
+    ceilings = (point.critical_max_tokens or 0 for point in points)
+    return max(tokens, *ceilings, 0) * HEADROOM if points else 0.0
+
+
+def _x(at: int, history: Sequence[Point]) -> float:
+    steps = max(1, len(history) - 1)
+    return round(LEFT + (WIDTH - LEFT - RIGHT) * at / steps, 1)
+
+
+def _y(tokens: float, top: float) -> float:
+    return round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * tokens / top, 1)
+
+
+def _dot(at: int, point: Point, history: Sequence[Point], top: float) -> Dot:
+    y = HEIGHT - BOTTOM if point.prompt_tokens is None else _y(point.prompt_tokens, top)
+    return Dot(_x(at, history), y, point.level, point.number, point.prompt_tokens)
+
+
+def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[tuple[float, float] | None]:
+    """Points of a ceiling; None where it is unknown or above the chart."""
+    return [
+        None if ceiling is None or ceiling > top else (_x(at, history), _y(ceiling, top))
+        for at, ceiling in enumerate(ceilings)
+    ]
+
+
+def _lines(points: Iterable[tuple[float, float] | None]) -> tuple[str, ...]:
+    """SVG point lists of the stretches between the gaps."""
+    stretches = (list(stretch) for known, stretch in groupby(points, key=lambda point: point is not None) if known)
+    return tuple(" ".join(f"{x},{y}" for x, y in stretch if True) for stretch in stretches)  # type: ignore[misc]
