@@ -6,9 +6,10 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.views import LoginView, PasswordChangeView, redirect_to_login
@@ -107,10 +108,24 @@ def _gone(request: HttpRequest) -> HttpResponse:
     return render(request, "registration/welcome_gone.html", status=410)
 
 
+class ChangePasswordForm(PasswordChangeForm):
+    """Whoever came by a link and chose no password has no old one to give."""
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        if not user.has_usable_password():
+            del self.fields["old_password"]
+
+
 class ChangePassword(PasswordChangeView):
+    form_class = ChangePasswordForm
     # Not Django's template name, which the admin's own page uses.
     template_name = "registration/password.html"
     success_url = reverse_lazy("dialog_list")
+
+    def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
+        messages.success(self.request, _("Your password is changed."))
+        return super().form_valid(form)
 
 
 @login_not_required

@@ -119,3 +119,15 @@ def test_a_password_is_changed(client: Client, alice: User) -> None:
 
     alice.refresh_from_db()
     assert alice.check_password("quite-another-1")
+
+
+def test_who_has_no_password_yet_chooses_one_without_an_old_one(client: Client, alice: User) -> None:
+    alice.set_unusable_password()
+    alice.save()
+    client.post(sign_in_path(alice), {"password": ""})
+
+    client.post("/account/password/", {"new_password1": "the-first-one-1", "new_password2": "the-first-one-1"})
+
+    alice.refresh_from_db()
+    assert alice.check_password("the-first-one-1")
+    assert signed_in(client)
