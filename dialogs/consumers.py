@@ -17,13 +17,13 @@ from channels.db import database_sync_to_async as in_db
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
-from django.utils import translation
 
 from dialogs.broadcast import group_name
 from dialogs.frames import Rendering, Screen
 from dialogs.live_view import render_dialog, visible_version
 from dialogs.models import Dialog
 from dialogs.selectors.dialogs import owned_dialog
+from dialogs.selectors.transcript import SHOWN_ROWS
 
 NOT_SIGNED_IN = 4401
 NOT_YOURS = 4404
@@ -37,6 +37,7 @@ class DialogConsumer(AsyncWebsocketConsumer):
 
     dialog_id: UUID
     language: str
+    limit: int | None
     screen: Screen
     looking: asyncio.Task[None] | None = None
 
@@ -47,7 +48,9 @@ class DialogConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         self.dialog_id = self.scope["url_route"]["kwargs"]["dialog_id"]
-        self.language = _language(self.scope)
+        asked = {name: values[0] for name, values in parse_qs(self.scope["query_string"].decode("latin-1")).items()}
+        self.language = _language(asked.get("lang", ""))
+        self.limit = None if "all" in asked else SHOWN_ROWS
         self.screen = Screen()
         refused = await self._refusal()
         if refused:
@@ -57,7 +60,7 @@ class DialogConsumer(AsyncWebsocketConsumer):
             return
         await self.accept()
         await self._join()
-        await self._show(whole=True)
+        await self._begin(asked.get("version", ""))
         self.looking = asyncio.create_task(self._look())
 
     async def disconnect(self, code: int) -> None:
@@ -89,12 +92,27 @@ class DialogConsumer(AsyncWebsocketConsumer):
             return NOT_YOURS
         return 0
 
-    async def _show(self, *, whole: bool = False) -> None:
-        rendering: Rendering | None = await render_dialog(self.dialog_id, self.language)
-        if rendering is None:  # erased
-            await self.close(NOT_YOURS)
+    async def _begin(self, shown_version: str) -> None:
+        """Send everything, unless the page has just brought it: a swap would lose selections and places."""
+        rendering = await self._rendering()
+        if rendering is None:
             return
-        await self._send(self.screen.whole(rendering) if whole else self.screen.update(rendering))
+        if str(rendering.version) == shown_version and rendering.live is None:
+            self.screen.has(rendering)
+        else:
+            await self._send(self.screen.whole(rendering))
+
+    async def _show(self) -> None:
+        rendering = await self._rendering()
+        if rendering is not None:
+            await self._send(self.screen.update(rendering))
+
+    async def _rendering(self) -> Rendering | None:
+        """The dialog as it is; closes the socket when it is gone."""
+        rendering = await render_dialog(self.dialog_id, self.language, self.limit)
+        if rendering is None:
+            await self.close(NOT_YOURS)
+        return rendering
 
     async def _send(self, html: str) -> None:
         if html:
@@ -113,7 +131,6 @@ class DialogConsumer(AsyncWebsocketConsumer):
             await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
 
 
-def _language(scope: dict[str, Any]) -> str:
+def _language(wanted: str) -> str:
     """The page names its language in the address, so that fragments speak the same one."""
-    wanted = parse_qs(scope["query_string"].decode("latin-1")).get("lang", [""])[0]
-    return wanted if wanted in dict(settings.LANGUAGES) else translation.get_language() or settings.LANGUAGE_CODE
+    return wanted if wanted in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE

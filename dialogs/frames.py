@@ -11,11 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.template.loader import render_to_string
-from django.utils.safestring import SafeString
 
-from dialogs.models import Dialog
 from dialogs.rendering import render_block, split_blocks
 from dialogs.selectors.transcript import LiveRow, Row, Transcript
+
+PARTS = (
+    "dialogs/_meter.html",
+    "dialogs/_health_panel.html",
+    "dialogs/_turn.html",
+    "dialogs/_title.html",
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class Screen:
         """What has changed since the last fragment; the whole transcript when rows moved."""
         new = {row.dom_id: row for row in rendering.rows}
         kept = [dom_id for dom_id in self.rows if dom_id in new]
-        if list(new)[: len(kept)] != kept:
+        # Without rows the transcript is another thing: an invitation.
+        if not kept or list(new)[: len(kept)] != kept:
             return self.whole(rendering)
         gone = [dom_id for dom_id in self.rows if dom_id not in new]
         changed = [row.html for row in rendering.rows if self.rows.get(row.dom_id, row.key) != row.key]
@@ -63,6 +69,10 @@ class Screen:
         self._remember(rendering)
         fragments = [f'<div id="{dom_id}" hx-swap-oob="delete"></div>' for dom_id in gone]
         return "".join([*fragments, *changed, _appended("rows", added), *rendering.parts])
+
+    def has(self, rendering: Rendering) -> None:
+        """The page brought all of this with it."""
+        self._remember(rendering)
 
     def _remember(self, rendering: Rendering) -> None:
         self.version = rendering.version
@@ -97,23 +107,19 @@ def _appended(dom_id: str, html: Iterable[str]) -> str:
     return f'<div hx-swap-oob="beforeend:#{dom_id}">{inner}</div>' if inner else ""
 
 
-def render_rows(rows: Iterable[Row], dialog: Dialog) -> tuple[RenderedRow, ...]:
-    return tuple(
-        RenderedRow(
-            row.dom_id, f"{row.key}/{dialog.is_busy}", _render(f"dialogs/rows/{row.kind}.html", dialog, row=row)
-        )
-        for row in rows
+def render(parts: dict[str, Any]) -> Rendering:
+    """Everything a screen may need. `parts` is the page's own context, from `selectors.page`."""
+    transcript: Transcript = parts["transcript"]
+    return Rendering(
+        version=transcript.version,
+        transcript=render_to_string("dialogs/_transcript.html", parts),
+        rows=tuple(_rendered_row(row, parts) for row in transcript.rows),
+        parts=tuple(render_to_string(name, parts) for name in PARTS),
+        live=next((row for row in transcript.rows if isinstance(row, LiveRow)), None),
     )
 
 
-def render_parts(dialog: Dialog, transcript: Transcript, **context: Any) -> tuple[str, ...]:
-    names = ("dialogs/_meter.html", "dialogs/_health_panel.html", "dialogs/_turn.html")
-    return tuple(_render(name, dialog, transcript=transcript, **context) for name in names)
-
-
-def render_transcript(dialog: Dialog, transcript: Transcript) -> SafeString:
-    return _render("dialogs/_transcript.html", dialog, transcript=transcript)
-
-
-def _render(name: str, dialog: Dialog, **context: Any) -> SafeString:
-    return render_to_string(name, {"dialog": dialog, **context})
+def _rendered_row(row: Row, parts: dict[str, Any]) -> RenderedRow:
+    html = render_to_string(f"dialogs/rows/{row.kind}.html", {**parts, "row": row})
+    # Buttons of a row come and go with the turn.
+    return RenderedRow(row.dom_id, f"{row.key}/{parts['dialog'].is_busy}", html)

@@ -27,8 +27,9 @@ from pygments.util import ClassNotFound
 FENCE = re.compile(r"^(?P<indent>\s*)(?P<mark>`{3,}|~{3,})(?P<rest>.*)$")
 LIST_ITEM = re.compile(r"^ {0,3}(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
 INDENTED = re.compile(r"^(?: {2,}|\t)")
-# Larger blocks are shown as they are: no reader needs their Markdown, and its parsing is not linear.
-PLAIN_ABOVE = 200_000
+# Larger blocks are shown as they are: no reader needs their Markdown, and parsing prose is not linear.
+PLAIN_ABOVE = 30_000
+PLAIN_CODE_ABOVE = 300_000
 CACHE_BELOW = 20_000
 CLASSES = frozenset({"class"})
 ALLOWED: dict[str, frozenset[str]] = {
@@ -90,7 +91,7 @@ def render_markdown(text: str) -> SafeString:
 
 
 def render_block(block: str) -> SafeString:
-    if len(block) > PLAIN_ABOVE:
+    if len(block) > (PLAIN_CODE_ABOVE if FENCE.match(block[:200].split("\n")[0]) else PLAIN_ABOVE):
         return mark_safe(f'<pre class="plain">{escape(block)}</pre>')  # noqa: S308  escaped
     if len(block) > CACHE_BELOW:
         return _render(block, get_language() or "")

@@ -1,0 +1,32 @@
+"""Everything that a dialog's page and its socket show, read once, under the names the templates use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialogs.models import LLM, Dialog
+from dialogs.selectors.dialogs import dialog_meter
+from dialogs.selectors.providers import missing_key
+from dialogs.selectors.transcript import SHOWN_ROWS, transcript
+from dialogs.selectors.turns import turn_status
+from health.selectors import history
+
+
+def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str, Any]:
+    """Context for `_transcript.html`, `_turn.html`, `_meter.html` and `_health_panel.html`."""
+    return {
+        "dialog": dialog,
+        "transcript": transcript(dialog, limit=limit),
+        "status": turn_status(dialog),
+        "meter": dialog_meter(dialog),
+        "history": history(dialog.pk),
+    }
+
+
+def choosable_llms() -> list[LLM]:
+    """LLMs that a dialog may change to: enabled, of an enabled provider whose key is not missing."""
+    return [
+        llm
+        for llm in LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
+        if not missing_key(llm.provider)
+    ]

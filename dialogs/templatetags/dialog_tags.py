@@ -1,0 +1,48 @@
+"""How values are written in the dialog's templates: Markdown, token counts, places on a bar."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django import template
+from django.utils.safestring import SafeString
+
+from dialogs.rendering import render_block, render_markdown, split_blocks
+from dialogs.views.chart import short
+
+register = template.Library()
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    return render_markdown(text)
+
+
+@register.filter
+def blocks(text: str) -> list[SafeString]:
+    """The text's blocks, rendered one by one, for an answer that is still growing."""
+    return [render_block(block) for block in split_blocks(text)]
+
+
+@register.filter
+def tokens(count: int | None) -> str:
+    """41200 -> "41,200"; nothing for an unknown count."""
+    return "" if count is None else f"{count:,}"
+
+
+@register.filter
+def short_tokens(count: int | None) -> str:
+    """41200 -> "41.2k"."""
+    return "" if count is None else short(count)
+
+
+@register.filter
+def hundredths(share: float | None) -> str:
+    """A share of 1 as SVG units of 100: 0.25 -> "25.0"."""
+    return "0" if share is None else f"{share * 100:.1f}"
+
+
+@register.filter
+def seconds_since(end: datetime | None, start: datetime | None) -> str:
+    """How long something took, "3.2"; nothing while it lasts."""
+    return f"{(end - start).total_seconds():.1f}" if end and start else ""

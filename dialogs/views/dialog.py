@@ -1,0 +1,127 @@
+"""One dialog: its page, and what a person does to its messages. Reading and writing are done elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from dialogs.errors import DialogError
+from dialogs.models import Dialog, Message
+from dialogs.selectors.page import choosable_llms, dialog_parts
+from dialogs.selectors.transcript import SHOWN_ROWS
+from dialogs.services import messages as service
+from dialogs.services.dialogs import change_llm
+from dialogs.views.chart import chart
+from dialogs.views.common import dialog_or_404
+from dialogs.views.lists import sidebar
+
+
+@never_cache
+@require_GET
+def page(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return render(request, "dialogs/detail.html", _page_context(request, dialog))
+
+
+def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
+    everything = "all" in request.GET
+    parts = dialog_parts(dialog, limit=None if everything else SHOWN_ROWS)
+    query = {"lang": get_language() or "", "version": parts["transcript"].version} | ({"all": 1} if everything else {})
+    return parts | {
+        "chart": chart(parts["history"]),
+        "llms": choosable_llms(),
+        "sidebar": sidebar(cast("User", request.user)),
+        "socket_url": f"/ws/dialogs/{dialog.pk}/?{urlencode(query)}",
+    }
+
+
+@require_POST
+def send(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    content = request.POST.get("content", "")
+    return _act(request, dialog, lambda: service.post_message(dialog=dialog, content=content), draft=content)
+
+
+@require_POST
+def edit(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    message = _message(dialog, message_id)
+    content = request.POST.get("content", "")
+    return _act(
+        request,
+        dialog,
+        lambda: service.edit_message(dialog=dialog, message=message, content=content),
+        draft=content,
+    )
+
+
+@require_POST
+def retry(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return _act(request, dialog, lambda: service.retry(dialog=dialog))
+
+
+@require_POST
+def branch(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    message = _message(dialog, message_id)
+    return _act(request, dialog, lambda: service.choose_branch(dialog=dialog, message=message))
+
+
+@require_POST
+def cancel_queued(request: HttpRequest, dialog_id: UUID, queued_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return _act(request, dialog, lambda: service.cancel_queued(dialog=dialog, queued_id=queued_id))
+
+
+@require_POST
+def stop(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return _act(request, dialog, lambda: service.request_stop(dialog=dialog))
+
+
+@require_POST
+def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    chosen = next((llm for llm in choosable_llms() if str(llm.pk) == request.POST.get("llm")), None)
+    if chosen is None:
+        raise Http404(_("There is no such LLM."))
+    used = dialog_parts(dialog)["meter"].prompt_tokens
+    if used and chosen.context_length and used > chosen.context_length:
+        # Said, not forbidden: the person may mean to edit or branch first.
+        messages.warning(request, _("The dialog is already longer than this LLM's context window."))
+    return _act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
+
+
+def _message(dialog: Dialog, message_id: int) -> Message:
+    return get_object_or_404(Message, dialog=dialog, pk=message_id)
+
+
+def _act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, draft: str = "") -> HttpResponse:
+    """Do it. The socket brings what changed; without JavaScript the page is shown again.
+
+    A refusal is 422 with the reason, and the text that was typed is still there.
+    """
+    is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
+    try:
+        action()
+    except DialogError as error:
+        if is_fragment:
+            return HttpResponse(str(error), status=422, content_type="text/plain; charset=utf-8")
+        context = _page_context(request, dialog) | {"error": str(error), "draft": draft}
+        return render(request, "dialogs/detail.html", context, status=422)
+    if is_fragment:
+        return HttpResponse(status=204)
+    return redirect(f"{reverse('dialog', args=[dialog.pk])}#composer")

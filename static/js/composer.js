@@ -1,0 +1,67 @@
+/* Typing and sending. What is typed is kept until the server has accepted it. */
+
+const form = document.getElementById("composer");
+const text = document.getElementById("composer-text");
+const problem = document.getElementById("composer-error");
+const draft = `draft-${form.dataset.dialog}`;
+
+function complain(words) {
+  problem.textContent = words;
+  problem.hidden = !words;
+}
+
+function grow() {
+  if (CSS.supports("field-sizing", "content")) return;
+  text.style.height = "auto";
+  text.style.height = `${text.scrollHeight}px`;
+}
+
+if (!text.value) text.value = sessionStorage.getItem(draft) ?? "";
+grow();
+
+text.addEventListener("input", () => {
+  // A megabyte may not fit into the browser's storage; it is still in the field.
+  try { sessionStorage.setItem(draft, text.value); } catch { sessionStorage.removeItem(draft); }
+  complain("");
+  grow();
+});
+
+text.addEventListener("keydown", (event) => {
+  // While an input method composes, Enter chooses a candidate. Safari says so by the old key code only.
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (document.querySelector("dialog:modal")) return;
+  document.getElementById("stop")?.requestSubmit();
+});
+
+form.addEventListener("submit", (event) => {
+  if (text.value.trim()) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  complain(form.dataset.empty);
+}, true);
+
+let sent = "";
+form.addEventListener("htmx:beforeRequest", () => { sent = text.value; });
+
+form.addEventListener("htmx:afterRequest", (event) => {
+  const { successful, xhr } = event.detail;
+  if (successful && xhr.status === 204) {
+    // Typed on while it was being sent: that stays.
+    text.value = text.value.startsWith(sent) ? text.value.slice(sent.length) : text.value;
+    sessionStorage.removeItem(draft);
+    complain("");
+    grow();
+  } else if (xhr.status === 422) complain(xhr.responseText);
+  else if (!successful) complain(form.dataset.failed);
+});
+
+// Said beside the field, so not a second time at the top of the page.
+for (const name of ["htmx:responseError", "htmx:sendError"]) {
+  form.addEventListener(name, (event) => event.stopPropagation());
+}

@@ -1,0 +1,51 @@
+/* The socket's state, and clocks that tick in the page. What it brings is swapped by htmx. */
+
+import { announce, showError } from "./base.js";
+
+const connection = document.getElementById("connection");
+const words = document.getElementById("words").dataset;
+const WAIT_MS = 3000;
+let connected = false;
+let wasLive = Boolean(document.getElementById("live"));
+
+document.addEventListener("htmx:wsOpen", () => {
+  connected = true;
+  connection.textContent = "";
+});
+document.addEventListener("htmx:wsClose", () => {
+  connected = false;
+  connection.textContent = connection.dataset.lost;
+});
+
+document.addEventListener("htmx:wsAfterMessage", () => {
+  const isLive = Boolean(document.getElementById("live"));
+  if (wasLive && !isLive) announce(words.replied);
+  wasLive = isLive;
+  tick();
+});
+
+// Without the socket nothing would bring what an action changed.
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { successful, xhr } = event.detail;
+  if (successful && xhr.status === 204 && !connected) location.reload();
+});
+document.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status === 422) {
+    event.stopPropagation();
+    showError(event.detail.xhr.responseText);
+  }
+}, true);
+
+function tick() {
+  for (const clock of document.querySelectorAll("[data-until]")) {
+    const left = Math.max(0, Math.ceil((new Date(clock.dataset.until) - Date.now()) / 1000));
+    clock.textContent = clock.dataset.words.replace("%s", left);
+  }
+  for (const note of document.querySelectorAll("[data-waiting-since]")) {
+    const long = Date.now() - new Date(note.dataset.waitingSince) > WAIT_MS;
+    note.hidden = !long;
+    note.nextElementSibling.hidden = long;
+  }
+}
+setInterval(tick, 500);
+tick();
