@@ -139,8 +139,8 @@ def watch_a_page(page: Page, stack: Stack, *, others: int) -> Figures:
     cookie = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in page.context.cookies())
     with watchers(others, stack, dialog, cookie):
         time.sleep(1)
-        page.fill("textarea[name=content]", "Go")
-        page.press("textarea[name=content]", "Enter")
+        page.fill("#composer-text", "Go")
+        page.press("#composer-text", "Enter")
         page.wait_for_function(f"Object.keys(window.seen).length >= {CHUNKS}", timeout=120_000)
     seen = page.evaluate("window.seen")
     return figures([(left, at) for left, at in seen.values()])

@@ -32,7 +32,7 @@ class Tree:
 
 def read_tree(dialog_id: UUID) -> Tree:
     pairs = Message.objects.filter(dialog_id=dialog_id).order_by("seq").values_list("id", "parent_id")
-    parents: dict[int, int | None] = {message_id: parent_id for message_id, parent_id in pairs}
+    parents: dict[int, int | None] = dict(pairs.iterator())
     children: defaultdict[int | None, list[int]] = defaultdict(list)
     for message_id, parent_id in parents.items():
         children[parent_id].append(message_id)

@@ -6,9 +6,12 @@ from datetime import datetime
 
 from django import template
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from dialogs.rendering import render_block, render_markdown, split_blocks
 from dialogs.views.chart import short
+from health.models import HealthReading
+from health.selectors import Meter
 
 register = template.Library()
 
@@ -22,6 +25,25 @@ def markdown(text: str) -> SafeString:
 def blocks(text: str) -> list[SafeString]:
     """The text's blocks, rendered one by one, for an answer that is still growing."""
     return [render_block(block) for block in split_blocks(text)]
+
+
+@register.filter
+def level_word(level: str) -> str:
+    """The level's word in the reader's language."""
+    return str(HealthReading.Level(level).label)
+
+
+@register.filter
+def meter_words(meter: Meter) -> str:
+    """What the meter says to people who hear it."""
+    if meter.fill is None:
+        return level_word(meter.level)
+    return _("%(used)s of %(window)s tokens, %(percent)s, %(level)s") % {
+        "used": tokens(meter.prompt_tokens),
+        "window": tokens(meter.context_window),
+        "percent": meter.percent_text,
+        "level": level_word(meter.level),
+    }
 
 
 @register.filter

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from health.selectors import Point
 
 WIDTH, HEIGHT = 320.0, 140.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 8.0, 10.0, 20.0
+Place = tuple[float, float]
 # A little room above the highest line.
 HEADROOM = 1.08
 
@@ -78,7 +78,7 @@ def short(tokens: int) -> str:
     if tokens < 1000:
         return str(tokens)
     thousands = tokens / 1000
-    return f"{thousands:.1f}k" if thousands < 100 else f"{thousands:.0f}k"
+    return f"{thousands:.1f}".removesuffix(".0") + "k" if thousands < 100 else f"{thousands:.0f}k"
 
 
 def _top(history: Iterable[Point]) -> float:
@@ -103,15 +103,24 @@ def _dot(at: int, point: Point, history: Sequence[Point], top: float) -> Dot:
     return Dot(_x(at, history), y, point.level, point.number, point.prompt_tokens)
 
 
-def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[tuple[float, float] | None]:
-    """Points of a ceiling; None where it is unknown or above the chart."""
-    return [
-        None if ceiling is None or ceiling > top else (_x(at, history), _y(ceiling, top))
-        for at, ceiling in enumerate(ceilings)
-    ]
+def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[Place | None]:
+    """A ceiling holds until another is read, so it crosses gaps and spans the chart; None where it is above."""
+    known = [ceiling for ceiling in ceilings if ceiling is not None]
+    held, places = known[0] if known else None, list[Place | None]()
+    for at, ceiling in enumerate(ceilings):
+        held = ceiling or held
+        places.append(None if held is None or held > top else (_x(at, history), _y(held, top)))
+    if len(places) == 1 and places[0] is not None:
+        places.append((WIDTH - RIGHT, places[0][1]))
+    return places
 
 
-def _lines(points: Iterable[tuple[float, float] | None]) -> tuple[str, ...]:
+def _lines(points: Iterable[Place | None]) -> tuple[str, ...]:
     """SVG point lists of the stretches between the gaps."""
-    stretches = (list(stretch) for known, stretch in groupby(points, key=lambda point: point is not None) if known)
-    return tuple(" ".join(f"{x},{y}" for x, y in stretch if True) for stretch in stretches)  # type: ignore[misc]
+    stretches: list[list[str]] = [[]]
+    for point in points:
+        if point is None:
+            stretches.append([])
+        else:
+            stretches[-1].append(f"{point[0]},{point[1]}")
+    return tuple(" ".join(stretch) for stretch in stretches if stretch)

@@ -30,7 +30,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (successful && xhr.status === 204 && !connected) location.reload();
 });
 document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status === 422) {
+  if (event.detail.xhr.status === 422 && event.target.id !== "composer") {
     event.stopPropagation();
     showError(event.detail.xhr.responseText);
   }
