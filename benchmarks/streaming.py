@@ -141,7 +141,7 @@ def watch_a_page(page: Page, stack: Stack, *, others: int) -> Figures:
         time.sleep(1)
         page.fill("#composer-text", "Go")
         page.press("#composer-text", "Enter")
-        page.wait_for_function(f"Object.keys(window.seen).length >= {CHUNKS}", timeout=120_000)
+        page.wait_for_function(f"() => Object.keys(window.seen).length >= {CHUNKS}", timeout=120_000)
     seen = page.evaluate("window.seen")
     return figures([(left, at) for left, at in seen.values()])
 

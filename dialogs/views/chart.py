@@ -74,9 +74,9 @@ def chart(history: Sequence[Point]) -> Chart:
 
 
 def short(tokens: int) -> str:
-    """41234 -> "41.2k"; for axes and the meter, where every digit would not fit."""
-    if tokens < 1000:
-        return str(tokens)
+    """41234 -> "41.2k", 2048 -> "2,048"; for axes and the meter, where every digit would not fit."""
+    if tokens < 10_000:
+        return f"{tokens:,}"
     thousands = tokens / 1000
     return f"{thousands:.1f}".removesuffix(".0") + "k" if thousands < 100 else f"{thousands:.0f}k"
 
