@@ -54,7 +54,7 @@ class Screen:
 
     def whole(self, rendering: Rendering) -> str:
         """Everything, whatever the browser shows."""
-        self._remember(rendering)
+        self.has(rendering)
         return "".join((rendering.transcript, *rendering.parts))
 
     def update(self, rendering: Rendering) -> str:
@@ -67,22 +67,28 @@ class Screen:
         gone = [dom_id for dom_id in self.rows if dom_id not in new]
         changed = [row.html for row in rendering.rows if self.rows.get(row.dom_id, row.key) != row.key]
         added = [row.html for row in rendering.rows if row.dom_id not in self.rows]
-        self._remember(rendering)
+        if "live" in gone or "live" not in self.rows or self._is_other_answer(rendering):
+            self.has(rendering)
+        else:
+            # The live row stays as streamed: the database's copy of it lags up to a second behind.
+            self._remember_rows(rendering)
         fragments = [f'<div id="{dom_id}" hx-swap-oob="delete"></div>' for dom_id in gone]
         return "".join([*fragments, *changed, _appended("rows", added), *rendering.parts])
 
     def has(self, rendering: Rendering) -> None:
-        """The page brought all of this with it."""
-        self._remember(rendering)
-
-    def _remember(self, rendering: Rendering) -> None:
-        self.version = rendering.version
-        self.rows = {row.dom_id: row.key for row in rendering.rows}
+        """The browser shows all of this, because it was sent or because the page brought it."""
+        self._remember_rows(rendering)
         generation = rendering.live.generation if rendering.live else None
-        if generation is None or generation.pk != self.generation_id:
-            self.generation_id = generation.pk if generation else None
+        self.generation_id = generation.pk if generation else None
         self.blocks = split_blocks(generation.partial_text) if generation else []
         self.reasoning = generation.partial_reasoning if generation else ""
+
+    def _remember_rows(self, rendering: Rendering) -> None:
+        self.version = rendering.version
+        self.rows = {row.dom_id: row.key for row in rendering.rows}
+
+    def _is_other_answer(self, rendering: Rendering) -> bool:
+        return rendering.live is not None and rendering.live.generation.pk != self.generation_id
 
     def stream(self, *, text: str, reasoning: str) -> str:
         """The live answer's newest state: the blocks that changed, replaced; those that are new, added."""
