@@ -128,5 +128,4 @@ def render(parts: dict[str, Any]) -> Rendering:
 
 def _rendered_row(row: Row, parts: dict[str, Any]) -> RenderedRow:
     html = render_to_string(f"dialogs/rows/{row.kind}.html", {**parts, "row": row})
-    # Buttons of a row come and go with the turn.
-    return RenderedRow(row.dom_id, f"{row.key}/{parts['dialog'].is_busy}", html)
+    return RenderedRow(row.dom_id, row.key, html)

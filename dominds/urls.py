@@ -14,6 +14,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
+handler400 = "dialogs.views.errors.bad_request"
 handler500 = "dialogs.views.errors.server_error"
 
 urlpatterns = [

@@ -104,7 +104,11 @@ def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> Transcript:
     answers = {g.message_id: g for g in Generation.objects.filter(message_id__in=shown).select_related("reading")}
     typed = [message.pk for message in messages if message.origin == MessageOrigin.TYPED]
     last_typed = typed[-1] if typed else None
-    between = _rows_between(shown, can_retry_from=None if dialog.is_busy else last_typed)
+    between = _rows_between(
+        shown,
+        can_retry_from=None if dialog.is_busy else last_typed,
+        due_after=dialog.current_leaf_id if dialog.answer_due else None,
+    )
     rows: list[Row] = []
     for message in messages:
         rows.append(
@@ -132,10 +136,12 @@ def _place_among_siblings(tree: Tree, message_id: int) -> dict[str, Any]:
     }
 
 
-def _rows_between(shown: tuple[int, ...], *, can_retry_from: int | None) -> defaultdict[int, list[Row]]:
+def _rows_between(
+    shown: tuple[int, ...], *, can_retry_from: int | None, due_after: int | None
+) -> defaultdict[int, list[Row]]:
     """The tries that follow each message and became none, and the answer that is being made.
 
-    A try without text is shown only while it is the newest: later ones explain it away.
+    A try without text is shown only while it is the newest: later ones, and one to come, explain it away.
     """
     rows: defaultdict[int, list[Row]] = defaultdict(list)
     newest: set[int] = set()
@@ -143,10 +149,11 @@ def _rows_between(shown: tuple[int, ...], *, can_retry_from: int | None) -> defa
     for generation in tries.select_related("reading"):
         leaf = generation.prompt_leaf_id
         is_newest = leaf not in newest
+        another_comes = generation.retry_at is not None and leaf == due_after
         newest.add(leaf)
         if generation.status == Status.RUNNING:
             rows[leaf].append(LiveRow(generation=generation))
-        elif generation.message_id is None and (generation.partial_text or (is_newest and not generation.retry_at)):
+        elif generation.message_id is None and (generation.partial_text or (is_newest and not another_comes)):
             can_retry = is_newest and leaf == can_retry_from
             rows[leaf].append(AttemptRow(generation=generation, can_retry=can_retry))
     for found in rows.values():

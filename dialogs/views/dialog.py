@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
+from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.page import choosable_llms, dialog_parts
 from dialogs.selectors.transcript import SHOWN_ROWS
 from dialogs.services import messages as service
@@ -98,7 +99,7 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     chosen = next((llm for llm in choosable_llms() if str(llm.pk) == request.POST.get("llm")), None)
     if chosen is None:
         raise Http404(_("There is no such LLM."))
-    used = dialog_parts(dialog)["meter"].prompt_tokens
+    used = dialog_meter(dialog).prompt_tokens
     if used and chosen.context_length and used > chosen.context_length:
         # Said, not forbidden: the person may mean to edit or branch first.
         messages.warning(request, _("The dialog is already longer than this LLM's context window."))
@@ -124,4 +125,4 @@ def _act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, 
         return render(request, "dialogs/detail.html", context, status=422)
     if is_fragment:
         return HttpResponse(status=204)
-    return redirect(f"{reverse('dialog', args=[dialog.pk])}#composer")
+    return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")

@@ -57,8 +57,14 @@ form.addEventListener("htmx:afterRequest", (event) => {
     sessionStorage.removeItem(draft);
     complain("");
     grow();
-  } else if (xhr.status === 422) complain(xhr.responseText);
+  } else if ([413, 422].includes(xhr.status)) complain(xhr.responseText);
   else if (!successful) complain(form.dataset.failed);
+});
+
+// The button that had the focus is gone when the answer ends.
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { activeElement } = document;
+  if (event.target.id === "stop" && (activeElement === document.body || activeElement.closest("#stop"))) text.focus();
 });
 
 // Said beside the field, so not a second time at the top of the page.

@@ -12,15 +12,21 @@ document.addEventListener("htmx:wsOpen", () => {
   connected = true;
   connection.textContent = "";
 });
-document.addEventListener("htmx:wsClose", () => {
+document.addEventListener("htmx:wsClose", (event) => {
+  const { event: { code }, socketWrapper } = event.detail;
   connected = false;
   connection.textContent = connection.dataset.lost;
+  // Signed out, or the dialog is gone: the page itself says which.
+  if ([4401, 4404].includes(code)) location.reload();
+  // htmx comes back by itself after a failure, not after a server that said goodbye.
+  else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
 
 document.addEventListener("htmx:wsAfterMessage", () => {
   const isLive = Boolean(document.getElementById("live"));
   if (wasLive && !isLive) announce(words.replied);
   wasLive = isLive;
+  document.title = `${document.getElementById("dialog-title").textContent} · Dominds`;
   tick();
 });
 

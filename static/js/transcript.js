@@ -16,16 +16,31 @@ scroller.addEventListener("scroll", () => {
 
 new MutationObserver(() => { if (atEnd) toEnd(); else jump.hidden = false; })
   .observe(scroller, { childList: true, subtree: true, characterData: true });
+// A drawer that opens, a field that grows, a window that turns: the end stays in sight.
+new ResizeObserver(() => { if (atEnd) toEnd(); }).observe(scroller);
 jump.addEventListener("click", () => { atEnd = true; toEnd(); });
 document.getElementById("composer").addEventListener("submit", () => { atEnd = true; toEnd(); });
 toEnd();
 
+/** Browsers offer the clipboard to secure pages only: a house network has none. */
+function copyTheOldWay(text) {
+  const field = document.createElement("textarea");
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  if (!done) throw new Error("copy");
+}
+
 async function copy(button) {
-  const source = button.dataset.copy === "code"
-    ? button.closest(".code").querySelector("pre")
-    : button.closest("article").querySelector("[data-copy-source]");
+  const text = button.dataset.copy === "code"
+    ? button.closest(".code").querySelector("pre").textContent
+    // As it was written, not as it is drawn.
+    : button.closest("article").querySelector("template.source").content.textContent;
   const label = button.textContent;
-  await navigator.clipboard.writeText(source.innerText);
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
+  else copyTheOldWay(text);
   button.textContent = words.copied;
   announce(words.copied);
   setTimeout(() => { button.textContent = label; }, 1500);
@@ -33,12 +48,14 @@ async function copy(button) {
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy]");
-  if (button) copy(button).catch((error) => showError(String(error)));
+  if (button) copy(button).catch(() => showError(words.notCopied));
   event.target.closest("[data-close-edit]")?.closest("details").removeAttribute("open");
 });
 
 document.addEventListener("toggle", (event) => {
-  if (event.target.matches?.("details.edit[open]")) event.target.querySelector("textarea").focus();
+  if (!event.target.matches?.("details.edit[open]")) return;
+  event.target.querySelector("textarea").focus();
+  event.target.scrollIntoView({ block: "nearest" });
 }, true);
 
 document.addEventListener("keydown", (event) => {

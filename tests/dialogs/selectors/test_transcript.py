@@ -108,6 +108,15 @@ def test_a_failure_with_another_try_to_come_is_no_row(dialog: Dialog) -> None:
     assert kinds(dialog) == ["message"]
 
 
+def test_a_failure_is_shown_when_the_next_try_was_stopped(dialog: Dialog) -> None:
+    ask(dialog)
+    a_generation(dialog, status="failed", retry_at=timezone.now() + timedelta(seconds=5))
+    dialog.answer_due, dialog.handled_seq = False, dialog.wake_seq
+    dialog.save()
+
+    assert kinds(dialog) == ["message", "attempt"]
+
+
 def test_interrupted_text_stays_before_the_answer_that_replaced_it(dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, status="interrupted", partial_text="Once upon")

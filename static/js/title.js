@@ -1,0 +1,23 @@
+/* The title is edited where it stands. */
+
+const edit = document.getElementById("title-edit");
+const summary = edit.querySelector("summary");
+const field = edit.querySelector("input[name=title]");
+
+edit.addEventListener("toggle", () => {
+  if (!edit.open) return;
+  // The socket may have brought another title since.
+  field.value = document.getElementById("dialog-title").dataset.title;
+  field.select();
+});
+
+edit.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !edit.open) return;
+  event.preventDefault();
+  edit.open = false;
+  summary.focus();
+});
+
+document.addEventListener("click", (event) => {
+  if (!edit.contains(event.target)) edit.open = false;
+});
