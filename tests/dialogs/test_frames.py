@@ -1,0 +1,127 @@
+"""What a browser is sent: the rows that are new to it and no others, and a live answer never twice."""
+
+from __future__ import annotations
+
+import re
+
+from dialogs.frames import Rendering, Screen, render
+from dialogs.models import Dialog, Message
+from dialogs.selectors.page import dialog_parts
+from dialogs.services.messages import edit_message, post_message
+from dialogs.views.chart import chart
+from tests.builders import a_generation, an_answer
+
+ROW = re.compile(r'<article id="([\w-]+)"')
+BLOCK = re.compile(r'id="(live-block-\d+)"')
+
+
+def ask(dialog: Dialog, content: str = "Hello") -> Message:
+    message = post_message(dialog=dialog, content=content)
+    dialog.refresh_from_db()
+    assert isinstance(message, Message)
+    return message
+
+
+def rendered(dialog: Dialog) -> Rendering:
+    dialog = Dialog.objects.select_related("agent", "llm__provider").get(pk=dialog.pk)
+    parts = dialog_parts(dialog)
+    return render(parts | {"chart": chart(parts["history"])})
+
+
+def watching(dialog: Dialog) -> Screen:
+    screen = Screen()
+    screen.whole(rendered(dialog))
+    return screen
+
+
+def test_a_new_message_brings_itself_and_what_it_changed(dialog: Dialog) -> None:
+    first = ask(dialog)
+    answer = an_answer(dialog)
+    dialog.refresh_from_db()
+    screen = watching(dialog)
+
+    second = ask(dialog, "More")
+    sent = screen.update(rendered(dialog))
+
+    # The first question and its answer lose what only the last ones have.
+    assert ROW.findall(sent) == [f"message-{first.pk}", f"message-{answer.pk}", f"message-{second.pk}"]
+
+
+def test_a_turn_that_begins_or_ends_changes_no_earlier_row(dialog: Dialog) -> None:
+    ask(dialog)
+    screen = watching(dialog)
+
+    a_generation(dialog)
+    begun = screen.update(rendered(dialog))
+    Dialog.objects.update(stop_requested=True)
+    stopping = screen.update(rendered(dialog))
+
+    assert ROW.findall(begun) == ["live"]
+    assert ROW.findall(stopping) == []
+    assert "Stopping…" in stopping
+
+
+def test_an_edited_message_takes_the_place_of_the_old_one(dialog: Dialog) -> None:
+    ask(dialog, "First")
+    an_answer(dialog)
+    dialog.refresh_from_db()
+    question = ask(dialog, "Second")
+    answer = an_answer(dialog)
+    dialog.refresh_from_db()
+    screen = watching(dialog)
+
+    edited = edit_message(dialog=dialog, message=question, content="Anew")
+    sent = screen.update(rendered(dialog))
+
+    assert f'<div id="message-{question.pk}" hx-swap-oob="delete">' in sent
+    assert f'<div id="message-{answer.pk}" hx-swap-oob="delete">' in sent
+    assert ROW.findall(sent) == [f"message-{edited.pk}"]
+
+
+def test_only_the_open_block_is_sent_again(dialog: Dialog) -> None:
+    ask(dialog)
+    a_generation(dialog)
+    screen = watching(dialog)
+
+    screen.stream(text="One.\n\nTwo", reasoning="")
+    sent = screen.stream(text="One.\n\nTwo.\n\nThree", reasoning="")
+
+    assert BLOCK.findall(sent) == ["live-block-1", "live-block-2"]
+
+
+def test_the_databases_older_copy_does_not_undo_what_was_streamed(dialog: Dialog) -> None:
+    ask(dialog)
+    a_generation(dialog, partial_text="One.")
+    screen = watching(dialog)
+    screen.stream(text="One.\n\nTwo.\n\nThree", reasoning="Hmm")
+
+    post_message(dialog=dialog, content="Meanwhile")
+    changed = screen.update(rendered(dialog))
+    streamed = screen.stream(text="One.\n\nTwo.\n\nThree.", reasoning="Hmm")
+
+    assert "live" not in ROW.findall(changed)
+    assert BLOCK.findall(streamed) == ["live-block-2"]
+    assert "live-reasoning" not in streamed
+
+
+def test_a_whole_screen_goes_on_from_the_databases_copy(dialog: Dialog) -> None:
+    ask(dialog)
+    a_generation(dialog, partial_text="One.")
+    screen = watching(dialog)
+    screen.stream(text="One.\n\nTwo.", reasoning="")
+
+    screen.whole(rendered(dialog))
+    streamed = screen.stream(text="One.\n\nTwo.", reasoning="")
+
+    assert 'hx-swap-oob="beforeend:#live-blocks"' in streamed
+    assert BLOCK.findall(streamed) == ["live-block-1"]
+
+
+def test_the_first_message_replaces_the_invitation(dialog: Dialog) -> None:
+    screen = watching(dialog)
+
+    ask(dialog)
+    sent = screen.update(rendered(dialog))
+
+    assert '<section id="transcript"' in sent
+    assert "Ask something to begin." not in sent
