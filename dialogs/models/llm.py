@@ -99,6 +99,7 @@ class LLM(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
+        # xgettext:no-python-format
         help_text=_("Above this many prompt tokens the level is critical. Empty: 90 % of the window."),
     )
     caution_remediation_cadence_generations = models.PositiveIntegerField(
