@@ -30,7 +30,9 @@ HEADLINES: dict[str, Promise] = {
     "model_not_found": _("The provider does not know this model."),
     "request_refused": _("The provider refused the request."),
     "bad_answer": _("The provider answered something that is no chat stream."),
-    "context_overflow": _("The dialog is longer than the model's context window."),
+    "context_overflow": _(
+        "The dialog is longer than the LLM's context window. Begin a new dialog, or change to a larger LLM."
+    ),
     "worker_died": _("The worker stopped three times while it was answering."),
     "internal_error": _("Dominds failed while it was answering. The log has the details."),
 }

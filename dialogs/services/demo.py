@@ -27,7 +27,7 @@ def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
     agent, _ = Agent.objects.get_or_create(
         slug=NAME,
         defaults={
-            "name": "Demo",
+            "name": "SmolLM2",
             "description": DESCRIPTION,
             "instructions": INSTRUCTIONS,
             "llm": llm,

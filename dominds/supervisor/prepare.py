@@ -114,6 +114,13 @@ def first_user() -> None:
     ensure_first_user()
 
 
+def ensure_agents(log: Log) -> None:
+    from dialogs.services.agents import ensure_agents as ensure
+
+    for agent in ensure():
+        log.line("up", f"agent {agent.slug} was made, to talk to {agent.llm.slug}")
+
+
 def welcome(address: str) -> str:
     """The one line for a person: where to go, and how to get in the first time."""
     from dialogs.accounts import ensure_first_user, sign_in_path

@@ -109,6 +109,7 @@ def prepare_database(options: Options, children: Children, log: Log) -> None:
         children.start(demo.child(port))
     else:
         demo.retire()
+        prepare.ensure_agents(log)
 
 
 def watch(options: Options, children: Children, log: Log) -> None:
