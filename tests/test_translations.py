@@ -1,0 +1,180 @@
+"""Simplified Chinese is complete, compiled, and uses the agreed words. The last tests show that they can fail."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils.translation import override
+
+from dialogs.models import Dialog
+from dialogs.services.messages import post_message
+from health.models import HealthReading
+from tests.builders import an_answer
+from tests.catalogue import (
+    FOLDER,
+    compile_source,
+    read_compiled,
+    read_source,
+    source_texts,
+    texts_of,
+    translations,
+    unfinished,
+    with_other_parts,
+)
+from tests.dialogs.views.pages import Page
+from tests.imports import ROOT
+
+LEVELS = {"healthy": "充裕", "caution": "吃紧", "critical": "告急", "unknown": "未知"}
+# Words for levels and other things that older papers use and the interface does not.
+OTHER_WORDS = ("警告", "严重", "会话", "供应商", "代理")
+# Attributes that a person reads or hears.
+SPOKEN = ("alt", "aria-label", "aria-valuetext", "placeholder", "title")
+# Names stay as they are: products, formats, keys of the keyboard, units, a language in its own words, a command.
+NAMES = {"Dominds", "LLM", "JSON", "Markdown", "Enter", "Shift", "Esc", "UTC", "token", "MB", "Cookie", "English"}
+COMMAND = {"manage", "py", "signin_link"}
+CAST = {"alice", "Helper", "scripted", "tiny"}
+
+SOURCE = (FOLDER / "django.po").read_bytes()
+
+BROKEN = """
+msgid "caution"
+msgstr "警告"
+
+msgid "nobody wrote this"
+msgstr ""
+
+#, fuzzy
+msgid "somebody guessed this"
+msgstr "猜的"
+
+msgid "%(count)s of <b>%(all)s</b>"
+msgstr "%(count)s / <b>%(al)s</b>"
+""".encode()
+
+
+def english_words(page: Page) -> set[str]:
+    """Words in Latin letters that a person meets on the page and that are no names."""
+    words = re.findall(r"[A-Za-z_]{2,}", f"{page.text} {spoken(page)}")
+    return {word for word in words if word not in NAMES | COMMAND | CAST}
+
+
+def spoken(page: Page) -> str:
+    return " ".join(value for _tag, attrs in page.tags for name, value in attrs.items() if name in SPOKEN and value)
+
+
+def skeleton(readme: Path) -> tuple[list[str], list[str], list[str]]:
+    """What does not depend on the language: the levels of the headings, the commands, and where links lead."""
+    text = readme.read_text()
+    commands = [line.split("#")[0].strip() for block in text.split("```")[1::2] for line in block.splitlines()]
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("README")]
+    return re.findall(r"^#+ ", text, flags=re.MULTILINE), commands, links
+
+
+def chinese_browser() -> Client:
+    return Client(headers={"accept-language": "zh-hans"})
+
+
+def test_every_text_is_translated() -> None:
+    assert unfinished(read_source(SOURCE)) == []
+
+
+def test_the_catalogue_holds_what_the_source_says_and_nothing_else() -> None:
+    """`make messages` brings it up to date."""
+    assert translations(read_source(SOURCE)).keys() == source_texts()
+
+
+def test_the_compiled_catalogue_is_the_one_that_people_read() -> None:
+    compiled = read_compiled((FOLDER / "django.mo").read_bytes())
+
+    assert translations(compiled) == translations(compile_source(SOURCE))
+
+
+def test_every_translation_keeps_its_placeholders_and_tags() -> None:
+    assert with_other_parts(read_source(SOURCE)) == []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_has_one_word(level: str) -> None:
+    words = translations(read_source(SOURCE))
+
+    assert words[((level,), None)] == (LEVELS[level],)
+    assert words[((f"Context: {level}",), None)] == (f"上下文：{LEVELS[level]}",)
+
+
+@pytest.mark.parametrize("level", HealthReading.Level)
+def test_a_stored_level_is_shown_by_its_word(level: HealthReading.Level) -> None:
+    with override("zh-hans"):
+        assert str(level.label) == LEVELS[level.value]
+
+
+@pytest.mark.parametrize("word", OTHER_WORDS)
+def test_one_thing_has_one_name(word: str) -> None:
+    forms = [form for forms in translations(read_source(SOURCE)).values() for form in forms]
+
+    assert [form for form in forms if word in form] == []
+
+
+def test_the_login_page_is_all_chinese(db: Any) -> None:
+    page = Page(chinese_browser().get("/login/").content.decode())
+
+    assert "登录" in page.text
+    assert english_words(page) == set()
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "?shelf=archived", "?shelf=trash", "?q=一", "dialogs/new/", "dialogs/import/", "account/password/", "nowhere/",
+     "dialogs/{0}/", "dialogs/{0}/trash/", "dialogs/{0}/erase/", "?rename={0}"],
+)  # fmt: skip
+def test_a_page_is_all_chinese(alice: User, dialog: Dialog, path: str) -> None:
+    browser = chinese_browser()
+    browser.force_login(alice)
+    post_message(dialog=dialog, content="你好")
+    an_answer(dialog, content="你好！", prompt_tokens=12, completion_tokens=3)
+
+    page = Page(browser.get("/" + path.format(dialog.pk)).content.decode())
+
+    assert dict(page.tags)["html"]["lang"] == "zh-hans"
+    assert english_words(page) == set()
+
+
+def test_both_readmes_lead_to_the_same_places_and_to_each_other() -> None:
+    english, chinese = ROOT / "README.md", ROOT / "README.zh-Hans.md"
+
+    assert skeleton(chinese) == skeleton(english)
+    assert f"({chinese.name})" in english.read_text().splitlines()[0]
+    assert f"({english.name})" in chinese.read_text().splitlines()[0]
+
+
+def test_a_broken_catalogue_is_found_out() -> None:
+    broken = read_source(BROKEN)
+
+    assert [one for one, _context in unfinished(broken)] == [("nobody wrote this",), ("somebody guessed this",)]
+    assert (("%(count)s of <b>%(all)s</b>",), None) in with_other_parts(broken)
+    assert translations(broken)[(("caution",), None)] != (LEVELS["caution"],)
+
+
+def test_a_catalogue_that_was_not_compiled_is_found_out() -> None:
+    edited = SOURCE.replace("充裕".encode(), "健康".encode())
+
+    assert translations(compile_source(edited)) != translations(compile_source(SOURCE))
+
+
+def test_texts_are_found_in_templates_and_in_code(tmp_path: Path) -> None:
+    template, code = tmp_path / "page.html", tmp_path / "code.py"
+    template.write_text('  <p>{% translate "One" %}\n{% include "x" with label=_("Two") %}</p>')
+    code.write_text('a = pgettext_lazy("theme", "Light")\nb = ngettext("%(n)s day", "%(n)s days", n)\n')
+
+    assert set(texts_of(template)) == {(("One",), None), (("Two",), None)}
+    assert set(texts_of(code)) == {(("Light",), "theme"), (("%(n)s day", "%(n)s days"), None)}
+
+
+def test_an_english_word_on_a_page_is_found_out() -> None:
+    page = Page('<p title="Close">Dominds 关闭 <b>Save</b></p>')
+
+    assert english_words(page) == {"Close", "Save"}
