@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -14,7 +15,7 @@ from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.schedule import drive_on_commit
-from dialogs.services.rows import add_message, lock, newest_leaf, save, want_answer
+from dialogs.services.rows import add_message, close_answer, lock, newest_leaf, save, want_answer
 from dialogs.text import storable
 
 TITLE_CHARS = 60
@@ -136,8 +137,12 @@ def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
 
 @transaction.atomic
 def request_stop(*, dialog: Dialog) -> None:
-    """Ask the driver to end the running answer and keep what came."""
+    """Ask the driver to end the running answer and keep what came. Where nobody drives, it ends at once."""
     row = lock(dialog)
-    if row.is_busy and row.answer_due:
+    if not row.is_busy or not row.answer_due:
+        return
+    if row.lease_until is None or row.lease_until < timezone.now():
+        close_answer(row)
+    else:
         row.stop_requested = True
         save(row, "stop_requested")

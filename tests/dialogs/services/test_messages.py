@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
+from dialogs.services import turns
 from dialogs.services.messages import (
     cancel_queued,
     choose_branch,
@@ -210,11 +211,21 @@ def test_choosing_a_branch_shows_what_followed_it(dialog: Dialog) -> None:
 
 def test_stop_is_a_flag_for_the_running_turn(dialog: Dialog) -> None:
     posted(dialog)
+    turns.claim(dialog.pk)
 
     request_stop(dialog=dialog)
 
     dialog.refresh_from_db()
     assert dialog.stop_requested
+
+
+def test_stop_ends_a_turn_that_no_worker_has_taken(dialog: Dialog) -> None:
+    posted(dialog)
+
+    request_stop(dialog=dialog)
+
+    dialog.refresh_from_db()
+    assert (dialog.answer_due, dialog.stop_requested) == (False, False)
 
 
 def test_stop_without_a_turn_does_nothing(dialog: Dialog) -> None:
