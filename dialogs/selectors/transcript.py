@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext as _
 
 from dialogs.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage
@@ -59,6 +60,8 @@ class AttemptRow:
 
     @property
     def headline(self) -> str | Promise:
+        if self.generation.error_code == "provider_unreachable" and self.generation.partial_text:
+            return _("The connection to the provider broke in the middle of the answer.")
         return headline(self.generation.error_code) if self.generation.error_code else ""
 
 

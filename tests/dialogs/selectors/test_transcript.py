@@ -117,6 +117,17 @@ def test_a_failure_is_shown_when_the_next_try_was_stopped(dialog: Dialog) -> Non
     assert kinds(dialog) == ["message", "attempt"]
 
 
+def test_a_line_that_broke_in_an_answer_is_called_so(dialog: Dialog) -> None:
+    ask(dialog)
+    a_generation(dialog, status="failed", error_code="provider_unreachable", partial_text="Half a")
+    dialog.refresh_from_db()
+
+    row = transcript(dialog).rows[-1]
+
+    assert isinstance(row, AttemptRow)
+    assert "broke in the middle" in str(row.headline)
+
+
 def test_interrupted_text_stays_before_the_answer_that_replaced_it(dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, status="interrupted", partial_text="Once upon")
