@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class DialogsConfig(AppConfig):
     name = "dialogs"
+    verbose_name = _("Dialogs")
 
     def ready(self) -> None:
         from dialogs import checks  # noqa: F401

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.translation import override
@@ -14,7 +15,10 @@ from django.utils.translation import override
 from dialogs.models import Dialog
 from dialogs.services.messages import post_message
 from health.models import HealthReading
-from tests.builders import an_answer
+from health.monitor.levels import Configured
+from health.monitor.usage import Usage
+from health.services import record_reading
+from tests.builders import a_generation, an_answer
 from tests.catalogue import (
     FOLDER,
     compile_source,
@@ -36,7 +40,7 @@ OTHER_WORDS = ("警告", "严重", "会话", "供应商", "代理")
 SPOKEN = ("alt", "aria-label", "aria-valuetext", "placeholder", "title")
 # Names stay as they are: products, formats, keys of the keyboard, units, a language in its own words, a command.
 NAMES = {"Dominds", "LLM", "JSON", "Markdown", "Enter", "Shift", "Esc", "UTC", "token", "MB", "Cookie", "English"}
-COMMAND = {"manage", "py", "signin_link"}
+COMMAND = {"manage", "py", "signin_link", "doctor"}
 CAST = {"alice", "Helper", "scripted", "tiny"}
 
 SOURCE = (FOLDER / "django.po").read_bytes()
@@ -73,6 +77,20 @@ def skeleton(readme: Path) -> tuple[list[str], list[str], list[str]]:
     commands = [line.split("#")[0].strip() for block in text.split("```")[1::2] for line in block.splitlines()]
     links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("README")]
     return re.findall(r"^#+ ", text, flags=re.MULTILINE), commands, links
+
+
+def fill(dialog: Dialog) -> None:
+    """An answer that was measured, then tries that came to nothing, one that runs, and a message that waits."""
+    post_message(dialog=dialog, content="你好")
+    answer = an_answer(dialog, content="你好！", prompt_tokens=620, completion_tokens=3, finish_reason="length")
+    usage = Usage(prompt_tokens=620, completion_tokens=3, total_tokens=623)
+    limits = Configured(context_length=1000)
+    record_reading(generation_id=answer.generation.pk, usage=usage, configured=limits, window_source="server")
+    post_message(dialog=dialog, content="再见")
+    dialog.refresh_from_db()
+    for status in ("interrupted", "failed", "running"):
+        a_generation(dialog, status=status, error_code="rate_limited", partial_text="一半")
+    post_message(dialog=dialog, content="等等")
 
 
 def chinese_browser() -> Client:
@@ -141,6 +159,24 @@ def test_a_page_is_all_chinese(alice: User, dialog: Dialog, path: str) -> None:
 
     assert dict(page.tags)["html"]["lang"] == "zh-hans"
     assert english_words(page) == set()
+
+
+def test_a_dialog_with_every_kind_of_row_is_all_chinese(alice: User, dialog: Dialog) -> None:
+    browser = chinese_browser()
+    browser.force_login(alice)
+    fill(dialog)
+
+    page = Page(browser.get(f"/dialogs/{dialog.pk}/").content.decode())
+
+    shown = ("已截断", "已中断", "失败", "正在等待工作进程", "排队中", "以表格显示")
+    assert [words for words in shown if words not in page.text] == []
+    assert english_words(page) == set()
+
+
+@pytest.mark.parametrize(("app", "name"), [("dialogs", "对话"), ("health", "健康")])
+def test_the_admin_names_each_app_in_chinese(app: str, name: str) -> None:
+    with override("zh-hans"):
+        assert str(apps.get_app_config(app).verbose_name) == name
 
 
 def test_both_readmes_lead_to_the_same_places_and_to_each_other() -> None:
