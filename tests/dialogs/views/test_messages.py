@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.conf import LazySettings
 from django.test import Client
+from django.utils import timezone
 from django.utils.html import escape
 
 from dialogs.models import LLM, Dialog, Message, QueuedMessage
@@ -108,6 +111,7 @@ def test_another_version_is_shown(as_alice: Client, dialog: Dialog, headers: dic
 @BOTH
 def test_an_answer_is_stopped(as_alice: Client, dialog: Dialog, headers: dict[str, str]) -> None:
     ask(dialog)
+    Dialog.objects.update(lease_until=timezone.now() + timedelta(seconds=30))
 
     response = as_alice.post(url(dialog, "stop/"), headers=headers)
 
