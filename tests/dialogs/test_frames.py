@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from django.utils.translation import override
+
 from dialogs.frames import Rendering, Screen, render
 from dialogs.models import Dialog, Message
 from dialogs.selectors.page import dialog_parts
@@ -24,8 +26,9 @@ def ask(dialog: Dialog, content: str = "Hello") -> Message:
 
 def rendered(dialog: Dialog) -> Rendering:
     dialog = Dialog.objects.select_related("agent", "llm__provider").get(pk=dialog.pk)
-    parts = dialog_parts(dialog)
-    return render(parts | {"chart": chart(parts["history"])})
+    with override("en"):
+        parts = dialog_parts(dialog)
+        return render(parts | {"chart": chart(parts["history"])})
 
 
 def watching(dialog: Dialog) -> Screen:
