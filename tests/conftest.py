@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
+
+
+@pytest.fixture(autouse=True)
+def in_english() -> Iterator[None]:
+    """A request leaves its language behind in the thread; the next test must not inherit it."""
+    with translation.override("en"):
+        yield
 
 
 @pytest.fixture
