@@ -1,0 +1,156 @@
+"""A worker, a web server or Redis dies in mid-answer: nothing is lost, and nothing is answered twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.stack import Stack, running_stack
+
+pytestmark = pytest.mark.stack
+
+PASSWORD = "alice-pass-1"
+ANSWER = " ".join(f"word{number}" for number in range(60))
+SETTINGS = {"DOMINDS_ADMIN_PASSWORD": PASSWORD}
+ROWS = """
+from django.contrib.auth.models import User
+from dialogs.models import LLM, Agent, Provider
+from dialogs.services.dialogs import create_dialog
+provider, _ = Provider.objects.get_or_create(name="scripted", kind="scripted", base_url="script.json")
+llm, _ = LLM.objects.get_or_create(provider=provider, model_id="tiny", context_length=1000)
+agent, _ = Agent.objects.get_or_create(name="Helper", slug="helper", llm=llm)
+print(create_dialog(owner=User.objects.get(), agent=agent).pk)
+"""
+STATE = """
+import json
+from dialogs.models import Dialog
+d = Dialog.objects.get(pk="{pk}")
+print(json.dumps(dict(busy=d.is_busy, messages=list(d.messages.values_list("content", flat=True)),
+    generations=list(d.generations.values_list("status", "partial_text")))))
+"""
+
+
+@dataclass(frozen=True)
+class Chat:
+    """Alice's dialog on a running stack."""
+
+    stack: Stack
+    dialog: str
+
+    def say(self, text: str = "Hello") -> None:
+        """As a browser would: sign in, take the form's token, post."""
+        with httpx.Client(base_url=self.stack.url, follow_redirects=True, timeout=20) as browser:
+            browser.get("/login/")
+            token = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+            browser.post("/login/", data={"username": "admin", "password": PASSWORD, **token}).raise_for_status()
+            token = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+            browser.post(f"/dialogs/{self.dialog}/send/", data={"content": text, **token}).raise_for_status()
+
+    def state(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.stack.shell(STATE.format(pk=self.dialog)))
+        return found
+
+    def begin(self) -> None:
+        """Ask, and wait until some of the answer is in the database."""
+        self.say()
+        self.stack.wait_until(lambda: any(text for _status, text in self.state()["generations"]), seconds=30)
+
+    def finish(self) -> dict[str, Any]:
+        self.stack.wait_until(lambda: not self.state()["busy"], seconds=60)
+        return self.state()
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("survival")
+    write_script(folder)
+    with running_stack(folder, "--no-demo", **SETTINGS) as found:
+        yield found
+
+
+def write_script(folder: Path) -> None:
+    step = {"text": [f"{word} " for word in ANSWER.split()], "delay": 0.06}
+    (folder / "script.json").write_text(json.dumps({"steps": [step]}))
+
+
+@pytest.fixture
+def chat(stack: Stack) -> Chat:
+    return Chat(stack, stack.shell(ROWS))
+
+
+def test_a_killed_worker_is_replaced_and_the_turn_is_answered_once(chat: Chat) -> None:
+    chat.begin()
+
+    os.kill(chat.stack.pid("turns"), signal.SIGKILL)
+
+    state = chat.finish()
+    (first, kept), (second, _) = state["generations"]
+    assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER]
+    assert (first, second) == ("interrupted", "finished")
+    assert kept
+    assert ANSWER.startswith(kept.strip())
+
+
+def test_a_killed_web_server_comes_back_and_the_turn_goes_on(chat: Chat) -> None:
+    chat.begin()
+
+    os.kill(chat.stack.pid("web"), signal.SIGKILL)
+
+    state = chat.finish()
+    assert [status for status, _ in state["generations"]] == ["finished"]
+    assert state["messages"][-1].strip() == ANSWER
+    chat.stack.wait_until(chat.stack.answers, seconds=30)
+
+
+def test_a_killed_redis_costs_no_answer(chat: Chat) -> None:
+    chat.begin()
+
+    os.kill(chat.stack.pid("valkey"), signal.SIGKILL)
+
+    state = chat.finish()
+    assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER]
+
+
+def test_what_was_typed_while_a_turn_ran_is_answered_after_a_killed_worker(chat: Chat) -> None:
+    chat.begin()
+    chat.say("And then?")
+
+    os.kill(chat.stack.pid("turns"), signal.SIGKILL)
+
+    state = chat.finish()
+    assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER, "And then?", ANSWER]
+
+
+def test_two_workers_that_hear_of_one_turn_answer_it_once(chat: Chat) -> None:
+    chat.say()
+    for _ in range(5):
+        chat.stack.shell(
+            f"from uuid import UUID; from dialogs.schedule import queue_drive; queue_drive(UUID('{chat.dialog}'))"
+        )
+
+    state = chat.finish()
+
+    assert [status for status, _ in state["generations"]] == ["finished"]
+    assert len(state["messages"]) == 2
+
+
+def test_a_turn_that_was_running_when_dominds_stopped_is_finished_after_the_next_start(tmp_path: Path) -> None:
+    write_script(tmp_path)
+    with running_stack(tmp_path, "--no-demo", **SETTINGS) as first:
+        chat = Chat(first, first.shell(ROWS))
+        chat.begin()
+        first.stop(signal.SIGTERM)
+        database = {"DATABASE_URL": first.environment["DATABASE_URL"]} if "DATABASE_URL" in first.environment else {}
+
+        with running_stack(tmp_path, "--no-demo", **SETTINGS, **database) as second:
+            state = Chat(second, chat.dialog).finish()
+
+    assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER]
