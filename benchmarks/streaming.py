@@ -38,7 +38,8 @@ OBSERVER = """() => {
     for (const stamp of live.textContent.matchAll(/t(\\d+)=(\\d+)/g))
       if (!(stamp[1] in window.seen)) window.seen[stamp[1]] = [Number(stamp[2]), now];
   };
-  new MutationObserver(look).observe(document.getElementById("rows"), {
+  // Not #rows: the first message replaces it.
+  new MutationObserver(look).observe(document.getElementById("scroller"), {
     childList: true, subtree: true, characterData: true,
   });
 }"""
