@@ -7,30 +7,35 @@ everything passes the sanitiser's allow-list. Blocks that are finished are rende
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
+from time import monotonic
 from typing import Any
 
 import nh3
+import pygments
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
-from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-FENCE = re.compile(r"^(?P<indent>\s*)(?P<mark>`{3,}|~{3,})(?P<rest>.*)$")
-LIST_ITEM = re.compile(r"^ {0,3}(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
+# A fence may be the first line of a list item.
+FENCE = re.compile(r"^(?P<lead>(?:\s|[-+*]\s|\d{1,9}[.)]\s)*)(?P<mark>`{3,}|~{3,})(?P<rest>.*)$")
+# A number alone may be the half of "1." that has come so far.
+LIST_ITEM = re.compile(r"^ {0,3}(?:(?:[-+*]|\d{1,9}[.)])(?:\s|$)|\d{1,9}$)")
 INDENTED = re.compile(r"^(?: {2,}|\t)")
 # Larger blocks are shown as they are: no reader needs their Markdown, and parsing prose is not linear.
 PLAIN_ABOVE = 30_000
 PLAIN_CODE_ABOVE = 300_000
 CACHE_BELOW = 20_000
+# Some lexers' time grows with the square of the code.
+HIGHLIGHT_SECONDS = 0.5
 CLASSES = frozenset({"class"})
 ALLOWED: dict[str, frozenset[str]] = {
     **dict.fromkeys(
@@ -50,38 +55,46 @@ def split_blocks(text: str) -> list[str]:
     """The top-level blocks of a Markdown text. Appending to the text changes the last block only."""
     blocks: list[list[str]] = []
     fence = ""
-    gap = True
+    gap, in_list = True, False
     for line in text.split("\n"):
         if not fence and not line.strip():
             gap = True
             continue
-        starts = not fence and gap and not (blocks and _continues(blocks[-1][0], line))
+        starts = not fence and gap and not (blocks and _continues(blocks[-1][0], line, in_list=in_list))
         if starts:
             blocks.append([])
+            in_list = False
         elif gap and not fence:
             blocks[-1].append("")
         blocks[-1].append(line)
         gap = False
+        in_list = in_list or (not fence and bool(LIST_ITEM.match(line)))
         fence = _fence_after(line, fence)
     return ["\n".join(lines) for lines in blocks]
 
 
-def _continues(first: str, line: str) -> bool:
-    """After a blank line: does this line still belong to the block that began with `first`?"""
-    if LIST_ITEM.match(first):
+def _continues(first: str, line: str, *, in_list: bool) -> bool:
+    """After a blank line: does this line still belong to the block that began with `first`?
+
+    What half of a line does not do, the whole line must not do either: blocks would move while streaming.
+    """
+    if in_list:
         return bool(INDENTED.match(line) or LIST_ITEM.match(line))
     return first.startswith("    ") and line.startswith("    ")
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The fence that is open after this line, "" for none."""
+    """The fence that is open after this line, as deep as it was indented; "" for none."""
     found = FENCE.match(line)
     if not found:
         return fence
-    mark, rest = found["mark"], found["rest"].strip()
+    lead, mark, rest = found["lead"], found["mark"], found["rest"].strip()
+    depth = len(lead.expandtabs(4))
     if not fence:
-        return "" if mark[0] == "`" and "`" in rest else mark
-    return "" if mark[0] == fence[0] and len(mark) >= len(fence) and not rest else fence
+        return "" if mark[0] == "`" and "`" in rest else " " * depth + mark
+    opened = fence.lstrip()
+    is_content = rest or lead.strip() or depth >= len(fence) - len(opened) + 4
+    return "" if mark.startswith(opened) and not is_content else fence
 
 
 def render_markdown(text: str) -> SafeString:
@@ -150,11 +163,20 @@ def _code(source: str, name: str) -> str:
 
 
 def _highlighted(source: str, name: str) -> str:
+    """In colour, unless no lexer knows the language or it takes too long over it."""
     try:
-        lexer = get_lexer_by_name(name, stripnl=False) if name else None
-    except ClassNotFound:
-        lexer = None
-    return highlight(source, lexer, HtmlFormatter(nowrap=True)) if lexer else escape(source)
+        lexer = get_lexer_by_name(name, stripnl=False)
+        return pygments.format(_in_time(lexer.get_tokens(source)), HtmlFormatter(nowrap=True))
+    except (ClassNotFound, TimeoutError):
+        return escape(source)
+
+
+def _in_time(tokens: Iterable[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
+    end = monotonic() + HIGHLIGHT_SECONDS
+    for token in tokens:
+        if monotonic() > end:
+            raise TimeoutError
+        yield token
 
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable(["table", "strikethrough"])
