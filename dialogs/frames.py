@@ -117,10 +117,11 @@ def _appended(dom_id: str, html: Iterable[str]) -> str:
 def render(parts: dict[str, Any]) -> Rendering:
     """Everything a screen may need. `parts` is the page's own context, from `selectors.page`."""
     transcript: Transcript = parts["transcript"]
+    rows = tuple(_rendered_row(row, parts) for row in transcript.rows)
     return Rendering(
         version=transcript.version,
-        transcript=render_to_string("dialogs/_transcript.html", parts),
-        rows=tuple(_rendered_row(row, parts) for row in transcript.rows),
+        transcript=render_to_string("dialogs/_transcript.html", {**parts, "rendered_rows": rows}),
+        rows=rows,
         parts=tuple(render_to_string(name, parts) for name in PARTS),
         live=next((row for row in transcript.rows if isinstance(row, LiveRow)), None),
     )
