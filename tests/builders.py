@@ -6,7 +6,11 @@ from typing import Any
 
 from dialogs.models import Course, Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.selectors.providers import configured
 from dialogs.services.rows import add_message
+from health.models import HealthReading
+from health.monitor.usage import Usage, UsageUnavailable
+from health.services import record_reading
 
 
 def a_generation(dialog: Dialog, **fields: Any) -> Generation:
@@ -36,3 +40,20 @@ def an_answer(dialog: Dialog, content: str = "Hi.", **generation: Any) -> Messag
     dialog.handled_seq = dialog.wake_seq
     dialog.save()
     return answer
+
+
+def a_reading(dialog: Dialog, prompt_tokens: int | None, **generation: Any) -> HealthReading:
+    """The reading of an answer of this size, judged by the dialog's LLM; None for an answer without usage."""
+    tokens = {} if prompt_tokens is None else {"prompt_tokens": prompt_tokens, "completion_tokens": 7}
+    answer = an_answer(dialog, **(tokens | generation))
+    usage = (
+        UsageUnavailable()
+        if prompt_tokens is None
+        else Usage(prompt_tokens=prompt_tokens, completion_tokens=7, total_tokens=prompt_tokens + 7)
+    )
+    return record_reading(
+        generation_id=answer.generation.pk,
+        usage=usage,
+        configured=configured(dialog.llm),
+        window_source=dialog.llm.context_length_source,
+    )
