@@ -13,6 +13,7 @@ from dialogs.errors import DialogError
 from dialogs.models import LLM, Agent, Course, Dialog
 from dialogs.schedule import drive_on_commit
 from dialogs.services.rows import lock, save
+from dialogs.text import storable
 
 TITLE_LIMIT = 200
 
@@ -26,7 +27,7 @@ def create_dialog(*, owner: User, agent: Agent) -> Dialog:
 
 @transaction.atomic
 def rename_dialog(*, dialog: Dialog, title: str) -> Dialog:
-    name = " ".join(title.replace("\0", "").split())[:TITLE_LIMIT]
+    name = " ".join(storable(title.replace("\0", "")).split())[:TITLE_LIMIT]
     if not name:
         raise DialogError(_("A dialog needs a name."))
     row = lock(dialog)
