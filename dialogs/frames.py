@@ -20,6 +20,7 @@ PARTS = (
     "dialogs/_health_panel.html",
     "dialogs/_turn.html",
     "dialogs/_title.html",
+    "dialogs/_earlier.html",
     "live/sidebar_item.html",
 )
 

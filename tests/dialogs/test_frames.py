@@ -24,10 +24,10 @@ def ask(dialog: Dialog, content: str = "Hello") -> Message:
     return message
 
 
-def rendered(dialog: Dialog) -> Rendering:
+def rendered(dialog: Dialog, *, limit: int | None = None) -> Rendering:
     dialog = Dialog.objects.select_related("agent", "llm__provider").get(pk=dialog.pk)
     with override("en"):
-        parts = dialog_parts(dialog)
+        parts = dialog_parts(dialog, limit=limit)
         return render(parts | {"chart": chart(parts["history"])})
 
 
@@ -128,3 +128,18 @@ def test_the_first_message_replaces_the_invitation(dialog: Dialog) -> None:
 
     assert '<section id="transcript"' in sent
     assert "Ask something to begin." not in sent
+
+
+def test_a_row_that_leaves_a_long_transcript_can_be_asked_for(dialog: Dialog) -> None:
+    first = ask(dialog)
+    an_answer(dialog)
+    dialog.refresh_from_db()
+    screen = Screen()
+    page = screen.whole(rendered(dialog, limit=2))
+
+    ask(dialog, "More")
+    sent = screen.update(rendered(dialog, limit=2))
+
+    assert "Show 1 earlier message" not in page
+    assert f'<div id="message-{first.pk}" hx-swap-oob="delete">' in sent
+    assert "Show 1 earlier message<" in sent
