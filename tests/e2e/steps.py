@@ -34,6 +34,8 @@ def answers(page: Page) -> Locator:
 
 
 def send(page: Page, text: str) -> None:
+    # Enter means "send" only once the page's scripts have run.
+    page.wait_for_load_state()
     composer(page).fill(text)
     composer(page).press("Enter")
     expect(page.locator(".message-row.user").filter(has_text=text).first).to_be_visible()

@@ -54,6 +54,7 @@ def usage(prompt_tokens: int) -> dict[str, int]:
 def chat(page: Page, scripted: Stack) -> Page:
     sign_in(page, scripted)
     begin_dialog(page, scripted)
+    page.wait_for_load_state()
     return page
 
 
