@@ -22,6 +22,7 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from pygments.formatters import HtmlFormatter
+from pygments.lexer import DelegatingLexer, Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
@@ -34,7 +35,10 @@ INDENTED = re.compile(r"^(?: {2,}|\t)")
 PLAIN_ABOVE = 30_000
 PLAIN_CODE_ABOVE = 300_000
 CACHE_BELOW = 20_000
-# Some lexers' time grows with the square of the code.
+# A lexer's single match over a long line can take minutes, and nothing can interrupt it: such code has no colours.
+HIGHLIGHT_BELOW = 20_000
+HIGHLIGHT_LINE_BELOW = 1_000
+# Between two matches there is a way out.
 HIGHLIGHT_SECONDS = 0.5
 CLASSES = frozenset({"class"})
 ALLOWED: dict[str, frozenset[str]] = {
@@ -163,12 +167,27 @@ def _code(source: str, name: str) -> str:
 
 
 def _highlighted(source: str, name: str) -> str:
-    """In colour, unless no lexer knows the language or it takes too long over it."""
+    """In colour, unless no lexer knows the language or it could take too long over it."""
+    lexer = _lexer(name) if _is_short(source) else None
+    if lexer is None:
+        return escape(source)
+    try:
+        return pygments.format(_in_time(lexer.get_tokens(source)), HtmlFormatter(nowrap=True))
+    except TimeoutError:
+        return escape(source)
+
+
+def _is_short(source: str) -> bool:
+    return len(source) < HIGHLIGHT_BELOW and all(len(line) < HIGHLIGHT_LINE_BELOW for line in source.split("\n"))
+
+
+def _lexer(name: str) -> Lexer | None:
+    """Not one of those that read all of the code before their first token: they cannot be held to a time."""
     try:
         lexer = get_lexer_by_name(name, stripnl=False)
-        return pygments.format(_in_time(lexer.get_tokens(source)), HtmlFormatter(nowrap=True))
-    except (ClassNotFound, TimeoutError):
-        return escape(source)
+    except ClassNotFound:
+        return None
+    return None if isinstance(lexer, DelegatingLexer) else lexer
 
 
 def _in_time(tokens: Iterable[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:

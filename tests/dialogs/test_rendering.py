@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from html import unescape
 
 import pytest
 from hypothesis import given, settings
@@ -227,6 +228,24 @@ def test_code_that_takes_too_long_to_colour_is_shown_plain(words: str) -> None:
 
     assert time.monotonic() - began < 5
     assert code in html
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("maple", "'" * 5_000),  # one match over one line
+        ("xquery", "a" * 5_000),
+        ("perl", "<" * 100_000),
+        ("yaml", "%" * 100_000),
+        ("html+ng2", ("(" * 900 + "\n") * 20),  # read whole before the first token
+    ],
+)
+def test_no_lexer_holds_up_the_page(language: str, code: str) -> None:
+    began = time.monotonic()
+    html = render_block(f"```{language}\n{code}\n```")
+
+    assert time.monotonic() - began < 5
+    assert code in unescape(html)
 
 
 @pytest.mark.parametrize("text", ["a" * MEGABYTE, "```\n" + "<b>\n" * (MEGABYTE // 4)], ids=["prose", "code"])
