@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import pytest
+import redis.asyncio as redis
 from channels.db import database_sync_to_async as in_db
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
@@ -21,6 +22,7 @@ from dialogs.models import Dialog, Generation
 from dialogs.services.messages import post_message
 from dominds.asgi import application
 from tests.builders import a_generation, an_answer
+from tests.dialogs.dom import Page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,6 +91,13 @@ async def test_a_page_that_is_up_to_date_gets_nothing(dialog: Dialog, alices: st
         assert await socket.receive_nothing(timeout=0.3)
 
 
+async def test_an_up_to_date_page_gets_the_answer_that_is_being_made(
+    dialog: Dialog, live: Generation, alices: str
+) -> None:
+    async with watching(dialog, alices, query=f"version={dialog.version}") as socket:
+        assert "Once upon" in await until(socket, 'id="live"')
+
+
 @pytest.mark.parametrize(("who", "code"), [("bob", NOT_YOURS), (None, NOT_SIGNED_IN)])
 async def test_whoever_does_not_own_the_dialog_is_turned_away(
     dialog: Dialog, bob: User, who: str | None, code: int
@@ -130,6 +139,24 @@ async def test_a_tab_opened_in_mid_stream_shows_what_has_come(dialog: Dialog, li
         frame = await until(socket, 'id="live"')
 
     assert "Once upon" in frame
+
+
+async def test_two_tabs_end_up_with_the_same_answer(dialog: Dialog, live: Generation, alices: str) -> None:
+    text = "Once upon a time.\n\nThere was"
+    first_page, second_page = Page(), Page()
+    async with watching(dialog, alices) as first:
+        first_page.apply(await until(first, 'id="live"'))
+        await stream_state(dialog.pk, generation_id=live.pk, seq=2, text=text, reasoning="")
+        first_page.apply(await until(first, "There was"))
+        async with watching(dialog, alices) as second:
+            second_page.apply(await until(second, 'id="live"'))
+
+            await stream_state(dialog.pk, generation_id=live.pk, seq=3, text=f"{text} a king.", reasoning="")
+
+            first_page.apply(await until(first, "a king"))
+            second_page.apply(await until(second, "a king"))
+    assert first_page.blocks == second_page.blocks
+    assert len(first_page.blocks) == 2
 
 
 async def test_the_stream_arrives_as_blocks(dialog: Dialog, live: Generation, alices: str) -> None:
@@ -185,6 +212,35 @@ async def test_a_lost_event_is_made_good_by_the_next_look(
         await until(socket, 'id="transcript"')
 
         # Changed behind the channel layer's back, as if the event had been dropped.
+        await Dialog.objects.filter(pk=dialog.pk).aupdate(title="Renamed", version=10**6)
+
+        await until(socket, "Renamed")
+
+
+async def test_a_tab_joins_again_when_redis_has_forgotten_it(
+    dialog: Dialog, live: Generation, alices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.2)
+    async with watching(dialog, alices) as socket, redis.from_url(settings.REDIS_URL) as server:
+        await until(socket, 'id="live"')
+
+        await server.flushdb()
+        await asyncio.sleep(0.5)
+        await stream_state(dialog.pk, generation_id=live.pk, seq=2, text="Once upon a time", reasoning="")
+
+        await until(socket, "Once upon a time")
+
+
+async def test_a_redis_that_takes_nothing_for_a_while_does_not_end_the_looking(
+    dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.2)
+    async with watching(dialog, alices) as socket, redis.from_url(settings.REDIS_URL) as server:
+        await until(socket, 'id="transcript"')
+
+        await server.config_set("maxmemory", 1)
+        await asyncio.sleep(0.5)
+        await server.config_set("maxmemory", 0)
         await Dialog.objects.filter(pk=dialog.pk).aupdate(title="Renamed", version=10**6)
 
         await until(socket, "Renamed")
