@@ -49,6 +49,11 @@ DOMINDS_PROVIDER_ATTEMPTS = int(positive("DOMINDS_PROVIDER_ATTEMPTS", 3))
 DOMINDS_BACKOFF_BASE_SECONDS = positive("DOMINDS_BACKOFF_BASE_SECONDS", 2)
 DOMINDS_BACKOFF_MAX_SECONDS = positive("DOMINDS_BACKOFF_MAX_SECONDS", 60)
 DOMINDS_MAX_MESSAGE_CHARS = int(positive("DOMINDS_MAX_MESSAGE_CHARS", 2_000_000))
+# Tools: rounds in one turn, seconds a call may take, bytes of a result while the context is short, agents' folders.
+DOMINDS_MAX_TOOL_ROUNDS = int(positive("DOMINDS_MAX_TOOL_ROUNDS", 25))
+DOMINDS_TOOL_SECONDS = positive("DOMINDS_TOOL_SECONDS", 60)
+DOMINDS_TOOL_RESULT_BYTES = int(positive("DOMINDS_TOOL_RESULT_BYTES", 2000))
+DOMINDS_WORKSPACES_DIR = Path(env.str("DOMINDS_WORKSPACES_DIR", default=str(DOMINDS_DATA_DIR / "workspaces"))).resolve()
 DOMINDS_TRASH_DAYS = positive("DOMINDS_TRASH_DAYS", 30)
 # The scripted provider plays files from the data folder. For tests, benchmarks and screenshots.
 DOMINDS_SCRIPTED = flag("DOMINDS_SCRIPTED", default=False)

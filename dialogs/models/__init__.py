@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 from dialogs.models.agent import Agent
+from dialogs.models.autonomous import AutonomousRun
 from dialogs.models.blob import Blob
 from dialogs.models.dialog import Course, Dialog
 from dialogs.models.generation import Generation
 from dialogs.models.llm import LLM, Provider
+from dialogs.models.mcp_server import McpServer
 from dialogs.models.message import Message, QueuedMessage
+from dialogs.models.remediation import RemediationPrompt
+from dialogs.models.reminder import Reminder
+from dialogs.models.tool_call import Question, ToolCall
 
-__all__ = ["LLM", "Agent", "Blob", "Course", "Dialog", "Generation", "Message", "Provider", "QueuedMessage"]
+__all__ = [
+    "LLM",
+    "Agent",
+    "AutonomousRun",
+    "Blob",
+    "Course",
+    "Dialog",
+    "Generation",
+    "McpServer",
+    "Message",
+    "Provider",
+    "Question",
+    "QueuedMessage",
+    "RemediationPrompt",
+    "Reminder",
+    "ToolCall",
+]

@@ -17,6 +17,14 @@ class Agent(models.Model):
     max_output_tokens = models.PositiveIntegerField(
         _("max output tokens"), null=True, blank=True, validators=[MinValueValidator(1)]
     )
+    workspace_enabled = models.BooleanField(
+        _("workspace tools"),
+        default=False,
+        help_text=_("The agent may list, read and search the files in its own folder, and nothing outside it."),
+    )
+    mcp_servers = models.ManyToManyField(
+        "dialogs.McpServer", blank=True, related_name="agents", verbose_name=_("MCP servers")
+    )
     is_demo = models.BooleanField(_("demo"), default=False, editable=False)
     enabled = models.BooleanField(_("enabled"), default=True)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)

@@ -12,6 +12,24 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+COUNTDOWN_TURNS = 5
+
+
+class WorkLanguage(models.TextChoices):
+    """The language in which Dominds speaks to the agent. The interface's is the person's own."""
+
+    ENGLISH = "en", "English"
+    CHINESE = "zh-hans", "简体中文"
+
+
+class PausedBy(models.TextChoices):
+    """Why the driver does nothing more of its own accord until a person speaks or lets it go on."""
+
+    NOBODY = "", ""
+    PERSON = "person", _("a person")
+    FAILURE = "failure", _("a failure")
+    ROUNDS = "rounds", _("too many tool rounds")
+
 
 class Dialog(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -27,6 +45,12 @@ class Dialog(models.Model):
     archived_at = models.DateTimeField(null=True, blank=True)
     trashed_at = models.DateTimeField(null=True, blank=True)
 
+    # The standing description of the task: the agent sees it in every course.
+    taskdoc = models.TextField(blank=True)
+    # Raised by every change of the Taskdoc, so that two editors notice each other.
+    taskdoc_version = models.PositiveIntegerField(default=1)
+    work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
+
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
     last_seq = models.PositiveIntegerField(default=0)
     # Raised by every change that a browser should see; a consumer that missed one refetches.
@@ -41,6 +65,8 @@ class Dialog(models.Model):
     answer_due = models.BooleanField(default=False)
     # Set by the stop button, cleared by the worker that obeys.
     stop_requested = models.BooleanField(default=False)
+    # While set, no prompt is inserted, no course is cleared and nothing is pushed. Messages are still answered.
+    paused_by = models.CharField(max_length=20, choices=PausedBy, default=PausedBy.NOBODY, blank=True)
 
     class Meta:
         ordering = ("-active_at",)
@@ -76,6 +102,14 @@ class Course(models.Model):
     number = models.PositiveIntegerField()
     opened_by = models.CharField(max_length=20, choices=OpenedBy, default=OpenedBy.START)
     opened_at = models.DateTimeField(auto_now_add=True)
+    # What came along: {"reminders": [numbers], "taskdoc": bool, "request": message id, "questions": [ids]}.
+    carried = models.JSONField(default=dict, blank=True)
+
+    # Where remediation stands (`health.monitor.remediation`). Changes in the transaction that records a generation.
+    level = models.CharField(max_length=20, default="healthy")
+    caution_generations = models.PositiveIntegerField(default=0)
+    countdown_turns = models.PositiveSmallIntegerField(default=COUNTDOWN_TURNS)
+    due = models.CharField(max_length=20, blank=True)
 
     class Meta:
         ordering = ("number",)

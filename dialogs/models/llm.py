@@ -29,6 +29,12 @@ class WindowSource(models.TextChoices):
     ADMIN = "admin", _("set by an admin")
 
 
+class ToolCalling(models.TextChoices):
+    AUTO = "auto", _("offer tools")
+    REFUSED = "refused", _("the server refused tools")
+    OFF = "off", _("never offer tools")
+
+
 class Provider(models.Model):
     name = models.SlugField(_("name"), max_length=60, unique=True)
     label = models.CharField(_("label"), max_length=120, blank=True)
@@ -108,6 +114,13 @@ class LLM(models.Model):
         blank=True,
         validators=[MinValueValidator(1)],
         help_text=_("While caution lasts, the agent is asked again every so many generations. Empty: 10."),
+    )
+    tool_calling = models.CharField(_("tool calling"), max_length=20, choices=ToolCalling, default=ToolCalling.AUTO)
+    tool_result_limit_bytes = models.PositiveIntegerField(
+        _("largest tool result (bytes)"),
+        null=True,
+        blank=True,
+        help_text=_("While caution or critical lasts, larger results are withheld. Empty: 2,000. 0: never withheld."),
     )
     source_url = models.URLField(_("source of the limits"), max_length=500, blank=True)
     enabled = models.BooleanField(_("enabled"), default=True)

@@ -16,13 +16,19 @@ class Role(models.TextChoices):
 
 
 class MessageOrigin(models.TextChoices):
-    """Who made a message. A remediation prompt is role user, origin remediation."""
+    """Who made a message. Remediation prompts, pushes and a course's opening are role user, but nobody typed them."""
 
     TYPED = "typed", _("typed")
     AGENT = "agent", _("agent")
     TOOL = "tool", _("tool")
     REMEDIATION = "remediation", _("remediation")
     HANDOVER = "handover", _("handover")
+    # Inserted in autonomous mode, to go on.
+    PUSH = "push", _("push")
+
+
+# Messages that the driver inserts of its own accord: the model is sent only the newest of them.
+INSERTED = (MessageOrigin.REMEDIATION, MessageOrigin.PUSH)
 
 
 class Message(models.Model):
@@ -35,7 +41,7 @@ class Message(models.Model):
     role = models.CharField(max_length=20, choices=Role)
     origin = models.CharField(max_length=20, choices=MessageOrigin)
     content = models.TextField(blank=True)
-    # Reasoning, tool calls and opaque provider data: {"reasoning": str, "tool_calls": [...], ...}.
+    # {"reasoning": str} of an answer; {"tool_call_id": str, "withheld": str} of a tool's result: what is sent instead.
     parts = models.JSONField(default=dict, blank=True)
     # True when a person stopped the answer, or its stream broke, before the model had finished.
     cut_short = models.BooleanField(default=False)

@@ -1,0 +1,63 @@
+"""What a tool is: a name, a description, a JSON schema, and what it does. Two kinds, by where they reach.
+
+A tool answers with text for the model. It raises ToolError to say what went wrong; any other exception is a
+fault of ours, logged, and told to the model in general words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dialogs.models import Dialog
+
+Arguments = Mapping[str, Any]
+
+
+class ToolError(Exception):
+    """The tool could not do what was asked. `str(error)` is sent to the model: say what it can do instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DialogTool:
+    """Reads or writes this dialog, in one transaction with the record that it was done: never done twice."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    perform: Callable[[Dialog, Arguments], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideTool:
+    """Reaches outside the database. Awaited for at most `timeout_seconds`.
+
+    `idempotent`: may be run again after a crash. `parallel`: may run beside its neighbours of one round.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    perform: Callable[[Arguments], Awaitable[str]]
+    idempotent: bool = False
+    parallel: bool = False
+    timeout_seconds: float = 60.0
+
+
+Tool = DialogTool | OutsideTool
+
+
+def schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with these properties. One with `"optional": True` may be left out; the mark itself is removed."""
+    required = [name for name, rules in properties.items() if not rules.get("optional")]
+    kept = {
+        name: {key: value for key, value in rules.items() if key != "optional"} for name, rules in properties.items()
+    }
+    return {"type": "object", "properties": kept, "required": required, "additionalProperties": False}
+
+
+def wire(tool: Tool) -> dict[str, Any]:
+    """The tool in OpenAI's function form."""
+    described = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": described}
