@@ -1,0 +1,140 @@
+"""Remediation as a table: prompts on entry and on the cadence, the countdown, and what holds or resets it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
+
+from health.monitor.levels import Level
+from health.monitor.remediation import Due, Remediation, generations_to_next_prompt, given, overflowed, step
+
+H, Y, R, U = Level.HEALTHY, Level.CAUTION, Level.CRITICAL, Level.UNKNOWN
+
+
+def play(levels: list[Level], *, cadence: int = 10) -> list[str]:
+    """What was due after each reading, when every due prompt is given at once and a clear opens a new course."""
+    state, dues = Remediation(), []
+    for level in levels:
+        state = step(state, level, cadence=cadence)
+        dues.append(str(state.due))
+        state = Remediation() if state.due is Due.CLEAR else given(state)
+    return dues
+
+
+def at(dues: list[str], due: Due) -> list[int]:
+    """The readings, counted from 1, after which this was due."""
+    return [number for number, found in enumerate(dues, start=1) if found == due]
+
+
+@pytest.mark.parametrize(
+    ("cadence", "prompts"),
+    [(10, [1, 11, 21]), (3, [1, 4, 7, 10, 13, 16, 19, 22]), (1, list(range(1, 23)))],
+)
+def test_caution_asks_on_entry_and_then_on_the_cadence(cadence: int, prompts: list[int]) -> None:
+    assert at(play([Y] * 22, cadence=cadence), Due.CAUTION) == prompts
+
+
+def test_three_caution_readings_in_a_row_ask_once() -> None:
+    assert play([Y, Y, Y]) == ["caution", "", ""]
+
+
+def test_caution_never_opens_a_new_course() -> None:
+    assert Due.CLEAR not in play([Y] * 500)
+
+
+def test_critical_asks_five_times_and_then_clears() -> None:
+    assert play([R] * 6) == ["critical"] * 5 + ["clear"]
+
+
+def test_the_five_prompts_leave_four_three_two_one_and_none() -> None:
+    state, left = Remediation(), []
+    for _turn in range(5):
+        state = given(step(state, R, cadence=10))
+        left.append(state.countdown_turns)
+
+    assert left == [4, 3, 2, 1, 0]
+
+
+def test_a_new_course_begins_the_countdown_anew() -> None:
+    assert at(play([R] * 12), Due.CLEAR) == [6, 12]
+
+
+@pytest.mark.parametrize(
+    ("levels", "dues"),
+    [
+        # An unknown reading neither asks nor counts, wherever it comes.
+        ([U, U], ["", ""]),
+        ([Y, U, Y], ["caution", "", ""]),
+        ([R, U, R, R, R, R, R], ["critical", "", *["critical"] * 4, "clear"]),
+        # Healthy resets both counters.
+        ([Y, H, Y], ["caution", "", "caution"]),
+        ([R, R, H, R, R, R, R, R, R], ["critical", "critical", "", *["critical"] * 5, "clear"]),
+        # From critical back to caution: the entry prompt is due again, and so is the whole countdown.
+        ([Y, R, Y], ["caution", "critical", "caution"]),
+        ([R, R, Y, R, R, R, R, R, R], ["critical", "critical", "caution", *["critical"] * 5, "clear"]),
+        # Unknown between the two changes nothing about that.
+        ([R, U, Y], ["critical", "", "caution"]),
+    ],
+)
+def test_what_holds_and_what_resets(levels: list[Level], dues: list[str]) -> None:
+    assert play(levels) == dues
+
+
+def test_a_caution_prompt_that_could_not_be_given_stays_due() -> None:
+    waiting = step(step(Remediation(), Y, cadence=10), Y, cadence=10)
+
+    assert waiting.due is Due.CAUTION
+    assert step(waiting, U, cadence=10).due is Due.CAUTION
+    assert step(waiting, H, cadence=10).due is Due.NOTHING
+
+
+def test_a_caution_prompt_that_waited_does_not_become_a_critical_one() -> None:
+    waiting = step(Remediation(), Y, cadence=10)
+
+    assert given(step(waiting, R, cadence=10)).countdown_turns == 4
+
+
+def test_an_overflow_makes_a_new_course_due_at_once() -> None:
+    assert overflowed(step(Remediation(), H, cadence=10)).due is Due.CLEAR
+
+
+@pytest.mark.parametrize(("readings", "left"), [(1, 10), (2, 9), (10, 1), (11, 10), (14, 7)])
+def test_the_next_prompt_is_announced(readings: int, left: int) -> None:
+    state = Remediation()
+    for _reading in range(readings):
+        state = given(step(state, Y, cadence=10))
+
+    assert generations_to_next_prompt(state, cadence=10) == left
+
+
+def test_outside_caution_no_prompt_is_announced() -> None:
+    assert generations_to_next_prompt(step(Remediation(), R, cadence=10), cadence=10) is None
+
+
+@for_all(levels=st.lists(st.sampled_from([H, Y, R, U]), max_size=60), cadence=st.integers(1, 12))
+def test_no_run_of_readings_asks_more_than_five_times_between_two_clears(levels: list[Level], cadence: int) -> None:
+    dues = play(levels, cadence=cadence)
+    asked = 0
+    for level, due in zip(levels, dues, strict=True):
+        asked = 0 if level in (H, Y) or due == Due.CLEAR else asked + (due == Due.CRITICAL)
+        assert asked <= 5
+        assert due != Due.CLEAR or level is R
+
+
+@for_all(levels=st.lists(st.sampled_from([H, Y, R, U]), max_size=60))
+def test_leaving_out_the_unknown_readings_changes_nothing(levels: list[Level]) -> None:
+    known = [level for level in levels if level is not U]
+    with_gaps = [due for level, due in zip(levels, play(levels), strict=True) if level is not U]
+
+    assert with_gaps == play(known)
+
+
+@for_all(levels=st.lists(st.sampled_from([H, Y, R]), min_size=1, max_size=60))
+def test_every_entry_into_caution_asks(levels: list[Level]) -> None:
+    dues = play(levels)
+
+    entries = [n for n, (before, now) in enumerate(pairwise([H, *levels])) if now is Y and before is not Y]
+    assert all(dues[n] == Due.CAUTION for n in entries)
