@@ -234,5 +234,7 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "anthropic": {"level": "WARNING"},
+        # A traceback for every line of a program that prints what is not MCP; the call's own error says it.
+        "mcp": {"level": "CRITICAL"},
     },
 }
