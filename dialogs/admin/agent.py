@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.privacy import KeepsDialogs
+from dialogs.driver.tools.workspace_paths import folder_of
 from dialogs.models import Agent
 
 
@@ -17,9 +18,16 @@ class AgentAdmin(KeepsDialogs):
     list_select_related = ("llm",)
     search_fields = ("name", "slug", "description")
     prepopulated_fields = {"slug": ("name",)}
-    readonly_fields = ("is_demo", "created_at")
+    filter_horizontal = ("mcp_servers",)
+    readonly_fields = ("folder", "is_demo", "created_at")
     fieldsets = (
         (None, {"fields": (("name", "slug"), "description", "enabled")}),
         (_("What it does"), {"fields": ("llm", "instructions", "max_output_tokens")}),
+        (_("Tools"), {"fields": (("workspace_enabled", "folder"), "mcp_servers")}),
         (_("Record"), {"fields": (("is_demo", "created_at"),)}),
     )
+
+    @admin.display(description=_("its folder"))
+    def folder(self, row: Agent) -> str:
+        """Where an admin puts files for this agent."""
+        return str(folder_of(row)) if row.slug else "—"

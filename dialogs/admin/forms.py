@@ -113,6 +113,8 @@ class LLMForm(LimitsForm):
             "input_length",
             "output_length",
             "caution_remediation_cadence_generations",
+            "tool_calling",
+            "tool_result_limit_bytes",
             "source_url",
         )
 

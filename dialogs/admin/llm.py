@@ -56,6 +56,7 @@ class LLMAdmin(KeepsDialogs):
                 )
             },
         ),
+        (_("Tools"), {"fields": (("tool_calling", "tool_result_limit_bytes"),)}),
         (_("Record"), {"fields": ("origin",)}),
     )
 

@@ -17,7 +17,7 @@ def page_of(llm: LLM) -> str:
 
 
 def save(client: Client, llm: LLM, **fields: str) -> Any:
-    data = {"provider": str(llm.provider_id), "model_id": llm.model_id, "enabled": "on"}
+    data = {"provider": str(llm.provider_id), "model_id": llm.model_id, "tool_calling": "auto", "enabled": "on"}
     response = client.post(page_of(llm), data | fields)
     llm.refresh_from_db()
     return response
@@ -134,3 +134,9 @@ def test_the_page_says_what_the_limits_make_of_the_newest_dialogs(staff: Client,
     page = staff.get(page_of(llm)).content.decode()
 
     assert '<div class="readonly">caution</div>' in page
+
+
+def test_tools_are_kept_from_an_llm(staff: Client, llm: LLM) -> None:
+    save(staff, llm, tool_calling="off", tool_result_limit_bytes="500")
+
+    assert (llm.tool_calling, llm.tool_result_limit_bytes) == ("off", 500)

@@ -1,0 +1,111 @@
+"""MCP servers in the admin: how each is reached, its secrets (for writing only), and what it offered last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.formats import date_format
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from dialogs.admin.mcp_form import McpServerForm
+from dialogs.admin.probing import Finding, show
+from dialogs.driver.tools.mcp import ask_all, record_all
+from dialogs.models import McpServer
+from dialogs.secrets import KeyUnreadable
+from dialogs.selectors.mcp import secrets_of
+from dialogs.services.mcp import forget_tools, set_secrets
+
+# What another server, or the same one in another mood, may stand behind.
+ADDRESS = {"transport", "command", "url", "new_secrets"}
+
+
+@admin.register(McpServer)
+class McpServerAdmin(admin.ModelAdmin):
+    form = McpServerForm
+    change_form_template = "admin/dialogs/mcpserver/change_form.html"
+    list_display = ("name", "transport", "offers", "asked", "enabled")
+    list_filter = ("transport", "enabled")
+    search_fields = ("name", "command", "url")
+    actions = ("ask_for_tools",)
+    readonly_fields = ("stored_secrets", "tools_found", "asked", "problem")
+    fieldsets = (
+        (None, {"fields": ("name", "transport", "command", "url", ("timeout_seconds", "enabled"))}),
+        (_("Secrets"), {"fields": ("stored_secrets", "new_secrets")}),
+        (_("What it offers"), {"fields": ("asked", "problem", "tools_found")}),
+    )
+
+    @admin.display(description=_("stored"))
+    def stored_secrets(self, row: McpServer) -> str:
+        try:
+            return ", ".join(sorted(secrets_of(row))) or "—"
+        except KeyUnreadable as error:
+            return str(error)
+
+    @admin.display(description=_("asked"))
+    def asked(self, row: McpServer) -> str:
+        if row.tools_read_at is None:
+            return gettext("not asked yet")
+        return date_format(localtime(row.tools_read_at), "SHORT_DATETIME_FORMAT")
+
+    @admin.display(description=_("offers"))
+    def offers(self, row: McpServer) -> str:
+        return row.problem or _how_many(row)
+
+    @admin.display(description=_("tools"))
+    def tools_found(self, row: McpServer) -> str | SafeString:
+        tools = ((tool["name"], tool.get("description", "")) for tool in row.tools)
+        return format_html_join("", "<p><strong>{}</strong> {}</p>", tools) or "—"
+
+    @admin.action(description=_("Ask for its tools"), permissions=["change"])
+    def ask_for_tools(self, request: HttpRequest, queryset: QuerySet[McpServer]) -> None:
+        show(request, ask(queryset))
+
+    def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if ADDRESS.isdisjoint(form.changed_data):
+            return
+        forget_tools(server=obj)
+        # A program's variables are not an address's headers: they stay behind when the transport changes.
+        stored = {} if "transport" in form.changed_data else _readable_secrets(obj)
+        together = stored | form.cleaned_data["new_secrets"]
+        set_secrets(server=obj, secrets={name: value for name, value in together.items() if value})
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        """The button of ours saves first. It asks when that is committed: a server may take long, and nobody else
+        could write meanwhile."""
+        response = super().change_view(request, object_id, *args, **kwargs)
+        if "_ask" not in request.POST or not isinstance(response, HttpResponseRedirect):
+            return response
+        show(request, ask(McpServer.objects.filter(pk=object_id)))
+        return HttpResponseRedirect(request.path)
+
+
+def ask(servers: Iterable[McpServer]) -> list[Finding]:
+    """Ask these servers for their tools, all at once, and say what came."""
+    rows = list(servers)
+    record_all(rows, async_to_sync(ask_all)(rows))
+    return [
+        Finding(messages.ERROR, row.problem) if row.problem else Finding(messages.SUCCESS, f"{row}: {_how_many(row)}")
+        for row in rows
+    ]
+
+
+def _readable_secrets(server: McpServer) -> dict[str, str]:
+    try:
+        return secrets_of(server)
+    except KeyUnreadable:
+        return {}
+
+
+def _how_many(server: McpServer) -> str:
+    count = len(server.tools)
+    return ngettext("%(count)s tool", "%(count)s tools", count) % {"count": count}
