@@ -49,9 +49,8 @@ DOMINDS_PROVIDER_ATTEMPTS = int(positive("DOMINDS_PROVIDER_ATTEMPTS", 3))
 DOMINDS_BACKOFF_BASE_SECONDS = positive("DOMINDS_BACKOFF_BASE_SECONDS", 2)
 DOMINDS_BACKOFF_MAX_SECONDS = positive("DOMINDS_BACKOFF_MAX_SECONDS", 60)
 DOMINDS_MAX_MESSAGE_CHARS = int(positive("DOMINDS_MAX_MESSAGE_CHARS", 2_000_000))
-# Tools: rounds in one turn, seconds a call may take, bytes of a result while the context is short, agents' folders.
+# Tools: rounds in one turn, bytes of a result while the context is short, agents' folders.
 DOMINDS_MAX_TOOL_ROUNDS = int(positive("DOMINDS_MAX_TOOL_ROUNDS", 25))
-DOMINDS_TOOL_SECONDS = positive("DOMINDS_TOOL_SECONDS", 60)
 DOMINDS_TOOL_RESULT_BYTES = int(positive("DOMINDS_TOOL_RESULT_BYTES", 2000))
 DOMINDS_WORKSPACES_DIR = Path(env.str("DOMINDS_WORKSPACES_DIR", default=str(DOMINDS_DATA_DIR / "workspaces"))).resolve()
 DOMINDS_TRASH_DAYS = positive("DOMINDS_TRASH_DAYS", 30)
@@ -236,5 +235,6 @@ LOGGING: dict[str, Any] = {
         "anthropic": {"level": "WARNING"},
         # A traceback for every line of a program that prints what is not MCP; the call's own error says it.
         "mcp": {"level": "CRITICAL"},
+        "client": {"level": "CRITICAL"},  # the SDK's sessions
     },
 }

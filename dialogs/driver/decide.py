@@ -1,14 +1,15 @@
 """What happens next in a dialog. PURE: rules in order, the first that fits wins; the shell performs.
 
-A turn ends in exactly one way: an answer is recorded, a person stops it, or it is given up. Each clears
-`answer_due`, so no rule below can fire twice without a new reason.
+A turn ends in exactly one way: an answer without calls is recorded, a person stops it, it is given up, or its
+rounds are used up. Each clears `answer_due`, so no rule below can fire twice without a new reason.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dialogs.driver.state import Failure, RetryPolicy, State
+from dialogs.driver.state import Failure, Leaf, Policy, State
+from health.monitor.remediation import Due
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,45 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class RunTools:
+    """Make the calls of the newest answer, then add their results. `refused`: say that there are no more rounds."""
+
+    refused: bool = False
+
+
+@dataclass(frozen=True)
+class EndRounds:
+    """End the turn of an agent that goes on calling tools although it was told that there are no more rounds."""
+
+
+@dataclass(frozen=True)
+class CarryNotice:
+    """Let the typed message that is answered next carry the notice that the context is critical."""
+
+
+@dataclass(frozen=True)
+class InsertPrompt:
+    """Ask the agent to write down what matters."""
+
+
+@dataclass(frozen=True)
+class ClearMind:
+    """Open a new course without the agent's doing. `overflow`: the prompt no longer fits."""
+
+    overflow: bool = False
+
+
+@dataclass(frozen=True)
+class Push:
+    """Autonomous mode: go on towards the goal."""
+
+
+@dataclass(frozen=True)
+class EndRun:
+    """Autonomous mode: the most generations are reached."""
+
+
+@dataclass(frozen=True)
 class Generate:
     """Ask the provider. `attempt` is 1 for the first try of an answer."""
 
@@ -42,25 +82,80 @@ class TakeQueued:
 
 @dataclass(frozen=True)
 class Rest:
-    """Nothing is due."""
+    """Nothing is due, or only a person can go on."""
 
 
-Action = Halt | GiveUp | Wait | Generate | TakeQueued | Rest
+Action = (
+    Halt
+    | GiveUp
+    | Wait
+    | RunTools
+    | EndRounds
+    | CarryNotice
+    | InsertPrompt
+    | ClearMind
+    | Push
+    | EndRun
+    | Generate
+    | TakeQueued
+    | Rest
+)
 
 
-def decide(state: State, policy: RetryPolicy) -> Action:
-    if not state.answer_due:
-        return TakeQueued() if state.has_work else Rest()
+def decide(state: State, policy: Policy) -> Action:
+    return _within_turn(state, policy) if state.answer_due else _between_turns(state)
+
+
+def _within_turn(state: State, policy: Policy) -> Action:
     if state.stop_requested or state.trashed:
         return Halt()
+    if state.waiting_for_person:
+        return Rest()
+    if state.run_used_up and (state.round_open or state.leaf is Leaf.RESULT):
+        return EndRun()
+    if state.round_open:
+        return EndRounds() if state.rounds > policy.tool_rounds else RunTools(state.rounds == policy.tool_rounds)
+    if state.overflowed:
+        return ClearMind(overflow=True)
     if state.interruptions >= policy.interruptions:
         return GiveUp()
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
-    return Generate(attempt=state.failures + state.interruptions + 1)
+    return _asking(state) or Generate(attempt=state.failures + state.interruptions + 1)
 
 
-def retry_delay(failure: Failure, *, failures: int, policy: RetryPolicy, jitter: float) -> float | None:
+def _asking(state: State) -> Action | None:
+    """What remediation does before the next generation of a turn. A person's message is answered first."""
+    if state.leaf is Leaf.TYPED:
+        # Generation after generation may fail: the notice is carried, and counted, once.
+        return CarryNotice() if state.due is Due.CRITICAL else None
+    if state.leaf is Leaf.RESULT:
+        return _remediation(state)
+    return None
+
+
+def _remediation(state: State) -> Action | None:
+    if state.due is Due.CLEAR:
+        return ClearMind()
+    return InsertPrompt() if state.due else None
+
+
+def _between_turns(state: State) -> Action:
+    if state.trashed:
+        return Rest()
+    if state.run_used_up:
+        return EndRun()
+    if state.due is Due.CLEAR and not state.paused:
+        return ClearMind()
+    if state.queued:
+        # Before any prompt: in critical it carries the notice, and a caution prompt can wait.
+        return TakeQueued()
+    if state.paused:
+        return Rest()
+    return _remediation(state) or (Push() if state.autonomous else Rest())
+
+
+def retry_delay(failure: Failure, *, failures: int, policy: Policy, jitter: float) -> float | None:
     """Seconds until the next try after `failures` of them, or None to give up.
 
     Doubles from the base; `jitter` in [0, 1) adds up to a quarter, so that many dialogs do not return at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import time
@@ -12,20 +13,23 @@ from dataclasses import dataclass
 from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
-from dialogs.context import chat_request
+from dialogs.context import Context, chat_request, read_context
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.live import LiveAnswer, show
-from dialogs.driver.state import Failure, RetryPolicy
+from dialogs.driver.state import Failure, Policy
+from dialogs.driver.tools.base import wire
+from dialogs.driver.tools.mcp import refresh_stale
+from dialogs.driver.tools.registry import tools_for
 from dialogs.models import Generation
 from dialogs.providers.base import ChatRequest, ContextOverflow, Provider, ProviderError, ProviderSettings
 from dialogs.providers.registry import make_provider
-from dialogs.selectors.path import messages_by_id, read_tree
+from dialogs.selectors.path import course_branch
 from dialogs.selectors.providers import settings_for
 from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
 from dialogs.services import generations
 from dialogs.services.generations import Sent
+from dialogs.services.lease import Claim, LeaseLost
 from dialogs.services.providers import record_overflow_window
-from dialogs.services.turns import Claim, LeaseLost
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -45,19 +49,30 @@ class Call:
 def begin(claim: Claim, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     dialog = dialog_to_drive(claim.dialog_id)
-    path = read_tree(dialog.pk).path(dialog.current_leaf_id)
-    messages = messages_by_id(path)
-    request = chat_request(model_id=dialog.llm.model_id, agent=dialog.agent, messages=messages)
-    sent = Sent(
-        message_ids=tuple(message.pk for message in messages if message.content),
-        instructions=dialog.agent.instructions,
-        options={"max_output_tokens": request.max_output_tokens},
-    )
-    generation = generations.begin(claim, attempt=attempt, sent=sent)
+    context = read_context(dialog, course_branch(dialog.current_leaf))
+    request = chat_request(context, tools=[wire(tool) for tool in tools_for(dialog)])
+    generation = generations.begin(claim, attempt=attempt, sent=_sent(context, request))
     return Call(generation, request, settings_for(dialog.llm.provider))
 
 
-async def generate(claim: Claim, *, attempt: int, policy: RetryPolicy) -> None:
+def _sent(context: Context, request: ChatRequest) -> Sent:
+    """What the record of the call keeps: enough to say later what the model saw."""
+    return Sent(
+        message_ids=tuple(message.pk for message in context.sent),
+        texts={
+            "instructions": context.dialog.agent.instructions,
+            "taskdoc": context.dialog.taskdoc,
+            "reminders": "\n\n".join(f"{reminder.number}. {reminder.content}" for reminder in context.reminders),
+            "tools": json.dumps(request.tools, ensure_ascii=False, sort_keys=True) if request.tools else "",
+            "notice": context.notice,
+        },
+        options={"max_output_tokens": request.max_output_tokens},
+    )
+
+
+async def generate(claim: Claim, *, attempt: int, policy: Policy) -> None:
+    dialog = await in_db(dialog_to_drive)(claim.dialog_id)
+    await refresh_stale(dialog.agent)
     call = await in_db(begin)(claim, attempt=attempt)
     live = LiveAnswer()
     try:
@@ -121,9 +136,7 @@ async def end(*tasks: asyncio.Task[None]) -> None:
     await asyncio.wait(tasks, timeout=END_SECONDS)
 
 
-async def fail(
-    claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: RetryPolicy
-) -> None:
+async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: Policy) -> None:
     """Record the failure, what it taught about the window, and when the next try is due, if any."""
     known = error if isinstance(error, ProviderError) else None
     delay = retry_delay(

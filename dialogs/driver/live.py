@@ -12,7 +12,15 @@ from typing import Any
 from uuid import UUID
 
 from dialogs import broadcast
-from dialogs.providers.base import Finished, ReasoningDelta, StreamEvent, TextDelta, UsageReported
+from dialogs.providers.base import (
+    Finished,
+    ReasoningDelta,
+    StreamEvent,
+    TextDelta,
+    ToolCall,
+    ToolCallReady,
+    UsageReported,
+)
 from dialogs.services.generations import Answer
 from dialogs.text import storable
 from health.monitor.usage import Usage, UsageUnavailable
@@ -26,6 +34,7 @@ class LiveAnswer:
 
     pieces: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
     usage: Usage | UsageUnavailable = field(default_factory=lambda: UsageUnavailable("the stream ended early"))
     usage_raw: dict[str, Any] | None = None
     finish_reason: str = ""
@@ -40,6 +49,8 @@ class LiveAnswer:
                 self.pieces.append(text)
             case ReasoningDelta(text):
                 self.thoughts.append(text)
+            case ToolCallReady(call):
+                self.calls.append(call)
             case UsageReported(usage, raw):
                 self.usage, self.usage_raw = usage, raw
             case Finished(reason):
@@ -66,6 +77,7 @@ class LiveAnswer:
         return Answer(
             text=self.text,
             reasoning=self.reasoning,
+            calls=tuple(self.calls),
             usage=self.usage,
             usage_raw=self.usage_raw,
             finish_reason=self.finish_reason,

@@ -8,84 +8,117 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from uuid import UUID
 
 from channels.db import database_sync_to_async as in_db
 from django.conf import settings
 
-from dialogs.driver.decide import Action, Generate, GiveUp, Halt, Rest, TakeQueued, Wait, decide
+from dialogs.driver.decide import (
+    Action,
+    CarryNotice,
+    ClearMind,
+    EndRounds,
+    EndRun,
+    Generate,
+    GiveUp,
+    Halt,
+    InsertPrompt,
+    Push,
+    Rest,
+    RunTools,
+    TakeQueued,
+    Wait,
+    decide,
+)
 from dialogs.driver.generate import generate
-from dialogs.driver.state import RetryPolicy
+from dialogs.driver.run_tools import run_tools
+from dialogs.driver.state import Policy
 from dialogs.schedule import queue_drive
 from dialogs.selectors.turns import is_stop_requested, turn_state
-from dialogs.services import turns
-from dialogs.services.turns import Claim, LeaseLost
+from dialogs.services import lease, turns
+from dialogs.services.lease import Claim, LeaseLost
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
+# Actions that are one transaction.
+WRITES: dict[type[Action], Callable[[Claim], None]] = {
+    Halt: turns.halt,
+    GiveUp: turns.give_up,
+    TakeQueued: turns.take_queued,
+    CarryNotice: turns.carry_notice,
+    InsertPrompt: turns.insert_prompt,
+    Push: turns.push,
+    EndRounds: turns.end_rounds,
+    EndRun: turns.end_run,
+}
 
 
-def retry_policy() -> RetryPolicy:
-    return RetryPolicy(
+def policy() -> Policy:
+    return Policy(
         attempts=settings.DOMINDS_PROVIDER_ATTEMPTS,
         base_seconds=settings.DOMINDS_BACKOFF_BASE_SECONDS,
         max_seconds=settings.DOMINDS_BACKOFF_MAX_SECONDS,
+        tool_rounds=settings.DOMINDS_MAX_TOOL_ROUNDS,
     )
 
 
 async def drive(dialog_id: UUID) -> None:
     """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due."""
-    claim = await in_db(turns.claim)(dialog_id)
+    claim = await in_db(lease.claim)(dialog_id)
     if claim is None:
         return
-    if await hold_lease(claim) and not await in_db(turns.settle)(claim):
-        await in_db(queue_drive)(dialog_id)
+    try:
+        rested = await hold_lease(claim)
+    except* LeaseLost:
+        logger.warning("Dialog %s: another worker took over; this one stops.", dialog_id)
+    else:
+        if not (rested and await in_db(lease.release)(claim)):
+            await in_db(lease.give_back)(claim)
+            await in_db(queue_drive)(dialog_id)
 
 
 async def hold_lease(claim: Claim) -> bool:
-    """Run a slice while another task renews its lease. False when another worker took over."""
-    held = True
-    try:
-        async with asyncio.TaskGroup() as group:
-            renewing = group.create_task(keep_lease(claim))
-            await run_slice(claim)
-            renewing.cancel()
-    except* LeaseLost:
-        logger.warning("Dialog %s: another worker took over; this one stops.", claim.dialog_id)
-        held = False
-    return held
+    """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
+    async with asyncio.TaskGroup() as group:
+        renewing = group.create_task(keep_lease(claim))
+        rested = await run_slice(claim)
+        renewing.cancel()
+    return rested
 
 
 async def keep_lease(claim: Claim) -> None:
     """Renew until cancelled. LeaseLost ends the slice with it."""
     while True:
         await asyncio.sleep(settings.DOMINDS_LEASE_SECONDS / 3)
-        await in_db(turns.renew)(claim)
+        await in_db(lease.renew)(claim)
 
 
-async def run_slice(claim: Claim) -> None:
-    policy = retry_policy()
-    while True:
-        action = decide(await in_db(turn_state)(claim.dialog_id), policy)
-        await perform(action, claim, policy)
-        if isinstance(action, Generate | Rest):
-            return
+async def run_slice(claim: Claim) -> bool:
+    """Act until a generation is made or nothing is left to do. True when nothing is left."""
+    rules, generated = policy(), False
+    while not isinstance(action := decide(await in_db(turn_state)(claim.dialog_id), rules), Rest):
+        if generated:
+            return False
+        await perform(action, claim, rules)
+        generated = isinstance(action, Generate)
+    return True
 
 
-async def perform(action: Action, claim: Claim, policy: RetryPolicy) -> None:
+async def perform(action: Action, claim: Claim, rules: Policy) -> None:
     match action:
         case Generate(attempt):
-            await generate(claim, attempt=attempt, policy=policy)
+            await generate(claim, attempt=attempt, policy=rules)
+        case RunTools(refused):
+            await run_tools(claim, refused=refused)
         case Wait(seconds):
             await wait(seconds, claim)
-        case TakeQueued():
-            await in_db(turns.take_queued)(claim)
-        case Halt():
-            await in_db(turns.halt)(claim)
-        case GiveUp():
-            await in_db(turns.give_up)(claim)
+        case ClearMind(overflow):
+            await in_db(turns.clear_mind)(claim, overflow=overflow)
         case Rest():
             pass
+        case _:
+            await in_db(WRITES[type(action)])(claim)
 
 
 async def wait(seconds: float, claim: Claim) -> None:

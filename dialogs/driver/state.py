@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+from health.monitor.remediation import Due
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
-    """How often a provider failure is tried again, and how long the waits may grow. Seconds."""
+class Policy:
+    """How often a provider failure is tried again, how long the waits may grow (seconds), and how many rounds of
+    tools one turn may have."""
 
     attempts: int = 3
     base_seconds: float = 2.0
     max_seconds: float = 60.0
     interruptions: int = 3
+    tool_rounds: int = 25
+
+
+class Leaf(StrEnum):
+    """What the newest message of the branch is."""
+
+    NONE = "none"
+    TYPED = "typed"
+    # A remediation prompt, a push, or the opening of a course: role user, but nobody typed it.
+    INSERTED = "inserted"
+    ANSWER = "answer"
+    RESULT = "result"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,19 +37,28 @@ class State:
 
     `failures` and `interruptions` count the tries of the answer that is now due, not those of earlier ones.
     `retry_in` is what is left of the wait before the next try, in seconds; None when none is under way.
+    `round_open`: the newest answer made calls whose results are not all there; `rounds` counts such answers in
+    this turn. `waiting_for_person`: all that is missing is a person's answer.
     """
 
     answer_due: bool
     stop_requested: bool = False
     trashed: bool = False
+    paused: bool = False
     failures: int = 0
     interruptions: int = 0
     retry_in: float | None = None
+    # The last try was refused because the prompt is longer than the window.
+    overflowed: bool = False
     queued: int = 0
-
-    @property
-    def has_work(self) -> bool:
-        return self.answer_due or (self.queued > 0 and not self.trashed)
+    leaf: Leaf = Leaf.TYPED
+    round_open: bool = False
+    waiting_for_person: bool = False
+    rounds: int = 0
+    due: Due = Due.NOTHING
+    # Autonomous mode: a run is under way; its generations are used up.
+    autonomous: bool = False
+    run_used_up: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

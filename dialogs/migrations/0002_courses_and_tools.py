@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='dialog',
             name='paused_by',
-            field=models.CharField(blank=True, choices=[('', ''), ('person', 'a person'), ('failure', 'a failure'), ('rounds', 'too many tool rounds')], default='', max_length=20),
+            field=models.CharField(blank=True, choices=[('', ''), ('person', 'a person'), ('failure', 'a failure'), ('rounds', 'too many tool rounds'), ('full', 'reminders and Taskdoc that fill the window')], default='', max_length=20),
         ),
         migrations.AddField(
             model_name='dialog',

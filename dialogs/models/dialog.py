@@ -29,6 +29,8 @@ class PausedBy(models.TextChoices):
     PERSON = "person", _("a person")
     FAILURE = "failure", _("a failure")
     ROUNDS = "rounds", _("too many tool rounds")
+    # New courses do not help: what is carried into them is already more than fits.
+    FULL = "full", _("reminders and Taskdoc that fill the window")
 
 
 class Dialog(models.Model):

@@ -44,3 +44,16 @@ def messages_by_id(ids: Iterable[int]) -> tuple[Message, ...]:
     wanted = tuple(ids)
     found = Message.objects.in_bulk(wanted)
     return tuple(found[message_id] for message_id in wanted)
+
+
+def course_branch(leaf: Message | None) -> tuple[Message, ...]:
+    """The messages of the leaf's course on its branch, first one first. Costs what the course is long, no more."""
+    if leaf is None:
+        return ()
+    found = {message.pk: message for message in Message.objects.filter(course_id=leaf.course_id)}
+    branch: list[Message] = []
+    at: int | None = leaf.pk
+    while at in found:
+        branch.append(found[at])
+        at = found[at].parent_id
+    return tuple(reversed(branch))

@@ -4,32 +4,72 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q
 from django.utils import timezone
 
-from dialogs.driver.state import State
+from dialogs.driver.state import Leaf, State
 from dialogs.errors import headline
-from dialogs.models import Dialog, Generation, QueuedMessage
+from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.selectors.autonomous import active_run
+from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
+from health.monitor.remediation import Due
 
 Status = Generation.Status
 
 
 def turn_state(dialog_id: UUID) -> State:
-    dialog = Dialog.objects.filter(pk=dialog_id).first()
+    dialog = Dialog.objects.select_related("current_leaf__course").filter(pk=dialog_id).first()
     if dialog is None:  # erased while it was driven
         return State(answer_due=False)
     tries = tries_of_due_answer(dialog)
+    leaf = dialog.current_leaf
+    run = active_run(dialog)
     return State(
         answer_due=dialog.answer_due,
         stop_requested=dialog.stop_requested,
         trashed=dialog.trashed_at is not None,
+        paused=bool(dialog.paused_by),
         failures=sum(generation.status == Status.FAILED for generation in tries),
         interruptions=sum(generation.status == Status.INTERRUPTED for generation in tries),
         retry_in=seconds_until(tries[0].retry_at) if tries else None,
+        overflowed=bool(tries) and tries[0].error_code == "context_overflow",
         queued=QueuedMessage.objects.filter(dialog=dialog).count(),
+        leaf=_kind_of(leaf),
+        due=Due(leaf.course.due) if leaf else Due.NOTHING,
+        autonomous=run is not None,
+        run_used_up=run is not None and run.generations >= run.max_generations,
+        **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
+
+
+def _kind_of(leaf: Message | None) -> Leaf:
+    if leaf is None:
+        return Leaf.NONE
+    if leaf.role == Role.USER:
+        return Leaf.TYPED if leaf.origin == MessageOrigin.TYPED else Leaf.INSERTED
+    return Leaf.RESULT if leaf.role == Role.TOOL else Leaf.ANSWER
+
+
+def _round(leaf: Message) -> dict[str, Any]:
+    """Where the calls of the newest answer stand. `clear_mind` is made last, after all its siblings."""
+    calls = calls_of(leaf)
+    waiting = any(call.status == ToolCall.Status.WAITING for call in calls)
+    others = any(call.is_open and call.status != ToolCall.Status.WAITING and call.name != CLEAR_MIND for call in calls)
+    return {
+        "round_open": bool(calls),
+        "waiting_for_person": waiting and not others,
+        "rounds": rounds_of_turn(leaf) if calls else 0,
+    }
+
+
+def rounds_of_turn(leaf: Message) -> int:
+    """How many answers with calls this turn of this branch has had, the newest included."""
+    calling = Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn, calls__isnull=False).distinct()
+    return calling.count()
 
 
 def dialog_to_drive(dialog_id: UUID) -> Dialog:

@@ -7,10 +7,12 @@ from datetime import datetime
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from dialogs.errors import DialogError
 from dialogs.models import LLM, Agent, Course, Dialog
+from dialogs.models.dialog import WorkLanguage
 from dialogs.schedule import drive_on_commit
 from dialogs.services.rows import lock, save
 from dialogs.text import storable
@@ -20,7 +22,15 @@ TITLE_LIMIT = 200
 
 @transaction.atomic
 def create_dialog(*, owner: User, agent: Agent) -> Dialog:
-    dialog = Dialog.objects.create(owner=owner, agent=agent, llm=agent.llm, active_at=timezone.now())
+    """A dialog whose agent is spoken to in the language that its owner reads now."""
+    language = get_language() or ""
+    dialog = Dialog.objects.create(
+        owner=owner,
+        agent=agent,
+        llm=agent.llm,
+        active_at=timezone.now(),
+        work_language=language if language in WorkLanguage.values else WorkLanguage.ENGLISH,
+    )
     Course.objects.create(dialog=dialog, number=1)
     return dialog
 
@@ -42,6 +52,15 @@ def change_llm(*, dialog: Dialog, llm: LLM) -> Dialog:
     row = lock(dialog)
     row.llm = llm
     save(row, "llm")
+    return row
+
+
+@transaction.atomic
+def set_work_language(*, dialog: Dialog, language: str) -> Dialog:
+    """Speak this language to the agent from the next prompt on."""
+    row = lock(dialog)
+    row.work_language = WorkLanguage(language)
+    save(row, "work_language")
     return row
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,10 +12,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from dialogs.models import Blob, Course, Dialog, Generation, Message
+from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.prompts import DONE_MARK
+from dialogs.providers.base import ContextOverflow, ToolCall
 from dialogs.selectors.providers import configured
+from dialogs.services import autonomous, remediation
+from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
-from dialogs.services.turns import Claim, fenced
+from dialogs.services.tool_calls import add_calls
 from health.monitor.usage import Usage, UsageUnavailable
 from health.services import record_reading
 
@@ -25,6 +31,7 @@ class Answer:
 
     text: str
     reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
     usage: Usage | UsageUnavailable = field(default_factory=UsageUnavailable)
     usage_raw: dict[str, Any] | None = None
     finish_reason: str = ""
@@ -33,10 +40,10 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """What one generation sends, by reference: message ids, and the instructions' text."""
+    """What one generation sends, by reference: message ids, and texts by the name under which they are kept."""
 
     message_ids: tuple[int, ...]
-    instructions: str
+    texts: Mapping[str, str]
     options: dict[str, Any]
 
 
@@ -52,7 +59,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent) -> Generation:
     """Record the call before it is made, so that no death can hide it."""
     row = fenced(held)
     leaf = _leaf(row)
-    course = Course.objects.filter(dialog=row).latest("number")
+    course = leaf.course
     generation = Generation.objects.create(
         dialog=row,
         course=course,
@@ -65,8 +72,8 @@ def begin(held: Claim, *, attempt: int, sent: Sent) -> Generation:
         fencing_token=held.token,
         manifest={
             "messages": list(sent.message_ids),
-            "instructions": keep_blob(sent.instructions),
             "options": sent.options,
+            **{name: keep_blob(text) for name, text in sent.texts.items() if text},
         },
     )
     save(row)
@@ -88,13 +95,30 @@ def flush(held: Claim, *, generation_id: int, text: str, reasoning: str, seq: in
 
 @transaction.atomic
 def finish(held: Claim, *, generation: Generation, answer: Answer) -> Message:
-    """Record the whole answer, its usage and its health."""
+    """Record the whole answer, its usage, its health, and what remediation makes of that.
+
+    An answer with calls leaves the turn open: their results are wanted, and then another answer.
+    """
     row = fenced(held)
     message = _add_answer(row, generation, answer, cut_short=False)
     _close(generation, Generation.Status.FINISHED, answer, message)
     _read_health(row, generation, answer)
-    close_answer(row)
+    _count(row, answer, offered="tools" in generation.manifest)
+    if answer.calls:
+        add_calls(message, answer.calls)
+        save(row, "current_leaf", "last_seq")
+    else:
+        remediation.close_prompts(generation.course)
+        close_answer(row)
     return message
+
+
+def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:
+    """Autonomous mode: one more generation; an agent without tools says in its last line that it is done."""
+    autonomous.count_generation(row)
+    lines = answer.text.strip().splitlines()
+    if not offered and lines and lines[-1].strip(" *_`.") == DONE_MARK:
+        autonomous.finish_run(row, summary="\n".join(lines[:-1]))
 
 
 @transaction.atomic
@@ -104,6 +128,7 @@ def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | No
     message = _add_answer(row, generation, answer, cut_short=True) if answer.text else None
     _close(generation, Generation.Status.STOPPED, answer, message)
     _read_health(row, generation, answer)
+    remediation.close_prompts(generation.course)
     row.stop_requested = False
     close_answer(row, "stop_requested")
     return message
@@ -111,16 +136,28 @@ def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | No
 
 @transaction.atomic
 def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, error: str, retry_in: float | None) -> None:
-    """Record a failed try. It has no reading: the last good one stays. None for `retry_in` gives up."""
+    """Record a failed try. It has no reading: the last good one stays. None for `retry_in` gives up.
+
+    A prompt that no longer fits is not tried again as it is: a new course becomes due, unless this one has had no
+    answer at all, for then the next would not fit either.
+    """
     row = fenced(held)
     generation.error_code, generation.error_message = code, error
+    if code == ContextOverflow.code and _has_answers(generation.course):
+        remediation.record_overflow(generation.course)
+        retry_in = 0.0
     if retry_in is not None:
         generation.retry_at = timezone.now() + timedelta(seconds=retry_in)
     _close(generation, Generation.Status.FAILED, answer, None)
     if retry_in is None:
-        close_answer(row)
+        row.paused_by = PausedBy.FAILURE
+        close_answer(row, "paused_by")
     else:
         save(row)
+
+
+def _has_answers(course: Course) -> bool:
+    return Generation.objects.filter(course=course, status=Generation.Status.FINISHED).exists()
 
 
 def _add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short: bool) -> Message:
@@ -155,9 +192,10 @@ def _close(generation: Generation, status: str, answer: Answer, message: Message
 
 def _read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
     llm = generation.llm or row.llm
-    record_reading(
+    reading = record_reading(
         generation_id=generation.pk,
         usage=answer.usage,
         configured=configured(llm),
         window_source=llm.context_length_source,
     )
+    remediation.record_level(row, generation.course, reading.level)

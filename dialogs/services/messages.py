@@ -5,43 +5,29 @@ Nothing here edits or deletes a message. Every function raises a DialogError tha
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
+from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.schedule import drive_on_commit
-from dialogs.services.rows import add_message, close_answer, lock, newest_leaf, save, want_answer
-from dialogs.text import storable
+from dialogs.services.cleaning import clean_text
+from dialogs.services.questions import answer_by_message
+from dialogs.services.remediation import forget
+from dialogs.services.rows import add_message, close_answer, current_course, lock, newest_leaf, save, want_answer
+from dialogs.services.tool_calls import withdraw_open_calls
 
 TITLE_CHARS = 60
 
 
-def clean_text(content: str) -> str:
-    """The text as it is stored, with one kind of line end."""
-    text = storable(content).replace("\r\n", "\n").replace("\r", "\n")
-    if not text.strip():
-        raise InvalidMessage(_("Write something first: the message is empty."))
-    limit = settings.DOMINDS_MAX_MESSAGE_CHARS
-    if len(text) > limit:
-        raise InvalidMessage(
-            ngettext(
-                "The message is longer than %(limit)s character.",
-                "The message is longer than %(limit)s characters. Send it in parts.",
-                limit,
-            )
-            % {"limit": f"{limit:,}"}
-        )
-    return text
-
-
 def _idle(row: Dialog) -> Dialog:
+    """The row of a dialog at rest. A question that waits for the person is withdrawn: they go on otherwise."""
     if row.is_busy:
         raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+    withdraw_open_calls(row)
     return row
 
 
@@ -53,11 +39,16 @@ def _usable(row: Dialog) -> Dialog:
 
 @transaction.atomic
 def post_message(*, dialog: Dialog, content: str) -> Message | QueuedMessage:
-    """Store a typed message and wake the driver; while a turn runs, the message waits for its own."""
+    """Store a typed message and wake the driver; while a turn runs, the message waits for its own.
+
+    Where the agent has asked something and waits, the message is the answer.
+    """
     text = clean_text(content)
     row = _usable(lock(dialog))
     if row.is_busy:
         return _queue(row, text)
+    answer_by_message(row)
+    withdraw_open_calls(row)
     message = add_typed(row, text)
     want_answer(row)
     return message
@@ -69,6 +60,7 @@ def add_typed(row: Dialog, text: str) -> Message:
         row.title = title_from(text)
         row.save(update_fields=["title"])
     row.archived_at = None
+    row.paused_by = PausedBy.NOBODY
     return add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=row.current_leaf)
 
 
@@ -95,8 +87,10 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
     """Say the last user message anew: a sibling beside the old one, which stays readable."""
     text = clean_text(content)
     row = _idle(_usable(lock(dialog)))
-    if message.pk != _last_user_message(row).pk:
+    if message.pk != _last_typed(row).pk:
         raise InvalidMessage(_("Only your last message can be edited."))
+    forget(message.course)
+    row.paused_by = PausedBy.NOBODY
     edited = add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=message.parent)
     want_answer(row)
     return edited
@@ -104,18 +98,29 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
 
 @transaction.atomic
 def retry(*, dialog: Dialog) -> None:
-    """Answer the last user message again. An answer that is there stays, as a sibling."""
+    """Answer the last user message again, typed or inserted. An answer that is there stays, as a sibling."""
     row = _idle(_usable(lock(dialog)))
-    row.current_leaf = _last_user_message(row)
+    row.current_leaf = _last_of_user(row)
+    row.paused_by = PausedBy.NOBODY
     want_answer(row)
 
 
-def _last_user_message(row: Dialog) -> Message:
+def _last_of_user(row: Dialog) -> Message:
     message = row.current_leaf
-    while message is not None and message.origin != MessageOrigin.TYPED:
+    while message is not None and message.role != Role.USER:
         message = message.parent
     if message is None:
         raise InvalidMessage(_("There is no message to answer yet."))
+    return message
+
+
+def _last_typed(row: Dialog) -> Message:
+    """In the current course: editing an earlier one would leave the courses after it behind."""
+    message = _last_of_user(row)
+    while message.origin != MessageOrigin.TYPED:
+        if message.parent is None or message.parent.course_id != current_course(row).pk:
+            raise InvalidMessage(_("Only your last message can be edited, and only in the course it was written in."))
+        message = message.parent
     return message
 
 
@@ -124,7 +129,9 @@ def choose_branch(*, dialog: Dialog, message: Message) -> None:
     """Show this message instead of its sibling, with the newest of what followed it."""
     row = _idle(lock(dialog))
     row.current_leaf = newest_leaf(message)
-    save(row, "current_leaf")
+    row.answer_due = False
+    forget(current_course(row))
+    save(row, "current_leaf", "last_seq", "answer_due")
 
 
 @transaction.atomic
@@ -137,12 +144,17 @@ def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
 
 @transaction.atomic
 def request_stop(*, dialog: Dialog) -> None:
-    """Ask the driver to end the running answer and keep what came. Where nobody drives, it ends at once."""
+    """Ask the driver to end the running answer and keep what came. Where nobody drives, it ends at once.
+
+    The driver then does nothing of its own accord until the person goes on.
+    """
     row = lock(dialog)
-    if not row.is_busy or not row.answer_due:
+    if not row.answer_due:
         return
-    if row.lease_until is None or row.lease_until < timezone.now():
-        close_answer(row)
+    row.paused_by = PausedBy.PERSON
+    if not row.is_busy or row.lease_until is None or row.lease_until < timezone.now():
+        withdraw_open_calls(row)
+        close_answer(row, "paused_by")
     else:
         row.stop_requested = True
-        save(row, "stop_requested")
+        save(row, "stop_requested", "paused_by")

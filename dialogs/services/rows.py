@@ -11,6 +11,18 @@ from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.schedule import drive_on_commit
 
+# What changes when an answer comes to be wanted.
+WANTED = (
+    "wake_seq",
+    "answer_due",
+    "stop_requested",
+    "active_at",
+    "current_leaf",
+    "last_seq",
+    "archived_at",
+    "paused_by",
+)
+
 
 def lock(dialog: Dialog) -> Dialog:
     """The dialog's row, fresh and locked until the transaction ends. SQLite locks at BEGIN IMMEDIATE."""
@@ -30,7 +42,7 @@ def want_answer(row: Dialog) -> None:
     row.answer_due = True
     row.stop_requested = False
     row.active_at = timezone.now()
-    save(row, "wake_seq", "answer_due", "stop_requested", "active_at", "current_leaf", "last_seq", "archived_at")
+    save(row, *WANTED)
     drive_on_commit(row.pk)
 
 
@@ -43,16 +55,18 @@ def add_message(
     parent: Message | None,
     parts: dict[str, Any] | None = None,
     cut_short: bool = False,
+    course: Course | None = None,
 ) -> Message:
     """Append a message under `parent` and make it the current leaf. Changes `row`, which the caller saves.
 
-    A user message opens the next turn of its branch; every other message belongs to its parent's turn.
+    A user message opens the next turn of its branch; every other message belongs to its parent's turn. It stands
+    in its parent's course, unless it opens another.
     """
     row.last_seq += 1
     turn = parent.turn if parent else 0
     message = Message.objects.create(
         dialog=row,
-        course=current_course(row),
+        course=course or (parent.course if parent else newest_course(row)),
         seq=row.last_seq,
         parent=parent,
         turn=turn + 1 if role == Role.USER else turn,
@@ -67,6 +81,11 @@ def add_message(
 
 
 def current_course(row: Dialog) -> Course:
+    """The course of the branch that is shown: an earlier one where a person went back before a later one began."""
+    return row.current_leaf.course if row.current_leaf else newest_course(row)
+
+
+def newest_course(row: Dialog) -> Course:
     return Course.objects.filter(dialog=row).latest("number")
 
 

@@ -1,92 +1,24 @@
-"""The turn's writes: claim, renew, record, release. Each is one transaction, fenced by the lease token.
-
-Whoever lost the lease can write nothing more: the token in the row is then another's.
-"""
+"""The turn's writes beside the generation itself. Each is one transaction, fenced by the lease."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from uuid import UUID
-
-from django.conf import settings
 from django.db import transaction
-from django.db.models import F
-from django.utils import timezone
 
-from dialogs.broadcast import dialog_changed
-from dialogs.models import Dialog, Generation, QueuedMessage
-from dialogs.selectors.turns import lease_free, turn_state
+from dialogs.models import Course, Generation, QueuedMessage
+from dialogs.models.dialog import PausedBy
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.prompts import DONE_MARK, prompt
+from dialogs.selectors.autonomous import active_run
+from dialogs.selectors.remediation_state import clearing_is_futile
+from dialogs.selectors.tool_calls import offers_tools
+from dialogs.services import autonomous, courses, remediation
+from dialogs.services.lease import Claim, fenced
 from dialogs.services.messages import add_typed
-from dialogs.services.rows import close_answer, want_answer
+from dialogs.services.rows import add_message, close_answer, save, want_answer
+from dialogs.services.tool_calls import withdraw_open_calls
 
-
-class LeaseLost(Exception):
-    """Another worker drives this dialog now."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The right to drive one dialog until the lease runs out, as of one wake-up."""
-
-    dialog_id: UUID
-    token: int
-    wake_seq: int
-
-
-def _lease_end() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.DOMINDS_LEASE_SECONDS)
-
-
-@transaction.atomic
-def claim(dialog_id: UUID) -> Claim | None:
-    """Take the dialog if work is due and nobody holds it; mark what a dead worker left as interrupted."""
-    taken = (
-        Dialog.objects.filter(lease_free(), pk=dialog_id, wake_seq__gt=F("handled_seq"))
-        # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
-        .update(lease_token=F("lease_token") + 1, lease_until=_lease_end())
-    )
-    if not taken:
-        return None
-    row = Dialog.objects.get(pk=dialog_id)
-    left = Generation.objects.filter(dialog=row, status=Generation.Status.RUNNING)
-    left.update(status=Generation.Status.INTERRUPTED, finished_at=timezone.now())
-    return Claim(row.pk, row.lease_token, row.wake_seq)
-
-
-def renew(held: Claim) -> None:
-    """Push the lease's end away. Raises LeaseLost when it is another's."""
-    if not _held(held).update(lease_until=_lease_end()):
-        raise LeaseLost
-
-
-def release(held: Claim) -> bool:
-    """Say that everything due up to this wake-up is done. False when something new came up meanwhile."""
-    done = _held(held).filter(wake_seq=held.wake_seq)
-    if not done.update(handled_seq=held.wake_seq, lease_until=None, version=F("version") + 1):
-        return False
-    dialog_changed(held.dialog_id)
-    return True
-
-
-def settle(held: Claim) -> bool:
-    """End a slice: release, or give the lease up with work still due. False when there is more to do."""
-    if not turn_state(held.dialog_id).has_work and release(held):
-        return True
-    _held(held).update(lease_until=None)
-    return False
-
-
-def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's
-    return Dialog.objects.filter(pk=held.dialog_id, lease_token=held.token)
-
-
-def fenced(held: Claim) -> Dialog:
-    """The dialog's row, locked, if this claim still holds it. Raises LeaseLost."""
-    row = _held(held).select_for_update().first()
-    if row is None:
-        raise LeaseLost
-    return row
+NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls."
+RUN_USED_UP = "Not made: the run has used all its generations."
 
 
 @transaction.atomic
@@ -94,6 +26,7 @@ def halt(held: Claim) -> None:
     """End the due answer at a person's word, before or between tries."""
     row = fenced(held)
     row.stop_requested = False
+    withdraw_open_calls(row)
     close_answer(row, "stop_requested")
 
 
@@ -104,7 +37,8 @@ def give_up(held: Claim) -> None:
     last = Generation.objects.filter(dialog=row, prompt_leaf=row.current_leaf).latest("id")
     last.status, last.error_code = Generation.Status.FAILED, "worker_died"
     last.save(update_fields=["status", "error_code"])
-    close_answer(row)
+    row.paused_by = PausedBy.FAILURE
+    close_answer(row, "paused_by")
 
 
 @transaction.atomic
@@ -116,3 +50,67 @@ def take_queued(held: Claim) -> None:
         add_typed(row, queued.content)
         queued.delete()
         want_answer(row)
+
+
+@transaction.atomic
+def insert_prompt(held: Claim) -> None:
+    remediation.insert_prompt(fenced(held))
+
+
+@transaction.atomic
+def carry_notice(held: Claim) -> None:
+    row = fenced(held)
+    remediation.carry_notice(row)
+    save(row)
+
+
+@transaction.atomic
+def clear_mind(held: Claim, *, overflow: bool) -> None:
+    """What the `clear_mind` tool does, with empty arguments and by the driver. No person is asked."""
+    row = fenced(held)
+    if clearing_is_futile(row):
+        row.paused_by = PausedBy.FULL
+        close_answer(row, "paused_by")
+    else:
+        courses.clear_mind(row, opened_by=Course.OpenedBy.RECOVERY if overflow else Course.OpenedBy.AUTO)
+
+
+@transaction.atomic
+def end_rounds(held: Claim) -> None:
+    """End the turn of an agent that does nothing but call tools."""
+    row = fenced(held)
+    withdraw_open_calls(row, words=NO_MORE_ROUNDS)
+    row.paused_by = PausedBy.ROUNDS
+    close_answer(row, "paused_by")
+
+
+@transaction.atomic
+def push(held: Claim) -> None:
+    """Autonomous mode: tell the agent to go on towards the goal."""
+    row = fenced(held)
+    run = active_run(row)
+    if run is None:
+        return
+    text = prompt(
+        "push",
+        language=row.work_language,
+        goal=run.goal,
+        generations=run.generations + 1,
+        max_generations=run.max_generations,
+        tools=offers_tools(row.llm),
+        done_mark=DONE_MARK,
+    )
+    add_message(row, role=Role.USER, origin=MessageOrigin.PUSH, content=text, parent=row.current_leaf)
+    want_answer(row)
+
+
+@transaction.atomic
+def end_run(held: Claim) -> None:
+    """Autonomous mode: all generations are used. What the agent still wanted to call is not called."""
+    row = fenced(held)
+    autonomous.reach_limit(row)
+    if row.answer_due:
+        withdraw_open_calls(row, words=RUN_USED_UP)
+        close_answer(row)
+    else:
+        save(row)

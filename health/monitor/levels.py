@@ -84,8 +84,13 @@ def thresholds(configured: Configured, *, window: int) -> Thresholds:
         optimal_configured=optimal is not None,
         critical_max_tokens=critical or max(1, window * CRITICAL_TENTHS // 10),
         critical_configured=critical is not None,
-        caution_cadence=usable(configured.caution_cadence) or DEFAULT_CAUTION_CADENCE,
+        caution_cadence=caution_cadence(configured),
     )
+
+
+def caution_cadence(configured: Configured) -> int:
+    """Generations between two prompts while caution lasts."""
+    return usable(configured.caution_cadence) or DEFAULT_CAUTION_CADENCE
 
 
 def level(prompt_tokens: int, limits: Thresholds) -> Level:

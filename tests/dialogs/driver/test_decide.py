@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dialogs.driver.decide import Action, Generate, GiveUp, Halt, Rest, TakeQueued, Wait, decide, retry_delay
-from dialogs.driver.state import Failure, RetryPolicy, State
+from dialogs.driver.state import Failure, Policy, State
 
-POLICY = RetryPolicy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
+POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_wait_doubles_with_every_failure(failures: int, seconds: float) -> N
 
 
 def test_the_wait_has_a_longest() -> None:
-    patient = RetryPolicy(attempts=20, base_seconds=2, max_seconds=60)
+    patient = Policy(attempts=20, base_seconds=2, max_seconds=60)
 
     assert retry_delay(Failure(retryable=True), failures=12, policy=patient, jitter=0) == 60
 

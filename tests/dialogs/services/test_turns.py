@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from dialogs.models import Dialog, QueuedMessage
 from dialogs.selectors.turns import due_dialogs, turn_state, turn_status
-from dialogs.services import turns
+from dialogs.services import lease, turns
 from dialogs.services.messages import post_message, retry
-from dialogs.services.turns import Claim, LeaseLost
+from dialogs.services.lease import Claim, LeaseLost
 from tests.builders import a_generation, an_answer
 
 
@@ -25,7 +25,7 @@ def due(dialog: Dialog) -> Dialog:
 
 
 def claimed(dialog: Dialog) -> Claim:
-    claim = turns.claim(dialog.pk)
+    claim = lease.claim(dialog.pk)
     assert claim is not None
     return claim
 
@@ -37,11 +37,11 @@ def left_by_a_dead_worker(dialog: Dialog) -> None:
 def test_a_due_dialog_can_be_claimed_once(due: Dialog) -> None:
     claimed(due)
 
-    assert turns.claim(due.pk) is None
+    assert lease.claim(due.pk) is None
 
 
 def test_an_idle_dialog_cannot_be_claimed(dialog: Dialog) -> None:
-    assert turns.claim(dialog.pk) is None
+    assert lease.claim(dialog.pk) is None
 
 
 def test_a_dead_workers_lease_runs_out(due: Dialog) -> None:
@@ -66,9 +66,9 @@ def test_renewing_keeps_others_out(due: Dialog) -> None:
     claim = claimed(due)
     left_by_a_dead_worker(due)
 
-    turns.renew(claim)
+    lease.renew(claim)
 
-    assert turns.claim(due.pk) is None
+    assert lease.claim(due.pk) is None
 
 
 def test_a_worker_that_was_given_up_for_dead_can_write_nothing(due: Dialog) -> None:
@@ -76,16 +76,16 @@ def test_a_worker_that_was_given_up_for_dead_can_write_nothing(due: Dialog) -> N
     left_by_a_dead_worker(due)
     claimed(due)
 
-    for write in (turns.renew, turns.fenced, turns.halt, turns.take_queued):
+    for write in (lease.renew, lease.fenced, turns.halt, turns.take_queued):
         with pytest.raises(LeaseLost):
             write(late)
-    assert not turns.release(late)
+    assert not lease.release(late)
 
 
 def test_releasing_makes_the_dialog_idle(due: Dialog) -> None:
     claim = claimed(due)
 
-    assert turns.release(claim)
+    assert lease.release(claim)
 
     due.refresh_from_db()
     assert not due.is_busy
@@ -95,20 +95,21 @@ def test_a_release_fails_when_something_new_came_up(due: Dialog) -> None:
     claim = claimed(due)
     post_message(dialog=due, content="And another thing")
 
-    assert not turns.release(claim)
+    assert not lease.release(claim)
 
     due.refresh_from_db()
     assert due.is_busy
 
 
-def test_settling_with_a_message_waiting_gives_the_lease_back(due: Dialog) -> None:
+def test_a_message_that_came_meanwhile_keeps_the_work_due(due: Dialog) -> None:
     claim = claimed(due)
     post_message(dialog=due, content="And another thing")
     turns.halt(claim)
 
-    assert not turns.settle(claim)
+    assert not lease.release(claim)
 
-    assert turns.claim(due.pk) is not None
+    lease.give_back(claim)
+    assert lease.claim(due.pk) is not None
 
 
 def test_a_halted_turn_wants_no_answer(due: Dialog) -> None:
@@ -118,7 +119,7 @@ def test_a_halted_turn_wants_no_answer(due: Dialog) -> None:
 
     due.refresh_from_db()
     assert (due.answer_due, due.stop_requested) == (False, False)
-    assert turns.settle(claim)
+    assert lease.release(claim)
 
 
 def test_a_waiting_message_gets_its_own_turn(due: Dialog) -> None:
@@ -162,7 +163,7 @@ def test_a_retry_by_a_person_starts_counting_anew(due: Dialog) -> None:
     a_generation(due, status="failed")
     claim = claimed(due)
     turns.halt(claim)
-    turns.settle(claim)
+    lease.release(claim)
 
     retry(dialog=due)
 
@@ -182,7 +183,7 @@ def test_when_a_retry_brings_nothing_the_earlier_answer_shows_again(due: Dialog)
 
 @pytest.mark.django_db
 def test_an_erased_dialog_has_no_work() -> None:
-    assert not turn_state(uuid4()).has_work
+    assert not turn_state(uuid4()).answer_due
 
 
 def test_the_sweeper_sees_what_nobody_drives(due: Dialog) -> None:

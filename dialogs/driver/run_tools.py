@@ -1,0 +1,155 @@
+"""One round of tool calls: check, run, record; a question waits, clear_mind comes last.
+
+Whatever goes wrong in a call is the call's result. Neighbours that are declared safe run side by side; results
+keep the calls' order however they finish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import jsonschema
+from channels.db import database_sync_to_async as in_db
+
+from dialogs.driver.generate import end
+from dialogs.driver.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError
+from dialogs.driver.tools.registry import tools_for
+from dialogs.errors import DialogError
+from dialogs.models import ToolCall
+from dialogs.selectors.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
+from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
+from dialogs.services import rounds
+from dialogs.services.lease import Claim
+
+logger = logging.getLogger(__name__)
+LOOK_EVERY_SECONDS = 0.3
+NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
+FAULT = "The tool failed inside Dominds. Calling it again in the same way will not help."
+
+
+async def run_tools(claim: Claim, *, refused: bool) -> None:
+    """Make the open calls of the newest answer. Returns early when a person asks to stop."""
+    running = asyncio.create_task(_refuse(claim) if refused else _run(claim))
+    watching = asyncio.create_task(_until_stopped(claim))
+    try:
+        await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+    finally:
+        await end(running, watching)
+
+
+async def _until_stopped(claim: Claim) -> None:
+    # The flag is a column: there is no event to wait for.
+    while not await in_db(is_stop_requested)(claim.dialog_id):  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+def _read(claim: Claim) -> tuple[list[ToolCall], dict[str, Tool]]:
+    """The open calls that are not waiting for a person, and the tools by name."""
+    dialog = dialog_to_drive(claim.dialog_id)
+    calls = calls_of(dialog.current_leaf) if dialog.current_leaf else []
+    pending = [call for call in calls if call.status == ToolCall.Status.PENDING]
+    return pending, {tool.name: tool for tool in tools_for(dialog)}
+
+
+async def _refuse(claim: Claim) -> None:
+    pending, _tools = await in_db(_read)(claim)
+    for call in pending:
+        await in_db(rounds.end_call)(claim, call, failed=True, result=NO_MORE_ROUNDS)
+    await in_db(rounds.close_round)(claim)
+
+
+async def _run(claim: Claim) -> None:
+    pending, tools = await in_db(_read)(claim)
+    for group in grouped([call for call in pending if call.name != CLEAR_MIND], tools):
+        async with asyncio.TaskGroup() as side_by_side:
+            for call in group:
+                side_by_side.create_task(_make(claim, call, tools))
+    for call in pending:
+        if call.name == CLEAR_MIND:
+            await _make(claim, call, tools)
+    await in_db(rounds.close_round)(claim)
+
+
+def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[ToolCall]]:
+    """Neighbours that may run side by side stand in one group, every other call in a group of its own."""
+    groups: list[list[ToolCall]] = []
+    beside = False
+    for call in calls:
+        tool = tools.get(call.name)
+        parallel = isinstance(tool, OutsideTool) and tool.parallel
+        if parallel and beside:
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+        beside = parallel
+    return groups
+
+
+async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool]) -> None:
+    """Make one call and record what came of it."""
+    try:
+        tool = _known(call, tools)
+        arguments = _arguments(call, tool)
+    except ToolError as error:
+        await in_db(rounds.end_call)(claim, call, failed=True, result=str(error))
+        return
+    if call.name == ASK_HUMAN:
+        choices = arguments.get("choices", ())
+        await in_db(rounds.ask_person)(claim, call, text=arguments["question"], choices=choices)
+    elif call.name == CLEAR_MIND:
+        await in_db(rounds.clear_mind)(claim, call, reminder=arguments.get("reminder_content", ""))
+    elif isinstance(tool, DialogTool):
+        await in_db(_perform_here)(claim, call, tool, arguments)
+    else:
+        await _perform_outside(claim, call, tool, arguments)
+
+
+def _known(call: ToolCall, tools: dict[str, Tool]) -> Tool:
+    if call.name not in tools:
+        raise ToolError(f"There is no tool called {call.name!r}. There are: {', '.join(tools) or 'none'}.")
+    return tools[call.name]
+
+
+def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
+    """The arguments, checked against the tool's schema. An empty text stands for none."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+        jsonschema.validate(arguments, tool.parameters)
+    except ValueError as error:
+        raise ToolError(f"The arguments are not valid JSON ({error}). Call it again with a JSON object.") from error
+    except jsonschema.ValidationError as error:
+        raise ToolError(f"The arguments do not fit: {error.message} (at {error.json_path}).") from error
+    except jsonschema.SchemaError as error:
+        raise ToolError(f"This tool describes itself wrongly: {error.message}") from error
+    if not isinstance(arguments, dict):
+        raise ToolError("The arguments are not a JSON object.")
+    return arguments
+
+
+def _perform_here(claim: Claim, call: ToolCall, tool: DialogTool, arguments: Arguments) -> None:
+    """What it did and the record of it are one transaction; what it began before it failed is undone."""
+    try:
+        rounds.perform(claim, call, lambda row: tool.perform(row, arguments))
+    except (ToolError, DialogError) as error:
+        rounds.end_call(claim, call, failed=True, result=str(error))
+
+
+async def _perform_outside(claim: Claim, call: ToolCall, tool: OutsideTool, arguments: Arguments) -> None:
+    await in_db(rounds.start_call)(claim, call, idempotent=tool.idempotent)
+    try:
+        async with asyncio.timeout(tool.timeout_seconds):
+            failed, result = False, await tool.perform(arguments)
+    except ToolError as error:
+        failed, result = True, str(error)
+    except TimeoutError:
+        failed, result = True, f"The tool did not answer within {tool.timeout_seconds:g} s."
+    except Exception:
+        logger.exception("Tool %s failed", call.name)
+        failed, result = True, FAULT
+    await in_db(rounds.end_call)(claim, call, failed=failed, result=result)

@@ -1,0 +1,78 @@
+"""Tools for what survives a course: reminders, the Taskdoc, and a look back into earlier courses."""
+
+from __future__ import annotations
+
+from dialogs.driver.tools.base import Arguments, DialogTool, ToolError, schema
+from dialogs.models import Dialog
+from dialogs.models.reminder import Author
+from dialogs.selectors.course_text import COURSE_PAGE_CHARS, course_page
+from dialogs.services import reminders
+from dialogs.services.remediation import mark_curated
+from dialogs.services.rows import current_course
+
+TEXT = {"type": "string", "minLength": 1}
+NUMBER = {"type": "integer", "minimum": 1}
+
+
+def add_reminder(dialog: Dialog, arguments: Arguments) -> str:
+    added = reminders.add_reminder(dialog=dialog, content=arguments["content"], author=Author.AGENT)
+    mark_curated(current_course(dialog))
+    return f"Reminder {added.number} is added."
+
+
+def update_reminder(dialog: Dialog, arguments: Arguments) -> str:
+    number = arguments["number"]
+    reminders.update_reminder(dialog=dialog, number=number, content=arguments["content"], author=Author.AGENT)
+    mark_curated(current_course(dialog))
+    return f"Reminder {number} is updated."
+
+
+def delete_reminder(dialog: Dialog, arguments: Arguments) -> str:
+    reminders.remove_reminder(dialog=dialog, number=arguments["number"])
+    return f"Reminder {arguments['number']} is removed."
+
+
+def update_taskdoc(dialog: Dialog, arguments: Arguments) -> str:
+    reminders.write_taskdoc(dialog=dialog, content=arguments["content"])
+    return "The Taskdoc is written."
+
+
+def read_course(dialog: Dialog, arguments: Arguments) -> str:
+    page = course_page(dialog, number=arguments["course"], page=arguments.get("page", 1))
+    if page is None:
+        raise ToolError("There is no such course before this one, or it has no such page.")
+    return page
+
+
+TOOLS = (
+    DialogTool(
+        name="add_reminder",
+        description="Write down something that you must still know in the next course. Several lines are welcome.",
+        parameters=schema(content=TEXT),
+        perform=add_reminder,
+    ),
+    DialogTool(
+        name="update_reminder",
+        description="Replace the text of one of your reminders.",
+        parameters=schema(number=NUMBER, content=TEXT),
+        perform=update_reminder,
+    ),
+    DialogTool(
+        name="delete_reminder",
+        description="Remove a reminder that is no longer needed.",
+        parameters=schema(number=NUMBER),
+        perform=delete_reminder,
+    ),
+    DialogTool(
+        name="update_taskdoc",
+        description="Replace the Taskdoc, the standing description of the task. It is shown to you in every course.",
+        parameters=schema(content={"type": "string"}),
+        perform=update_taskdoc,
+    ),
+    DialogTool(
+        name="read_course",
+        description=f"Read an earlier course of this dialog, about {COURSE_PAGE_CHARS:,} characters a page.",
+        parameters=schema(course=NUMBER, page=NUMBER | {"optional": True}),
+        perform=read_course,
+    ),
+)

@@ -1,0 +1,22 @@
+"""What remediation asks of the driver now, as it stands in the rows."""
+
+from __future__ import annotations
+
+from dialogs.models import Course, Dialog, Generation
+
+# So many courses in a row that were critical from their first answer on: opening another one does not help.
+FUTILE_COURSES = 6
+UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)
+
+
+def clearing_is_futile(dialog: Dialog) -> bool:
+    """True when the newest courses were all opened without the agent's doing and all critical from the start."""
+    newest = list(dialog.courses.order_by("-number")[:FUTILE_COURSES])
+    return len(newest) == FUTILE_COURSES and all(_was_full_at_once(course) for course in newest)
+
+
+def _was_full_at_once(course: Course) -> bool:
+    if course.opened_by not in UNASKED:
+        return False
+    first = Generation.objects.filter(course=course, reading__isnull=False).order_by("number").first()
+    return first is not None and first.reading.level == "critical"

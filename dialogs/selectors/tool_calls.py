@@ -1,0 +1,32 @@
+"""The calls of an answer, and how large a result may be."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from dialogs.models import LLM, Message, ToolCall
+from dialogs.models.llm import ToolCalling
+
+ASK_HUMAN = "ask_human"
+CLEAR_MIND = "clear_mind"
+SHORT_OF_ROOM = ("caution", "critical")
+# These providers' contexts are guarded by compaction, which keeps a large result whole.
+NEVER_WITHHELD = frozenset({"lmstudio"})
+
+
+def calls_of(message: Message) -> list[ToolCall]:
+    return list(ToolCall.objects.filter(message=message).select_related("message__course"))
+
+
+def offers_tools(llm: LLM) -> bool:
+    return llm.tool_calling == ToolCalling.AUTO
+
+
+def withheld_above(llm: LLM, *, level: str) -> int | None:
+    """Bytes above which a result is withheld from the model at this level; None when none is."""
+    if level not in SHORT_OF_ROOM:
+        return None
+    limit = llm.tool_result_limit_bytes
+    if limit is None:
+        return None if llm.provider.kind in NEVER_WITHHELD else settings.DOMINDS_TOOL_RESULT_BYTES
+    return limit or None

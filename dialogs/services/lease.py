@@ -1,0 +1,86 @@
+"""The right to drive a dialog: claimed by conditional update, renewed, released, and checked by every write.
+
+Whoever lost the lease can write nothing more: the token in the row is then another's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from dialogs.broadcast import dialog_changed
+from dialogs.models import Dialog, Generation
+from dialogs.selectors.turns import lease_free
+from dialogs.services.tool_calls import interrupt_running
+
+
+class LeaseLost(Exception):
+    """Another worker drives this dialog now."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to drive one dialog until the lease runs out, as of one wake-up."""
+
+    dialog_id: UUID
+    token: int
+    wake_seq: int
+
+
+def _lease_end() -> datetime:
+    return timezone.now() + timedelta(seconds=settings.DOMINDS_LEASE_SECONDS)
+
+
+@transaction.atomic
+def claim(dialog_id: UUID) -> Claim | None:
+    """Take the dialog if work is due and nobody holds it; mark what a dead worker left as interrupted."""
+    taken = (
+        Dialog.objects.filter(lease_free(), pk=dialog_id, wake_seq__gt=F("handled_seq"))
+        # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
+        .update(lease_token=F("lease_token") + 1, lease_until=_lease_end())
+    )
+    if not taken:
+        return None
+    row = Dialog.objects.get(pk=dialog_id)
+    left = Generation.objects.filter(dialog=row, status=Generation.Status.RUNNING)
+    left.update(status=Generation.Status.INTERRUPTED, finished_at=timezone.now())
+    interrupt_running(row)
+    return Claim(row.pk, row.lease_token, row.wake_seq)
+
+
+def renew(held: Claim) -> None:
+    """Push the lease's end away. Raises LeaseLost when it is another's."""
+    if not _held(held).update(lease_until=_lease_end()):
+        raise LeaseLost
+
+
+def release(held: Claim) -> bool:
+    """Say that everything due up to this wake-up is done. False when something new came up meanwhile."""
+    done = _held(held).filter(wake_seq=held.wake_seq)
+    if not done.update(handled_seq=held.wake_seq, lease_until=None, version=F("version") + 1):
+        return False
+    dialog_changed(held.dialog_id)
+    return True
+
+
+def give_back(held: Claim) -> None:
+    """End a slice with work still due: whoever comes next may claim it."""
+    _held(held).update(lease_until=None)
+
+
+def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's
+    return Dialog.objects.filter(pk=held.dialog_id, lease_token=held.token)
+
+
+def fenced(held: Claim) -> Dialog:
+    """The dialog's row, locked, if this claim still holds it. Raises LeaseLost."""
+    row = _held(held).select_for_update().first()
+    if row is None:
+        raise LeaseLost
+    return row

@@ -1,0 +1,90 @@
+"""A round of tool calls as the driver makes it: each step is one transaction, fenced by the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from django.db import transaction
+from django.utils import timezone
+
+from dialogs.models import Course, Dialog, Question, ToolCall
+from dialogs.models.reminder import Author
+from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
+from dialogs.services import courses
+from dialogs.services.lease import Claim, fenced
+from dialogs.services.remediation import mark_curated
+from dialogs.services.reminders import add_reminder
+from dialogs.services.rows import current_course, save
+from dialogs.services.tool_calls import add_results, close_call
+from dialogs.text import storable
+
+Status = ToolCall.Status
+FAILED = (Status.FAILED, Status.INTERRUPTED, Status.WITHDRAWN)
+NOT_CLEARED = "Not cleared, because these calls of the same round failed: {names}. Look at their results first."
+CLEARED = "A new course begins."
+
+
+@transaction.atomic
+def start_call(held: Claim, call: ToolCall, *, idempotent: bool) -> None:
+    """Commit that the call is being made before it is."""
+    row = fenced(held)
+    call.status, call.idempotent, call.started_at = Status.RUNNING, idempotent, timezone.now()
+    call.save(update_fields=["status", "idempotent", "started_at"])
+    save(row)
+
+
+@transaction.atomic
+def end_call(held: Claim, call: ToolCall, *, failed: bool, result: str) -> None:
+    close_call(fenced_and_shown(held), call, Status.FAILED if failed else Status.DONE, result)
+
+
+def fenced_and_shown(held: Claim) -> Dialog:
+    row = fenced(held)
+    save(row)
+    return row
+
+
+@transaction.atomic
+def ask_person(held: Claim, call: ToolCall, *, text: str, choices: Sequence[str]) -> None:
+    """Put the question before the person. The dialog waits without a worker."""
+    row = fenced_and_shown(held)
+    Question.objects.create(dialog=row, tool_call=call, text=storable(text), choices=[storable(c) for c in choices])
+    call.status, call.started_at = Status.WAITING, timezone.now()
+    call.save(update_fields=["status", "started_at"])
+
+
+@transaction.atomic
+def close_round(held: Claim) -> None:
+    """Add the results as messages, if every call of the newest answer is closed."""
+    row = fenced(held)
+    if row.current_leaf is not None and not any(call.is_open for call in calls_of(row.current_leaf)):
+        add_results(row)
+        save(row, "current_leaf", "last_seq")
+
+
+@transaction.atomic
+def perform(held: Claim, call: ToolCall, action: Callable[[Dialog], str]) -> None:
+    """Do something to the dialog and record that it is done, or neither."""
+    row = fenced(held)
+    result = action(row)
+    close_call(row, call, Status.DONE, result)
+    save(row)
+
+
+@transaction.atomic
+def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
+    """Open a new course at the agent's word, unless a sibling of this round failed or still waits for a person."""
+    row = fenced(held)
+    siblings = [other for other in calls_of(call.message) if other.name != CLEAR_MIND]
+    if any(other.is_open for other in siblings):
+        return
+    failed = [other.name for other in siblings if other.status in FAILED]
+    if failed:
+        close_call(row, call, Status.FAILED, NOT_CLEARED.format(names=", ".join(failed)))
+        save(row)
+        return
+    if reminder.strip():
+        add_reminder(dialog=row, content=reminder, author=Author.AGENT)
+        mark_curated(current_course(row))
+    close_call(row, call, Status.DONE, CLEARED)
+    courses.clear_mind(row, opened_by=Course.OpenedBy.AGENT)

@@ -1,0 +1,320 @@
+"""The acceptance criteria of context health, end to end: provider's usage, driver, database, the next request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dialogs.models import LLM, Course, Dialog, Generation, Message, Question, RemediationPrompt
+from dialogs.models.message import MessageOrigin
+from dialogs.prompts import NOTICE_MARKS
+from dialogs.services.messages import post_message
+from dialogs.services.pausing import go_on, pause
+from tests.dialogs.driver.conftest import Play, ask, drive_until_idle
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _roomy(llm: LLM) -> None:
+    """A window of 200,000 tokens and the defaults: caution above 100,000, critical above 180,000."""
+    llm.context_length, llm.optimal_max_tokens = 200_000, None
+    llm.save()
+
+
+def said(prompt_tokens: int | None, text: str = "Done.", **more: Any) -> dict[str, Any]:
+    """An answer whose prompt was this long; None for one without usage."""
+    usage = None if prompt_tokens is None else {"prompt_tokens": prompt_tokens, "completion_tokens": 5}
+    return {"text": text, "usage": usage, **more}
+
+
+def calling(prompt_tokens: int, name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, Any]:
+    call = {"id": call_id, "name": name, "arguments": arguments}
+    return said(prompt_tokens, "", tool_calls=[call], finish="tool_calls")
+
+
+def prompts(dialog: Dialog) -> list[tuple[str, int | None]]:
+    found = RemediationPrompt.objects.filter(dialog=dialog).order_by("message__seq")
+    return [(prompt.level, prompt.remaining) for prompt in found]
+
+
+def converse(dialog: Dialog, turns: int) -> None:
+    for _turn in range(turns):
+        ask(dialog)
+        drive_until_idle(dialog)
+
+
+HEALTHY, CAUTION, CRITICAL = said(50_000), said(150_000), said(190_000)
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "asked"),
+    [(100_000, []), (100_001, [("caution", None)]), (180_000, [("caution", None)]), (180_001, [("critical", 4)])],
+)
+def test_the_boundaries_are_strict(dialog: Dialog, play: Play, prompt_tokens: int, asked: list[Any]) -> None:
+    play(said(prompt_tokens), HEALTHY)
+
+    converse(dialog, 1)
+
+    assert prompts(dialog) == asked
+
+
+def test_entering_caution_asks_once_and_goes_on_at_once(dialog: Dialog, play: Play) -> None:
+    requests = play(CAUTION)
+
+    converse(dialog, 1)
+
+    assert prompts(dialog) == [("caution", None)]
+    assert [request["messages"][-1]["role"] for request in requests()] == ["user", "user"]
+    assert "add_reminder" not in requests()[0]["messages"][-1]["content"]
+    assert "add_reminder" in requests()[1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(("cadence", "asked_after"), [(None, [1, 11, 21]), (3, [1, 4, 7, 10])])
+def test_caution_asks_again_on_the_llms_cadence(
+    dialog: Dialog, llm: LLM, play: Play, cadence: int | None, asked_after: list[int]
+) -> None:
+    llm.caution_remediation_cadence_generations = cadence
+    llm.save()
+    play(CAUTION)
+
+    while Generation.objects.count() <= asked_after[-1]:
+        converse(dialog, 1)
+
+    answers = [generation.prompt_leaf_id for generation in Generation.objects.order_by("id")]
+    inserted = Message.objects.filter(origin=MessageOrigin.REMEDIATION).values_list("pk", flat=True)
+    assert [answers.index(pk) for pk in inserted] == asked_after
+
+
+def test_the_prompt_is_an_ordinary_user_message_that_stays(dialog: Dialog, play: Play) -> None:
+    play(CAUTION)
+
+    converse(dialog, 1)
+
+    message = Message.objects.get(origin=MessageOrigin.REMEDIATION)
+    assert (message.role, message.turn) == ("user", 2)
+    assert message.content.startswith("[System notice]")
+    for words in ("no new request", "bare acknowledgement", "First actionable step", "Key pointers", "verify", "lost"):
+        assert words in message.content
+
+
+def test_five_prompts_count_down_and_then_a_new_course_begins_in_the_same_drive(dialog: Dialog, play: Play) -> None:
+    requests = play(*[CRITICAL] * 6, HEALTHY)
+
+    converse(dialog, 1)
+
+    assert prompts(dialog) == [("critical", left) for left in (4, 3, 2, 1, 0)]
+    assert [(course.number, course.opened_by) for course in dialog.courses.all()] == [(1, "start"), (2, "auto")]
+    assert Generation.objects.filter(course__number=1).count() == 6
+    assert Generation.objects.get(course__number=2).number == 1
+    assert len(requests()) == 7
+    assert not Question.objects.exists()
+    assert (dialog.is_busy, dialog.paused_by) == (False, "")
+
+
+def test_each_countdown_prompt_names_the_tools_and_how_many_follow(dialog: Dialog, play: Play) -> None:
+    play(*[CRITICAL] * 6, HEALTHY)
+
+    converse(dialog, 1)
+
+    texts = Message.objects.filter(origin=MessageOrigin.REMEDIATION).values_list("content", flat=True)
+    for left, text in zip(("4 more times", "3 more times", "2 more times", "1 more time", "last"), texts, strict=True):
+        assert left in text
+        assert all(name in text for name in ("update_reminder", "add_reminder", "clear_mind"))
+
+
+def test_an_unknown_reading_in_the_middle_changes_nothing(dialog: Dialog, play: Play) -> None:
+    play(CRITICAL, CRITICAL, said(None), *[CRITICAL] * 4, HEALTHY)
+    converse(dialog, 1)
+    assert prompts(dialog) == [("critical", 4), ("critical", 3)]
+
+    converse(dialog, 1)
+
+    assert prompts(dialog) == [("critical", left) for left in (4, 3, 2, 1, 0)]
+    assert dialog.courses.count() == 2
+
+
+def test_the_new_course_shows_the_model_reminders_and_nothing_of_the_old(dialog: Dialog, play: Play) -> None:
+    add = calling(190_000, "add_reminder", '{"content": "Port 8080\\nRun make"}')
+    requests = play(CRITICAL, add, *[CRITICAL] * 4, HEALTHY)
+
+    ask(dialog, "A secret of the first course")
+    drive_until_idle(dialog)
+
+    last = requests()[-1]["messages"]
+    assert [message["role"] for message in last] == ["system", "user"]
+    assert "Port 8080\nRun make" in last[0]["content"]
+    assert "A secret" not in str(last)
+    assert "cleared automatically" in last[1]["content"]
+
+
+def test_a_clear_on_the_second_prompt_ends_the_countdown(dialog: Dialog, play: Play) -> None:
+    play(CRITICAL, CRITICAL, calling(190_000, "clear_mind"), HEALTHY)
+
+    converse(dialog, 1)
+
+    assert prompts(dialog) == [("critical", 4), ("critical", 3)]
+    assert Course.objects.get(number=2).opened_by == "agent"
+
+
+def test_caution_alone_never_opens_a_course(dialog: Dialog, play: Play) -> None:
+    play(CAUTION)
+
+    converse(dialog, 30)
+
+    assert dialog.courses.count() == 1
+
+
+def test_without_usage_nothing_is_asked(dialog: Dialog, play: Play) -> None:
+    play(said(None))
+
+    converse(dialog, 3)
+
+    assert prompts(dialog) == []
+
+
+def test_a_healthy_reading_resets_the_countdown(dialog: Dialog, play: Play) -> None:
+    play(CRITICAL, CRITICAL, HEALTHY, CRITICAL, HEALTHY)
+
+    converse(dialog, 2)
+
+    assert prompts(dialog) == [("critical", 4), ("critical", 3), ("critical", 4)]
+
+
+def test_a_message_during_critical_is_answered_first_and_counts_as_one(dialog: Dialog, play: Play) -> None:
+    requests = play(CRITICAL, said(190_000, "Four."), *[CRITICAL] * 4, HEALTHY)
+    ask(dialog)
+    post_message(dialog=dialog, content="What is 2 + 2?")
+
+    drive_until_idle(dialog)
+
+    carried = requests()[1]["messages"][-1]["content"]
+    assert carried.startswith("What is 2 + 2?\n\n[System notice]")
+    assert "Answer the message above first" in carried
+    assert prompts(dialog) == [("critical", left) for left in (4, 3, 2, 1, 0)]
+    assert Message.objects.get(content="What is 2 + 2?").remediation_prompt.remaining == 4
+    assert dialog.courses.count() == 2
+
+
+def test_a_caution_prompt_waits_until_the_queue_is_empty(dialog: Dialog, play: Play) -> None:
+    play(CAUTION)
+    ask(dialog)
+    post_message(dialog=dialog, content="And this?")
+
+    drive_until_idle(dialog)
+
+    origins = list(Message.objects.order_by("seq").values_list("origin", flat=True))
+    assert origins == ["typed", "agent", "typed", "agent", "remediation", "agent"]
+
+
+def test_only_the_newest_inserted_prompt_is_sent(dialog: Dialog, play: Play) -> None:
+    requests = play(*[CRITICAL] * 6, HEALTHY)
+
+    converse(dialog, 1)
+
+    for request in requests():
+        text = "\n".join(message["content"] for message in request["messages"])
+        assert sum(text.count(mark) for mark in NOTICE_MARKS) <= 1
+    assert "last reminder" in str(requests()[5]["messages"])
+
+
+def test_compliance_is_recorded_prompt_by_prompt(dialog: Dialog, play: Play) -> None:
+    add = calling(190_000, "add_reminder", '{"content": "x"}')
+    play(CRITICAL, CRITICAL, add, *[CRITICAL] * 3, HEALTHY)
+
+    converse(dialog, 1)
+
+    curated = RemediationPrompt.objects.order_by("message__seq").values_list("curated", flat=True)
+    assert list(curated) == [False, True, False, False, False]
+
+
+def test_a_stop_stays_a_stop_while_critical_lasts(dialog: Dialog, play: Play) -> None:
+    play(CRITICAL)
+    ask(dialog)
+    pause(dialog=dialog)
+
+    drive_until_idle(dialog)
+
+    assert (prompts(dialog), Generation.objects.count()) == ([], 1)
+
+
+def test_what_was_paused_goes_on_when_the_person_says_so(dialog: Dialog, play: Play) -> None:
+    play(CRITICAL, HEALTHY)
+    ask(dialog)
+    pause(dialog=dialog)
+    drive_until_idle(dialog)
+
+    go_on(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert prompts(dialog) == [("critical", 4)]
+
+
+def test_a_prompt_that_no_longer_fits_opens_a_course_that_still_holds_the_request(dialog: Dialog, play: Play) -> None:
+    overflow = {"error": {"code": "context_overflow", "message": "too long"}}
+    requests = play(HEALTHY, overflow, said(10_000, "Here you are."))
+    converse(dialog, 1)
+
+    ask(dialog, "The long question")
+    drive_until_idle(dialog)
+
+    assert Course.objects.get(number=2).opened_by == "recovery"
+    assert "The long question" in requests()[-1]["messages"][-1]["content"]
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Here you are."
+
+
+def test_a_first_message_that_does_not_fit_opens_no_course(dialog: Dialog, play: Play) -> None:
+    play({"error": {"code": "context_overflow", "message": "too long"}})
+
+    converse(dialog, 1)
+
+    assert dialog.courses.count() == 1
+    assert Generation.objects.get().error_code == "context_overflow"
+
+
+def test_courses_that_are_full_from_the_start_are_not_opened_for_ever(dialog: Dialog, play: Play) -> None:
+    play(CRITICAL)
+
+    converse(dialog, 1)
+
+    assert dialog.paused_by == "full"
+    assert 5 <= dialog.courses.count() <= 8
+    assert Generation.objects.count() >= 30
+
+
+def test_a_new_llm_is_judged_by_its_own_window(dialog: Dialog, llm: LLM, play: Play) -> None:
+    play(said(150_000), HEALTHY)
+    dialog.llm = LLM.objects.create(
+        provider=llm.provider, model_id="huge", context_length=10**6, optimal_max_tokens=500_000
+    )
+    dialog.save()
+
+    converse(dialog, 1)
+
+    assert prompts(dialog) == []
+
+
+def test_the_prompts_speak_the_dialogs_work_language(dialog: Dialog, play: Play) -> None:
+    dialog.work_language = "zh-hans"
+    dialog.save()
+    play(*[CRITICAL] * 6, HEALTHY)
+
+    converse(dialog, 1)
+
+    texts = list(Message.objects.filter(origin=MessageOrigin.REMEDIATION).values_list("content", flat=True))
+    assert all(text.startswith("【系统提示】") and "告急" in text for text in texts)
+    assert ["最多再提醒 4 次" in texts[0], "最后一次" in texts[4]] == [True, True]
+    assert Message.objects.get(origin=MessageOrigin.HANDOVER).content.startswith("【系统提示】第 2 程")
+
+
+def test_a_model_without_tools_still_comes_out_in_a_new_course(dialog: Dialog, llm: LLM, play: Play) -> None:
+    llm.tool_calling = "off"
+    llm.save()
+    requests = play(*[CRITICAL] * 6, HEALTHY)
+
+    converse(dialog, 1)
+
+    assert dialog.courses.count() == 2
+    assert not any(request["tools"] for request in requests())
