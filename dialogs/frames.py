@@ -19,6 +19,7 @@ PARTS = (
     "dialogs/_meter.html",
     "dialogs/_health_panel.html",
     "dialogs/_turn.html",
+    "dialogs/_autonomous.html",
     "dialogs/_title.html",
     "dialogs/_earlier.html",
     "live/sidebar_item.html",

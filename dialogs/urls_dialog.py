@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dialogs.views import dialog
+from dialogs.views import dialog, steering
 
 urlpatterns = [
     path("", dialog.page, name="dialog"),
@@ -15,4 +15,11 @@ urlpatterns = [
     path("messages/<int:message_id>/edit/", dialog.edit, name="dialog_edit"),
     path("messages/<int:message_id>/show/", dialog.branch, name="dialog_branch"),
     path("queued/<int:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),
+    path("course/", steering.course_new, name="dialog_course_new"),
+    path("questions/<int:question_id>/answer/", steering.answer, name="dialog_answer"),
+    path("language/", steering.language, name="dialog_language"),
+    path("pause/", steering.pause, name="dialog_pause"),
+    path("go-on/", steering.go_on, name="dialog_go_on"),
+    path("run/", steering.run_start, name="dialog_run_start"),
+    path("run/end/", steering.run_end, name="dialog_run_end"),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dialogs.models import LLM, Dialog
+from dialogs.selectors.autonomous import run_status
 from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.providers import missing_key
 from dialogs.selectors.transcript import SHOWN_ROWS, transcript
@@ -13,11 +14,12 @@ from health.selectors import history
 
 
 def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str, Any]:
-    """Context for `_transcript.html`, `_turn.html`, `_meter.html` and `_health_panel.html`."""
+    """Context for every partial in `dialogs.frames.PARTS`, and for `_transcript.html`."""
     return {
         "dialog": dialog,
         "transcript": transcript(dialog, limit=limit),
         "status": turn_status(dialog),
+        "run": run_status(dialog),
         "meter": dialog_meter(dialog),
         "history": history(dialog.pk),
     }

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
+from dialogs.models.dialog import WorkLanguage
 from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.page import choosable_llms, dialog_parts
 from dialogs.selectors.transcript import SHOWN_ROWS
@@ -43,6 +44,7 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
     return parts | {
         "chart": chart(parts["history"]),
         "llms": choosable_llms(),
+        "work_languages": WorkLanguage.choices,
         "sidebar": sidebar(cast("User", request.user)),
         "socket_url": f"/ws/dialogs/{dialog.pk}/?{urlencode(query)}",
     }
@@ -52,7 +54,7 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
 def send(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     content = request.POST.get("content", "")
-    return _act(request, dialog, lambda: service.post_message(dialog=dialog, content=content), draft=content)
+    return act(request, dialog, lambda: service.post_message(dialog=dialog, content=content), draft=content)
 
 
 @require_POST
@@ -60,7 +62,7 @@ def edit(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse
     dialog = dialog_or_404(request, dialog_id)
     message = _message(dialog, message_id)
     content = request.POST.get("content", "")
-    return _act(
+    return act(
         request,
         dialog,
         lambda: service.edit_message(dialog=dialog, message=message, content=content),
@@ -71,26 +73,26 @@ def edit(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse
 @require_POST
 def retry(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, lambda: service.retry(dialog=dialog))
+    return act(request, dialog, lambda: service.retry(dialog=dialog))
 
 
 @require_POST
 def branch(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     message = _message(dialog, message_id)
-    return _act(request, dialog, lambda: service.choose_branch(dialog=dialog, message=message))
+    return act(request, dialog, lambda: service.choose_branch(dialog=dialog, message=message))
 
 
 @require_POST
 def cancel_queued(request: HttpRequest, dialog_id: UUID, queued_id: int) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, lambda: service.cancel_queued(dialog=dialog, queued_id=queued_id))
+    return act(request, dialog, lambda: service.cancel_queued(dialog=dialog, queued_id=queued_id))
 
 
 @require_POST
 def stop(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, lambda: service.request_stop(dialog=dialog))
+    return act(request, dialog, lambda: service.request_stop(dialog=dialog))
 
 
 @require_POST
@@ -103,14 +105,14 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     if used and chosen.context_length and used > chosen.context_length:
         # Said, not forbidden: the person may mean to edit or branch first.
         messages.warning(request, _("The dialog is already longer than this LLM's context window."))
-    return _act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
+    return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
 
 
 def _message(dialog: Dialog, message_id: int) -> Message:
     return get_object_or_404(Message, dialog=dialog, pk=message_id)
 
 
-def _act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, draft: str = "") -> HttpResponse:
+def act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, draft: str = "") -> HttpResponse:
     """Do it. The socket brings what changed; without JavaScript the page is shown again.
 
     A refusal is 422 with the reason, and the text that was typed is still there.

@@ -7,7 +7,7 @@ that htmx shows as a modal.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -88,23 +88,24 @@ def restore(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 def trash(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method == "GET":
-        return _confirm(request, dialog, _TRASH_QUESTION)
+        return confirm(request, dialog, _TRASH_QUESTION)
     return _act(request, dialog, dialogs.trash_dialog, gettext_lazy("“%(name)s” is in the trash."))
 
 
 def erase(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method == "GET":
-        return _confirm(request, dialog, _ERASE_QUESTION)
+        return confirm(request, dialog, _ERASE_QUESTION)
     return _act(request, dialog, trash_can.erase_dialog, gettext_lazy("“%(name)s” is erased."))
 
 
 @never_cache
-def _confirm(request: HttpRequest, dialog: Dialog, question: dict[str, Promise]) -> HttpResponse:
+def confirm(request: HttpRequest, dialog: Dialog, question: Mapping[str, Promise | str]) -> HttpResponse:
     """The question, as a modal's content for htmx and as a page without it."""
     htmx = request.htmx  # type: ignore[attr-defined]
     shown_over = urlsplit(htmx.current_url or "").path
-    context = question | {
+    context = {
+        **question,
         "words": str(question["words"]) % {"days": trash_days()},
         "dialog": dialog,
         "action": request.path,

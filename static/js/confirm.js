@@ -17,7 +17,9 @@ function open(dialog) {
       dialog.close();
     });
   }
-  dialog.addEventListener("submit", () => {
+  dialog.addEventListener("submit", (event) => {
+    // What is typed into a form may be refused: such a form closes itself when its answer has come.
+    if (event.target.matches("[data-stay]")) return;
     sent = true;
     setTimeout(() => dialog.close());
   });

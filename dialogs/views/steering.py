@@ -1,0 +1,122 @@
+"""How a person steers a dialog: a new course, an answer to the agent, its language, rest, and autonomous mode."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dialogs.errors import DialogError
+from dialogs.models import Dialog
+from dialogs.models.dialog import WorkLanguage
+from dialogs.services import autonomous, pausing
+from dialogs.services.courses import start_course
+from dialogs.services.dialogs import set_work_language
+from dialogs.services.questions import answer_question
+from dialogs.views.common import dialog_or_404
+from dialogs.views.dialog import act
+from dialogs.views.manage import confirm
+
+USUAL_GENERATIONS = 50
+_COURSE_QUESTION: dict[str, Promise | str] = {
+    "question": gettext_lazy("Begin a new course?"),
+    "words": gettext_lazy(
+        "The Taskdoc and all reminders are carried over. Earlier messages stay readable here, "
+        "but the model no longer sees them."
+    ),
+    "label": gettext_lazy("Begin a new course"),
+    "button": "button-primary",
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def course_new(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return confirm(request, dialog, _COURSE_QUESTION)
+    return act(request, dialog, partial(start_course, dialog=dialog))
+
+
+@require_POST
+def answer(request: HttpRequest, dialog_id: UUID, question_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    words = request.POST.get("answer", "")
+    give = partial(answer_question, dialog=dialog, question_id=question_id, answer=words)
+    return act(request, dialog, give, draft=words)
+
+
+@require_POST
+def language(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    chosen = request.POST.get("language", "")
+    if chosen not in WorkLanguage.values:
+        raise Http404(_("There is no such language."))
+    return act(request, dialog, partial(set_work_language, dialog=dialog, language=chosen))
+
+
+@require_POST
+def pause(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(pausing.pause, dialog=dialog))
+
+
+@require_POST
+def go_on(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(pausing.go_on, dialog=dialog))
+
+
+@require_POST
+def run_end(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(autonomous.end_run, dialog=dialog))
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    """The form, and what it asks for. Without JavaScript a refusal brings the form back as it was typed."""
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return _start_form(request, dialog, max_generations=USUAL_GENERATIONS)
+    goal, most = request.POST.get("goal", ""), request.POST.get("max_generations", "")
+    start = partial(autonomous.start_run, dialog=dialog, goal=goal, max_generations=_number(most))
+    if request.htmx:  # type: ignore[attr-defined]
+        return act(request, dialog, start)
+    try:
+        start()
+    except DialogError as error:
+        return _start_form(request, dialog, status=422, error=str(error), goal=goal, max_generations=most)
+    return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")
+
+
+def _number(text: str) -> int:
+    """Zero for what is no number: the service refuses both in the same words."""
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def _start_form(request: HttpRequest, dialog: Dialog, *, status: int = 200, **typed: Any) -> HttpResponse:
+    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
+    form = "dialogs/_autonomous_start.html"
+    context = typed | {
+        "dialog": dialog,
+        "is_modal": is_modal,
+        "sheet": form,
+        "question": _("Keep going on its own"),
+        "back": reverse("dialog", args=[dialog.pk]),
+        "goal_chars": autonomous.GOAL_CHARS,
+        "most": autonomous.MAX_GENERATIONS,
+    }
+    return render(request, form if is_modal else "dialogs/confirm.html", context, status=status)
