@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -14,13 +15,13 @@ from dialogs.errors import DialogError
 from dialogs.models import Blob, Dialog, Generation
 from dialogs.services.rows import lock
 
-# The keys of a generation's manifest that hold the hash of a blob.
-BLOB_KEYS = ("instructions",)
+# The keys of a generation's manifest that may hold the hash of a blob.
+BLOB_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice")
 
 
 @transaction.atomic
 def erase_dialog(*, dialog: Dialog) -> None:
-    """Delete a dialog from the trash with its messages, generations, readings, and blobs of its own."""
+    """Delete a dialog from the trash with all that was said, written and recorded in it, and blobs of its own."""
     row = lock(dialog)
     if row.trashed_at is None:
         raise DialogError(_("Only a dialog in the trash can be erased."))
@@ -47,21 +48,20 @@ def _erase_if_still_due(dialog_id: UUID, before: datetime) -> bool:
 def _erase(row: Dialog) -> None:
     """A worker that is still answering loses its lease with the row, and writes nothing more."""
     dialog_id = row.pk
-    blobs = _blobs_of(row)
+    blobs = _blobs_of(Generation.objects.filter(dialog=row))
     row.delete()
-    for sha256 in sorted(blobs):
-        _drop_blob_if_unused(sha256)
+    _drop_unused(blobs)
     changed_on_commit(dialog_id)
 
 
-def _blobs_of(row: Dialog) -> set[str]:
-    manifests = Generation.objects.filter(dialog=row).values_list("manifest", flat=True)
-    return {manifest[key] for manifest in manifests for key in BLOB_KEYS if key in manifest}
+def _blobs_of(generations: QuerySet[Generation]) -> set[str]:
+    """The hashes in their manifests. The database picks them out: a manifest also holds long lists of messages."""
+    manifests = generations.values_list(*(f"manifest__{key}" for key in BLOB_KEYS))
+    return {sha256 for hashes in manifests.iterator() for sha256 in hashes if sha256}
 
 
-def _drop_blob_if_unused(sha256: str) -> None:
-    """Locks the blob first: a generation that begins with it at this moment waits, then stores it anew."""
-    blob = Blob.objects.select_for_update().filter(pk=sha256).first()
-    used = any(Generation.objects.filter(**{f"manifest__{key}": sha256}).exists() for key in BLOB_KEYS)
-    if blob is not None and not used:
-        blob.delete()
+def _drop_unused(blobs: set[str]) -> None:
+    """Locks the blobs first: a generation that begins with one at this moment waits, then stores it anew."""
+    locked = Blob.objects.select_for_update().filter(pk__in=blobs).order_by("pk")
+    mine = {blob.pk for blob in locked.only("pk")}
+    Blob.objects.filter(pk__in=mine - _blobs_of(Generation.objects.all())).delete()

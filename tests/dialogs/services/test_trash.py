@@ -8,13 +8,25 @@ import pytest
 from django.utils import timezone
 
 from dialogs.errors import DialogError
-from dialogs.models import Blob, Dialog, Generation, Message
-from dialogs.services.trash import _erase_if_still_due, empty_trash, erase_dialog
+from dialogs.models import (
+    AutonomousRun,
+    Blob,
+    Course,
+    Dialog,
+    Generation,
+    Message,
+    Question,
+    RemediationPrompt,
+    Reminder,
+    ToolCall,
+)
+from dialogs.services.generations import keep_blob
+from dialogs.services.trash import BLOB_KEYS, _erase_if_still_due, empty_trash, erase_dialog
 from health.models import HealthReading
 
 
-def add_generation(dialog: Dialog, *, blob: str) -> Generation:
-    """A question and the generation that answers it, with instructions stored under this hash."""
+def add_generation(dialog: Dialog, *, blob: str, key: str = "instructions") -> Generation:
+    """A question and the generation that answers it, with a text stored under this hash."""
     course = dialog.courses.get()
     question = Message.objects.create(
         dialog=dialog, course=course, seq=1, turn=1, role="user", origin="typed", content="Hello"
@@ -22,10 +34,24 @@ def add_generation(dialog: Dialog, *, blob: str) -> Generation:
     Blob.objects.get_or_create(sha256=blob, defaults={"content": "You help."})
     generation = Generation.objects.create(
         dialog=dialog, course=course, number=1, turn=1, llm_name="x", prompt_leaf=question, fencing_token=1,
-        manifest={"messages": [question.pk], "instructions": blob, "options": {}},
+        manifest={"messages": [question.pk], key: blob, "options": {}},
     )  # fmt: skip
     HealthReading.objects.create(generation=generation, level="unknown")
     return generation
+
+
+def add_work(dialog: Dialog) -> None:
+    """A row in every table that holds what an agent did or was asked to do."""
+    said = dialog.messages.get()
+    course = said.course
+    result = Message.objects.create(
+        dialog=dialog, course=course, seq=2, turn=1, role="tool", origin="tool", content="Yes.", parent=said
+    )
+    call = ToolCall.objects.create(message=said, position=0, call_id="c1", name="ask_human", result_message=result)
+    Question.objects.create(dialog=dialog, tool_call=call, text="Really?")
+    Reminder.objects.create(dialog=dialog, number=1, position=1, content="Water it.", author="agent", course=course)
+    RemediationPrompt.objects.create(dialog=dialog, course=course, message=said, level="caution")
+    AutonomousRun.objects.create(dialog=dialog, goal="A garden", max_generations=3, first_course=1)
 
 
 def trash(dialog: Dialog, *, days_ago: float = 0) -> None:
@@ -51,9 +77,34 @@ def test_erasing_leaves_nothing_of_the_dialog(dialog: Dialog) -> None:
         assert not table.objects.exists(), table
 
 
-def test_a_blob_that_another_dialog_was_sent_stays(dialog: Dialog) -> None:
+def test_erasing_leaves_nothing_of_what_the_agent_did(dialog: Dialog) -> None:
     add_generation(dialog, blob="a" * 64)
-    add_generation(twin(dialog), blob="a" * 64)
+    add_work(dialog)
+    trash(dialog)
+
+    erase_dialog(dialog=dialog)
+
+    for table in (Course, Reminder, ToolCall, Question, RemediationPrompt, AutonomousRun):
+        assert not table.objects.exists(), table
+
+
+def test_every_text_that_was_sent_is_erased(dialog: Dialog) -> None:
+    generation = add_generation(dialog, blob="0" * 64)
+    texts = ("instructions", "taskdoc", "reminders", "tools", "notice")
+    generation.manifest = {"messages": [], "options": {}, **{key: keep_blob(f"The {key}.") for key in texts}}
+    generation.save()
+    Blob.objects.filter(pk="0" * 64).delete()
+    trash(dialog)
+
+    erase_dialog(dialog=dialog)
+
+    assert not Blob.objects.exists()
+
+
+@pytest.mark.parametrize("key", BLOB_KEYS)
+def test_a_blob_that_another_dialog_was_sent_stays(key: str, dialog: Dialog) -> None:
+    add_generation(dialog, blob="a" * 64)
+    add_generation(twin(dialog), blob="a" * 64, key=key)
     trash(dialog)
 
     erase_dialog(dialog=dialog)
