@@ -1,4 +1,4 @@
-"""Autonomous mode as a person sees it: the run under way, or how the last one ended."""
+"""Autonomous mode as a person sees it: the run under way, how the last one ended, and why the dialog rests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class RunStatus:
     # Empty while it is under way.
     ended_by: str
     summary: str
-    paused_by: str
     # The agent has asked a person and does nothing until it is answered.
     waiting: bool
 
@@ -54,9 +53,19 @@ def run_status(dialog: Dialog) -> RunStatus | None:
         elapsed_seconds=max(0, int((end - run.started_at).total_seconds())),
         ended_by=run.ended_by,
         summary=run.summary,
-        paused_by=dialog.paused_by,
         waiting=Question.objects.filter(dialog=dialog, status=Question.Status.PENDING).exists(),
     )
+
+
+def rest_reason(dialog: Dialog) -> str:
+    """Why the driver holds back what it would do next; nothing where it has nothing to do anyway."""
+    if dialog.paused_by and (active_run(dialog) or _remediation_is_due(dialog)):
+        return dialog.paused_by
+    return ""
+
+
+def _remediation_is_due(dialog: Dialog) -> bool:
+    return Course.objects.filter(messages=dialog.current_leaf_id).exclude(due="").exists()
 
 
 def _newly_ended(dialog: Dialog) -> AutonomousRun | None:

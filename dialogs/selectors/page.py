@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dialogs.models import LLM, Dialog
-from dialogs.selectors.autonomous import run_status
+from dialogs.selectors.autonomous import rest_reason, run_status
 from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.providers import missing_key
 from dialogs.selectors.transcript import SHOWN_ROWS, transcript
@@ -20,6 +20,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "transcript": transcript(dialog, limit=limit),
         "status": turn_status(dialog),
         "run": run_status(dialog),
+        "rests": rest_reason(dialog),
         "meter": dialog_meter(dialog),
         "history": history(dialog.pk),
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
 from dialogs.models import AutonomousRun, Course, Dialog, Question, ToolCall
-from dialogs.selectors.autonomous import RunStatus, run_status
+from dialogs.selectors.autonomous import RunStatus, rest_reason, run_status
 from dialogs.services.autonomous import end_run, finish_run, start_run
 from dialogs.services.messages import post_message
 from tests.builders import an_answer
@@ -105,8 +106,21 @@ def test_it_waits_while_a_question_is_pending(dialog: Dialog) -> None:
     assert not seen(dialog).waiting
 
 
-def test_it_says_why_it_is_paused(dialog: Dialog) -> None:
+def test_a_paused_dialog_says_why_a_run_does_not_go_on(dialog: Dialog) -> None:
     started(dialog)
+    assert rest_reason(Dialog.objects.get()) == ""
+
     Dialog.objects.update(paused_by="rounds")
 
-    assert seen(dialog).paused_by == "rounds"
+    assert rest_reason(Dialog.objects.get()) == "rounds"
+
+
+@pytest.mark.parametrize(("due", "reason"), [("caution", "person"), ("", "")])
+def test_a_rest_is_told_only_where_it_holds_something_back(dialog: Dialog, due: str, reason: str) -> None:
+    post_message(dialog=dialog, content="Hello")
+    an_answer(dialog)
+    Dialog.objects.update(paused_by="person")
+
+    Course.objects.update(due=due)
+
+    assert rest_reason(Dialog.objects.get()) == reason

@@ -70,7 +70,8 @@ def test_the_whole_goal_is_there_to_read_and_survives_a_push(as_alice: Client, d
 
 
 @pytest.mark.parametrize(
-    ("paused_by", "reason"), [("person", "by you"), ("failure", "failed"), ("rounds", "too many times")]
+    ("paused_by", "reason"),
+    [("person", "by you"), ("failure", "failed"), ("rounds", "too many times"), ("full", "Shorten them")],
 )
 def test_the_bar_says_why_the_dialog_rests(as_alice: Client, dialog: Dialog, paused_by: str, reason: str) -> None:
     running(dialog)
@@ -82,8 +83,10 @@ def test_the_bar_says_why_the_dialog_rests(as_alice: Client, dialog: Dialog, pau
     assert shown.endswith("Go on End")
 
 
-def test_a_dialog_that_rests_without_a_run_can_go_on_too(as_alice: Client, dialog: Dialog) -> None:
+def test_a_dialog_that_holds_remediation_back_can_go_on_too(as_alice: Client, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Hello")
     Dialog.objects.update(paused_by="failure")
+    dialog.courses.update(due="caution")
 
     shown = bar(as_alice, dialog)
 
