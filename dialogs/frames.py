@@ -20,6 +20,8 @@ PARTS = (
     "dialogs/_health_panel.html",
     "dialogs/_turn.html",
     "dialogs/_autonomous.html",
+    "dialogs/_notebook.html",
+    "dialogs/_notebook_count.html",
     "dialogs/_title.html",
     "dialogs/_earlier.html",
     "live/sidebar_item.html",
@@ -46,10 +48,11 @@ class Rendering:
 
 @dataclass
 class Screen:
-    """What one browser shows: rows by DOM id with their keys, and the blocks of the live answer."""
+    """What one browser shows: rows by DOM id with their keys, parts, and the blocks of the live answer."""
 
     version: int = 0
     rows: dict[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
     generation_id: int | None = None
     blocks: list[str] = field(default_factory=list)
     reasoning: str = ""
@@ -69,13 +72,15 @@ class Screen:
         gone = [dom_id for dom_id in self.rows if dom_id not in new]
         changed = [row.html for row in rendering.rows if self.rows.get(row.dom_id, row.key) != row.key]
         added = [row.html for row in rendering.rows if row.dom_id not in self.rows]
+        # A Taskdoc can be long, and what is replaced loses the reader's selection.
+        parts = [html for html in rendering.parts if html not in self.parts]
         if "live" in gone or "live" not in self.rows or self._is_other_answer(rendering):
             self.has(rendering)
         else:
             # The live row stays as streamed: the database's copy of it lags up to a second behind.
             self._remember_rows(rendering)
         fragments = [f'<div id="{dom_id}" hx-swap-oob="delete"></div>' for dom_id in gone]
-        return "".join([*fragments, *changed, _appended("rows", added), *rendering.parts])
+        return "".join([*fragments, *changed, _appended("rows", added), *parts])
 
     def has(self, rendering: Rendering) -> None:
         """The browser shows all of this, because it was sent or because the page brought it."""
@@ -88,6 +93,7 @@ class Screen:
     def _remember_rows(self, rendering: Rendering) -> None:
         self.version = rendering.version
         self.rows = {row.dom_id: row.key for row in rendering.rows}
+        self.parts = rendering.parts
 
     def _is_other_answer(self, rendering: Rendering) -> bool:
         return rendering.live is not None and rendering.live.generation.pk != self.generation_id

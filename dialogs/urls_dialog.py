@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dialogs.views import dialog, steering
+from dialogs.views import dialog, notebook, steering
 
 urlpatterns = [
     path("", dialog.page, name="dialog"),
@@ -20,6 +20,12 @@ urlpatterns = [
     path("language/", steering.language, name="dialog_language"),
     path("pause/", steering.pause, name="dialog_pause"),
     path("go-on/", steering.go_on, name="dialog_go_on"),
+    path("reminders/", notebook.add, name="reminder_add"),
+    path("reminders/<int:number>/edit/", notebook.edit, name="reminder_edit"),
+    path("reminders/<int:number>/remove/", notebook.remove, name="reminder_remove"),
+    path("reminders/<int:number>/restore/", notebook.restore, name="reminder_restore"),
+    path("reminders/<int:number>/move/", notebook.move, name="reminder_move"),
+    path("taskdoc/", notebook.taskdoc, name="taskdoc_write"),
     path("run/", steering.run_start, name="dialog_run_start"),
     path("run/end/", steering.run_end, name="dialog_run_end"),
 ]

@@ -7,6 +7,7 @@ from typing import Any
 from dialogs.models import LLM, Dialog
 from dialogs.selectors.autonomous import rest_reason, run_status
 from dialogs.selectors.dialogs import dialog_meter
+from dialogs.selectors.notebook import kept_reminders, removed_reminders
 from dialogs.selectors.providers import missing_key
 from dialogs.selectors.transcript import SHOWN_ROWS, transcript
 from dialogs.selectors.turns import turn_status
@@ -20,6 +21,8 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "transcript": transcript(dialog, limit=limit),
         "status": turn_status(dialog),
         "run": run_status(dialog),
+        "reminders": kept_reminders(dialog.pk),
+        "removed_reminders": removed_reminders(dialog.pk),
         "rests": rest_reason(dialog),
         "meter": dialog_meter(dialog),
         "history": history(dialog.pk),

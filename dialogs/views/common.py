@@ -36,6 +36,14 @@ def go_back(request: HttpRequest, *, fallback: str = "dialog_list") -> HttpRespo
     return response
 
 
+def number_or_zero(text: str) -> int:
+    """Zero for what is no number: the services refuse both in the same words."""
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
 def trash_days() -> int:
     """How long the trash keeps a dialog, as people read it."""
     return max(1, round(settings.DOMINDS_TRASH_DAYS))

@@ -22,7 +22,7 @@ from dialogs.services import autonomous, pausing
 from dialogs.services.courses import start_course
 from dialogs.services.dialogs import set_work_language
 from dialogs.services.questions import answer_question
-from dialogs.views.common import dialog_or_404
+from dialogs.views.common import dialog_or_404, number_or_zero
 from dialogs.views.dialog import act
 from dialogs.views.manage import confirm
 
@@ -89,7 +89,7 @@ def run_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     if request.method != "POST":
         return _start_form(request, dialog, max_generations=USUAL_GENERATIONS)
     goal, most = request.POST.get("goal", ""), request.POST.get("max_generations", "")
-    start = partial(autonomous.start_run, dialog=dialog, goal=goal, max_generations=_number(most))
+    start = partial(autonomous.start_run, dialog=dialog, goal=goal, max_generations=number_or_zero(most))
     if request.htmx:  # type: ignore[attr-defined]
         return act(request, dialog, start)
     try:
@@ -97,14 +97,6 @@ def run_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     except DialogError as error:
         return _start_form(request, dialog, status=422, error=str(error), goal=goal, max_generations=most)
     return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")
-
-
-def _number(text: str) -> int:
-    """Zero for what is no number: the service refuses both in the same words."""
-    try:
-        return int(text)
-    except ValueError:
-        return 0
 
 
 def _start_form(request: HttpRequest, dialog: Dialog, *, status: int = 200, **typed: Any) -> HttpResponse:

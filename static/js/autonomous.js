@@ -5,7 +5,6 @@ import { announce } from "./base.js";
 const SIZES = [86400, 3600, 60, 1];
 const words = () => document.getElementById("run-words")?.textContent.replace(/\s+/g, " ").trim() ?? "";
 let said = words();
-let focused = "";
 
 /** The two largest units, as the template filter `lasting` writes them. */
 function lasting(seconds, units) {
@@ -23,12 +22,7 @@ function tick() {
 setInterval(tick, 1000);
 tick();
 
-// What the socket brings replaces the bar: a button that had the focus keeps it.
-document.addEventListener("htmx:wsBeforeMessage", () => {
-  focused = document.activeElement?.closest("#autonomous") ? document.activeElement.id : "";
-});
 document.addEventListener("htmx:wsAfterMessage", () => {
-  if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
   const now = words();
   if (now !== said && now) announce(now);
   said = now;

@@ -6,6 +6,7 @@ const connection = document.getElementById("connection");
 const words = document.getElementById("words").dataset;
 const WAIT_MS = 3000;
 let connected = false;
+let focused = "";
 let wasLive = Boolean(document.getElementById("live"));
 
 document.addEventListener("htmx:wsOpen", () => {
@@ -22,7 +23,10 @@ document.addEventListener("htmx:wsClose", (event) => {
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
 
+// What had the focus and was replaced keeps it.
+document.addEventListener("htmx:wsBeforeMessage", () => { focused = document.activeElement?.id; });
 document.addEventListener("htmx:wsAfterMessage", () => {
+  if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
   const isLive = Boolean(document.getElementById("live"));
   if (wasLive && !isLive) announce(words.replied);
   wasLive = isLive;

@@ -1,0 +1,54 @@
+/* Drawers: each a <dialog> beside the page or, on phones, over it. A button names its drawer by aria-controls.
+   The socket replaces buttons, and what drawers hold: what is open stays open. */
+
+const narrow = matchMedia("(max-width: 40rem)");
+const drawers = [...document.querySelectorAll("dialog.drawer")];
+const opener = (drawer) => document.querySelector(`[aria-controls="${drawer.id}"]`);
+const unfolded = new Set();
+
+function tell() {
+  for (const drawer of drawers) opener(drawer)?.setAttribute("aria-expanded", String(drawer.open));
+  for (const details of document.querySelectorAll("details[data-stays-open]")) details.open = unfolded.has(details.id);
+}
+
+/** One at a time: there is room for one. */
+function open(drawer) {
+  for (const other of drawers) other.close();
+  if (narrow.matches) drawer.showModal();
+  else drawer.show();
+  tell();
+}
+
+function close(drawer) {
+  drawer.close();
+  opener(drawer)?.focus();
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest('[aria-controls$="-drawer"]');
+  const closer = event.target.closest("[data-close-drawer]");
+  if (!button && !closer) return;
+  event.preventDefault();
+  const drawer = closer?.closest("dialog") ?? document.getElementById(button.getAttribute("aria-controls"));
+  if (drawer.open) close(drawer);
+  else open(drawer);
+});
+
+document.addEventListener("keydown", (event) => {
+  const drawer = drawers.find((one) => one.open);
+  // An edit form inside closes first, by itself.
+  if (event.key !== "Escape" || !drawer || event.target.closest("details.edit[open]")) return;
+  event.preventDefault();
+  event.stopPropagation();
+  close(drawer);
+}, true);
+
+document.addEventListener("toggle", ({ target }) => {
+  if (!target.matches("details[data-stays-open]")) return;
+  if (target.open) unfolded.add(target.id);
+  else unfolded.delete(target.id);
+}, true);
+
+for (const drawer of drawers) drawer.addEventListener("close", tell);
+document.addEventListener("htmx:wsAfterMessage", tell);
+tell();

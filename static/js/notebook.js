@@ -1,0 +1,67 @@
+/* The notebook's forms: a refusal is said beside what was typed, and what was removed can come back. */
+
+import { announce } from "./base.js";
+
+const drawer = document.getElementById("notebook-drawer");
+const undo = document.getElementById("notebook-undo");
+const { failed, offline } = document.getElementById("messages").dataset;
+
+// The socket leaves edit forms alone: what they edit may have changed since they were drawn.
+drawer.addEventListener("click", (event) => {
+  const edit = event.target.closest("details.edit > summary")?.parentElement;
+  if (!edit || edit.open) return;
+  const now = edit.closest("[data-version]");
+  edit.querySelector("textarea").value = now.querySelector("template.source").content.textContent;
+  edit.querySelector("[name=version]").value = now.dataset.version;
+  complain(edit, "");
+});
+
+/** Beside the form; at the foot of the drawer for what is no more than a button, or is gone. */
+function complain(form, text) {
+  const note = form.querySelector(".error-note") ?? document.getElementById("notebook-error");
+  note.textContent = text;
+  note.hidden = !text;
+}
+
+function offerUndo(number) {
+  const words = undo.dataset.words.replace("%s", number);
+  undo.dataset.number = number;
+  undo.querySelector("span").textContent = words;
+  undo.hidden = false;
+  undo.querySelector("button").focus();
+  announce(words);
+}
+
+undo.querySelector("button").addEventListener("click", () => {
+  document.getElementById(`reminder-restore-${undo.dataset.number}`)?.requestSubmit();
+  document.getElementById("reminder-add-text").focus();
+});
+
+function done(form, sent) {
+  const text = form.querySelector("textarea");
+  const edit = form.closest("details.edit");
+  if (edit) {
+    edit.open = false;
+    edit.querySelector("summary").focus();
+  // Typed on while it was being sent: that stays.
+  } else if (text?.value === sent) text.value = "";
+}
+
+drawer.addEventListener("htmx:afterRequest", ({ detail: { xhr, successful, requestConfig } }) => {
+  // The socket may have replaced the form before its answer came.
+  const form = requestConfig.elt;
+  const refused = [413, 422].includes(xhr.status) ? xhr.responseText : failed;
+  undo.hidden = true;
+  complain(undo, "");
+  complain(drawer.contains(form) ? form : undo, successful ? "" : xhr.status ? refused : offline);
+  if (!successful) return;
+  done(form, requestConfig.formData.get("content"));
+  if (form.dataset.removes) offerUndo(form.dataset.removes);
+});
+
+// Said in the drawer, so not a second time at the top of the page.
+for (const name of ["htmx:responseError", "htmx:sendError"]) {
+  document.addEventListener(name, (event) => {
+    if (drawer.contains(event.target)) event.stopImmediatePropagation();
+  }, true);
+}
