@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.models import Generation
 
+FILTERS = ("status", "error_code", "llm")
+MOMENT = "started_at"
+
 
 @admin.register(Generation)
 class GenerationAdmin(admin.ModelAdmin):
     list_display = ("id", "llm_name", "status", "attempt", "prompt_tokens", "level", "error_code", "started_at", "took")
-    list_filter = ("status", "error_code", "llm")
+    list_filter = FILTERS
     list_select_related = ("reading",)
-    date_hierarchy = "started_at"
+    date_hierarchy = MOMENT
     # Named one by one: the texts, the error's words and the manifest belong to the dialog's owner.
     fields = (
         ("llm_name", "attempt"),
@@ -32,6 +36,10 @@ class GenerationAdmin(admin.ModelAdmin):
     @admin.display(description=_("seconds"))
     def took(self, row: Generation) -> str:
         return f"{(row.finished_at - row.started_at).total_seconds():.1f}" if row.finished_at else "—"
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Only what the page itself filters by: else a text could be guessed from the address, letter by letter."""
+        return lookup.split(LOOKUP_SEP)[0] in {*FILTERS, MOMENT} and super().lookup_allowed(lookup, value, request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -7,7 +7,22 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.models import Agent, Dialog, Generation, Message, Provider, QueuedMessage
+from dialogs.models import (
+    Agent,
+    AutonomousRun,
+    Blob,
+    Course,
+    Dialog,
+    Generation,
+    McpServer,
+    Message,
+    Provider,
+    Question,
+    QueuedMessage,
+    RemediationPrompt,
+    Reminder,
+    ToolCall,
+)
 from health.models import HealthReading
 
 WORDS = "My secret garden"
@@ -26,18 +41,61 @@ def secret_dialog(dialog: Dialog) -> Dialog:
         usage_raw={"echo": WORDS}, manifest={"options": {"x": WORDS}},
     )  # fmt: skip
     HealthReading.objects.create(generation=generation, level="unknown", reason="usage_unavailable")
-    dialog.title = WORDS
+    add_work(said)
+    dialog.title = dialog.taskdoc = WORDS
     dialog.save()
     return dialog
 
 
-def test_dialogs_and_messages_are_not_in_the_admin() -> None:
-    assert not {Dialog, Message, QueuedMessage} & set(admin.site._registry)
+def add_work(said: Message) -> None:
+    """What the agent wrote down, did and was asked to do, in the same words."""
+    dialog, course = said.dialog, said.course
+    course.carried = {"said": WORDS}
+    course.save()
+    Reminder.objects.create(dialog=dialog, number=1, position=1, content=WORDS, author="agent", course=course)
+    call = ToolCall.objects.create(
+        message=said, position=0, call_id=WORDS, name=WORDS, arguments=WORDS, result=WORDS, status="done"
+    )
+    Question.objects.create(dialog=dialog, tool_call=call, text=WORDS, choices=[WORDS], answer=WORDS)
+    RemediationPrompt.objects.create(dialog=dialog, course=course, message=said, level="caution", notice=WORDS)
+    AutonomousRun.objects.create(dialog=dialog, goal=WORDS, max_generations=1, first_course=1, summary=WORDS)
+    Blob.objects.create(sha256="a" * 64, content=WORDS)
+
+
+def test_what_people_and_agents_say_is_not_in_the_admin() -> None:
+    private = {Dialog, Course, Message, QueuedMessage, Blob}
+    private |= {Reminder, ToolCall, Question, RemediationPrompt, AutonomousRun}
+
+    assert not private & set(admin.site._registry)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "dialogs/generation/?partial_text__startswith=M",
+        "dialogs/generation/?error_message__contains=secret",
+        "dialogs/generation/?manifest__options__x__contains=secret",
+        "dialogs/generation/?prompt_leaf__content__contains=secret",
+        "dialogs/generation/?llm__dialogs__title__contains=secret",
+        "health/healthreading/?generation__partial_text__contains=secret",
+        "dialogs/agent/?dialogs__taskdoc__contains=secret",
+        "auth/user/?dialogs__title__contains=secret",
+    ],
+)
+def test_no_text_can_be_guessed_from_the_address_of_a_list(address: str, staff: Client, secret_dialog: Dialog) -> None:
+    assert staff.get(f"/admin/{address}").status_code == 400
+
+
+@pytest.mark.parametrize("chosen", ["status__exact=failed", "error_code__exact=x", "started_at__year=2026"])
+def test_generations_are_filtered_by_what_the_page_offers(chosen: str, staff: Client, secret_dialog: Dialog) -> None:
+    assert staff.get(f"/admin/dialogs/generation/?{chosen}&llm__id__exact={secret_dialog.llm.pk}").status_code == 200
 
 
 def test_no_page_shows_what_was_said(staff: Client, secret_dialog: Dialog, sam: User) -> None:
     generation = secret_dialog.generations.get()
     agent, llm, owner = secret_dialog.agent, secret_dialog.llm, secret_dialog.owner
+    server = McpServer.objects.create(name="time", transport="stdio", command="time")
+    agent.mcp_servers.add(server)
     pages = [
         "/admin/",
         "/admin/dialogs/generation/",
@@ -48,6 +106,7 @@ def test_no_page_shows_what_was_said(staff: Client, secret_dialog: Dialog, sam: 
         f"/admin/dialogs/llm/{llm.pk}/delete/",
         f"/admin/dialogs/provider/{llm.provider.pk}/delete/",
         f"/admin/auth/user/{owner.pk}/delete/",
+        f"/admin/dialogs/mcpserver/{server.pk}/delete/",
     ]
 
     for path in pages:
