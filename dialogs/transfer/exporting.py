@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from django.db.models import Model
 from django.utils import timezone
 
-from dialogs.models import Blob, Dialog, Generation, Message
+from dialogs.models import Blob, Course, Dialog, Generation, Message, Question, RemediationPrompt, ToolCall
+from dialogs.services.trash import BLOB_KEYS
 from dialogs.transfer.shape import (
     FORMAT,
     UNAVAILABLE,
+    CallEntry,
+    CallPlace,
+    CarriedEntry,
     CourseEntry,
     DialogFile,
     GenerationEntry,
     MessageEntry,
+    PromptEntry,
+    QuestionEntry,
     QueuedEntry,
     ReadingEntry,
+    ReminderEntry,
+    RunEntry,
     SentEntry,
     UsageEntry,
 )
-from health.models import HealthReading
+
+Entry = TypeVar("Entry")
+Seqs = dict[int, int]
 
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
@@ -40,80 +51,111 @@ def _as_json(value: Any) -> Any:
     return value
 
 
+def _entry(kind: type[Entry], row: Model, **given: Any) -> Entry:
+    """An entry with what is given, and else with what the row holds under the same names."""
+    names = {field.name for field in fields(kind)} - given.keys()  # type: ignore[arg-type]  # always a dataclass
+    return kind(**{name: getattr(row, name) for name in names}, **given)
+
+
 def _file(dialog: Dialog) -> DialogFile:
     messages = list(Message.objects.filter(dialog=dialog).select_related("course"))
     seqs = {message.pk: message.seq for message in messages}
-    return DialogFile(
+    generations = list(Generation.objects.filter(dialog=dialog).select_related("course", "reading"))
+    texts = _texts(generations)
+    index = {sha256: number for number, sha256 in enumerate(texts)}
+    return _entry(
+        DialogFile,
+        dialog,
         format=FORMAT,
         exported_at=timezone.now(),
-        title=dialog.title,
-        titled_by_person=dialog.titled_by_person,
         agent=dialog.agent.slug,
         llm=dialog.llm.slug,
-        created_at=dialog.created_at,
-        active_at=dialog.active_at,
         current_leaf=seqs[dialog.current_leaf_id] if dialog.current_leaf_id else None,
-        courses=tuple(
-            CourseEntry(number=row.number, opened_by=row.opened_by, opened_at=row.opened_at)
-            for row in dialog.courses.all()
-        ),
+        courses=_courses(dialog, seqs),
         messages=tuple(_message(row, seqs) for row in messages),
-        generations=_generations(dialog, seqs),
-        queued=tuple(QueuedEntry(content=row.content, created_at=row.created_at) for row in dialog.queued.all()),
+        generations=tuple(_generation(row, seqs, index) for row in generations),
+        queued=tuple(_entry(QueuedEntry, row) for row in dialog.queued.all()),
+        reminders=_reminders(dialog),
+        calls=_calls(dialog, seqs),
+        prompts=_prompts(dialog, seqs),
+        runs=tuple(_entry(RunEntry, row) for row in dialog.autonomous_runs.all()),
+        texts=tuple(texts.values()),
     )
 
 
-def _message(row: Message, seqs: dict[int, int]) -> MessageEntry:
-    return MessageEntry(
-        seq=row.seq,
-        parent=seqs[row.parent_id] if row.parent_id else None,
-        course=row.course.number,
-        turn=row.turn,
-        role=row.role,
-        origin=row.origin,
-        content=row.content,
-        parts=row.parts,
-        cut_short=row.cut_short,
-        created_at=row.created_at,
+def _courses(dialog: Dialog, seqs: Seqs) -> tuple[CourseEntry, ...]:
+    questions = Question.objects.filter(dialog=dialog).select_related("tool_call")
+    places = {
+        row.pk: CallPlace(message=seqs[row.tool_call.message_id], position=row.tool_call.position) for row in questions
+    }
+    return tuple(_entry(CourseEntry, row, carried=_carried(row, seqs, places)) for row in dialog.courses.all())
+
+
+def _carried(row: Course, seqs: Seqs, questions: dict[int, CallPlace]) -> CarriedEntry | None:
+    if not row.carried:
+        return None
+    request = row.carried.get("request")
+    return CarriedEntry(
+        reminders=tuple(row.carried.get("reminders", ())),
+        taskdoc=row.carried.get("taskdoc", False),
+        request=seqs[request] if request else None,
+        questions=tuple(questions[question_id] for question_id in row.carried.get("questions", ())),
     )
 
 
-def _generations(dialog: Dialog, seqs: dict[int, int]) -> tuple[GenerationEntry, ...]:
-    rows = list(Generation.objects.filter(dialog=dialog).select_related("course", "reading"))
-    hashes = {row.manifest.get("instructions") for row in rows}
-    texts = dict(Blob.objects.filter(pk__in=hashes).values_list("sha256", "content"))
-    return tuple(_generation(row, seqs, texts) for row in rows)
+def _message(row: Message, seqs: Seqs) -> MessageEntry:
+    return _entry(MessageEntry, row, parent=seqs[row.parent_id] if row.parent_id else None, course=row.course.number)
 
 
-def _generation(row: Generation, seqs: dict[int, int], texts: dict[str, str]) -> GenerationEntry:
-    return GenerationEntry(
+def _reminders(dialog: Dialog) -> tuple[ReminderEntry, ...]:
+    rows = dialog.reminders.select_related("course")
+    return tuple(_entry(ReminderEntry, row, course=row.course.number if row.course else None) for row in rows)
+
+
+def _calls(dialog: Dialog, seqs: Seqs) -> tuple[CallEntry, ...]:
+    rows = ToolCall.objects.filter(message__dialog=dialog).select_related("question")
+    return tuple(
+        _entry(
+            CallEntry,
+            row,
+            message=seqs[row.message_id],
+            result_message=seqs[row.result_message_id] if row.result_message_id else None,
+            question=_entry(QuestionEntry, row.question) if hasattr(row, "question") else None,
+        )
+        for row in rows.order_by("message__seq", "position")
+    )
+
+
+def _prompts(dialog: Dialog, seqs: Seqs) -> tuple[PromptEntry, ...]:
+    rows = RemediationPrompt.objects.filter(dialog=dialog)
+    return tuple(_entry(PromptEntry, row, message=seqs[row.message_id]) for row in rows)
+
+
+def _texts(generations: list[Generation]) -> dict[str, str]:
+    """The texts that were sent, by hash, in the order of their first use."""
+    used = dict.fromkeys(row.manifest[key] for row in generations for key in BLOB_KEYS if key in row.manifest)
+    found = Blob.objects.in_bulk(list(used))
+    return {sha256: found[sha256].content for sha256 in used if sha256 in found}
+
+
+def _generation(row: Generation, seqs: Seqs, index: dict[str, int]) -> GenerationEntry:
+    return _entry(
+        GenerationEntry,
+        row,
         course=row.course.number,
-        number=row.number,
-        turn=row.turn,
-        attempt=row.attempt,
         llm=row.llm_name,
         prompt_leaf=seqs[row.prompt_leaf_id],
         message=seqs[row.message_id] if row.message_id else None,
-        status=row.status,
-        sent=_sent(row.manifest, seqs, texts),
-        partial_text=row.partial_text,
-        partial_reasoning=row.partial_reasoning,
+        sent=_sent(row.manifest, seqs, index),
         usage=_usage(row),
-        usage_raw=row.usage_raw,
-        reading=_reading(row.reading) if hasattr(row, "reading") else None,
-        finish_reason=row.finish_reason,
-        error_code=row.error_code,
-        error_message=row.error_message,
-        started_at=row.started_at,
-        first_token_at=row.first_token_at,
-        finished_at=row.finished_at,
+        reading=_entry(ReadingEntry, row.reading) if hasattr(row, "reading") else None,
     )
 
 
-def _sent(manifest: dict[str, Any], seqs: dict[int, int], texts: dict[str, str]) -> SentEntry:
+def _sent(manifest: dict[str, Any], seqs: Seqs, index: dict[str, int]) -> SentEntry:
     return SentEntry(
         messages=tuple(seqs[message_id] for message_id in manifest.get("messages", ())),
-        instructions=texts.get(manifest.get("instructions", "")),
+        texts={key: index[manifest[key]] for key in BLOB_KEYS if manifest.get(key) in index},
         options=manifest.get("options", {}),
     )
 
@@ -121,23 +163,4 @@ def _sent(manifest: dict[str, Any], seqs: dict[int, int], texts: dict[str, str])
 def _usage(row: Generation) -> UsageEntry | str:
     if row.prompt_tokens is None or row.completion_tokens is None or row.total_tokens is None:
         return UNAVAILABLE
-    return UsageEntry(
-        prompt_tokens=row.prompt_tokens,
-        completion_tokens=row.completion_tokens,
-        total_tokens=row.total_tokens,
-        cached_tokens=row.cached_tokens,
-    )
-
-
-def _reading(row: HealthReading) -> ReadingEntry:
-    return ReadingEntry(
-        level=row.level,
-        reason=row.reason,
-        context_window=row.context_window,
-        window_source=row.window_source,
-        optimal_max_tokens=row.optimal_max_tokens,
-        optimal_configured=row.optimal_configured,
-        critical_max_tokens=row.critical_max_tokens,
-        critical_configured=row.critical_configured,
-        read_at=row.read_at,
-    )
+    return _entry(UsageEntry, row)

@@ -1,64 +1,105 @@
-"""Laws of a dialog file as a whole: what refers to something finds it, and every level follows from its numbers."""
+"""Laws of a dialog file as a whole: what refers to something finds it, and every level follows from its numbers.
+
+The laws of tool calls are in `laws_of_calls.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from django.utils.translation import gettext as _
 
-from dialogs.transfer.place import Place
-from dialogs.transfer.shape import DialogFile, GenerationEntry, ReadingEntry, UsageEntry
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transfer.laws_of_calls import check_calls
+from dialogs.transfer.place import Place, find, once
+from dialogs.transfer.shape import DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
 from health.monitor.levels import Configured, read
 from health.monitor.usage import Usage, UsageUnavailable
 
+# Whatever else makes messages speaks as the user.
+ROLES = {MessageOrigin.AGENT: Role.ASSISTANT, MessageOrigin.TOOL: Role.TOOL}
+
 
 def check_whole(file: DialogFile) -> None:
-    courses = _once((entry.number for entry in file.courses), "courses", "number")
-    seqs = _once((entry.seq for entry in file.messages), "messages", "seq")
+    courses = once((entry.number for entry in file.courses), "courses", "number")
+    seqs = once((entry.seq for entry in file.messages), "messages", "seq")
     if not courses:
         Place(None, "courses").refuse(_("must name at least one course."))
     if file.current_leaf is not None:
-        _find(file.current_leaf, seqs, "current_leaf")
+        find(file.current_leaf, seqs, "current_leaf")
     for index, entry in enumerate(file.messages):
-        _check_parent(entry.seq, entry.parent, seqs, f"messages[{index}].parent")
-        _find(entry.course, courses, f"messages[{index}].course")
-    _once(((entry.course, entry.number) for entry in file.generations), "generations", "number")
-    _once((entry.message for entry in file.generations if entry.message is not None), "generations", "message")
+        _check_message(entry, courses, seqs, f"messages[{index}]")
+    once(((entry.course, entry.number) for entry in file.generations), "generations", "number")
+    once((entry.message for entry in file.generations if entry.message is not None), "generations", "message")
     for index, generation in enumerate(file.generations):
         _check_generation(generation, courses, seqs, f"generations[{index}]")
+        _check_texts(generation, len(file.texts), f"generations[{index}].sent.texts")
+    check_calls(file)
+    _check_reminders(file, courses)
+    _check_carried(file, seqs)
+    _check_prompts(file)
+    _check_runs(file, courses)
 
 
-def _once(values: Iterable[object], path: str, field: str) -> set[object]:
-    seen: set[object] = set()
-    for value in values:
-        if value in seen:
-            Place(None, path).refuse(_("has the same “%(field)s” twice: %(value)s.") % {"field": field, "value": value})
-        seen.add(value)
-    return seen
-
-
-def _find(number: int, known: set[object], path: str) -> None:
-    if number not in known:
-        Place(None, path).refuse(_("refers to %(number)s, which the file does not have.") % {"number": number})
-
-
-def _check_parent(seq: int, parent: int | None, seqs: set[object], path: str) -> None:
-    if parent is None:
+def _check_message(entry: MessageEntry, courses: set[object], seqs: set[object], path: str) -> None:
+    find(entry.course, courses, f"{path}.course")
+    if entry.role != ROLES.get(MessageOrigin(entry.origin), Role.USER):
+        Place(None, f"{path}.role").refuse(_("does not fit the origin."))
+    if entry.parent is None:
         return
-    _find(parent, seqs, path)
-    if parent >= seq:
-        Place(None, path).refuse(_("must come before its child."))
+    find(entry.parent, seqs, f"{path}.parent")
+    if entry.parent >= entry.seq:
+        Place(None, f"{path}.parent").refuse(_("must come before its child."))
 
 
 def _check_generation(entry: GenerationEntry, courses: set[object], seqs: set[object], path: str) -> None:
-    _find(entry.course, courses, f"{path}.course")
-    _find(entry.prompt_leaf, seqs, f"{path}.prompt_leaf")
+    find(entry.course, courses, f"{path}.course")
+    find(entry.prompt_leaf, seqs, f"{path}.prompt_leaf")
     if entry.message is not None:
-        _find(entry.message, seqs, f"{path}.message")
+        find(entry.message, seqs, f"{path}.message")
     for seq in entry.sent.messages:
-        _find(seq, seqs, f"{path}.sent.messages")
+        find(seq, seqs, f"{path}.sent.messages")
     if entry.reading is not None and not _follows(entry.reading, usage_of(entry)):
         Place(None, f"{path}.reading").refuse(_("does not follow from the usage and the ceilings beside it."))
+
+
+def _check_texts(entry: GenerationEntry, count: int, path: str) -> None:
+    for key, index in entry.sent.texts.items():
+        find(index, range(count), f"{path}.{key}")
+
+
+def _check_reminders(file: DialogFile, courses: set[object]) -> None:
+    once((entry.number for entry in file.reminders), "reminders", "number")
+    for index, entry in enumerate(file.reminders):
+        if entry.course is not None:
+            find(entry.course, courses, f"reminders[{index}].course")
+
+
+def _check_carried(file: DialogFile, seqs: set[object]) -> None:
+    reminders = {entry.number for entry in file.reminders}
+    asked = {(entry.message, entry.position) for entry in file.calls if entry.question is not None}
+    for index, entry in enumerate(file.courses):
+        if entry.carried is None:
+            continue
+        path = f"courses[{index}].carried"
+        for number in entry.carried.reminders:
+            find(number, reminders, f"{path}.reminders")
+        if entry.carried.request is not None:
+            find(entry.carried.request, seqs, f"{path}.request")
+        for place in entry.carried.questions:
+            find((place.message, place.position), asked, f"{path}.questions")
+
+
+def _check_prompts(file: DialogFile) -> None:
+    once((entry.message for entry in file.prompts), "prompts", "message")
+    said = {entry.seq for entry in file.messages if entry.role == Role.USER}
+    for index, entry in enumerate(file.prompts):
+        find(entry.message, said, f"prompts[{index}].message")
+
+
+def _check_runs(file: DialogFile, courses: set[object]) -> None:
+    for index, entry in enumerate(file.runs):
+        find(entry.first_course, courses, f"runs[{index}].first_course")
+        if (entry.ended_at is None) != (not entry.ended_by):
+            Place(None, f"runs[{index}].ended_by").refuse(_("must be given with the end, and only then."))
 
 
 def usage_of(entry: GenerationEntry) -> Usage | UsageUnavailable:

@@ -2,68 +2,92 @@
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime
 
 from django.utils.translation import gettext as _
-from markdown_it import MarkdownIt
 
-from dialogs.models import Dialog, Message
-from dialogs.models.message import Role
+from dialogs.models import Course, Dialog, Message, RemediationPrompt, ToolCall
+from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.path import messages_by_id, read_tree
-
-SENTINEL = "dominds-end-of-message"
-# HTML on, because a reader's Markdown program may take it: an open comment would swallow what follows.
-parser = MarkdownIt("commonmark", {"html": True})
+from dialogs.transfer.markdown_calls import told_call
+from dialogs.transfer.markdown_text import contained, one_line
 
 
 def export_markdown(dialog: Dialog) -> str:
-    path = read_tree(dialog.pk).path(dialog.current_leaf_id)
-    messages = messages_by_id(path)
-    head = [f"# {_one_line(str(dialog))}", _about(dialog)]
-    return "\n\n".join([*head, *(_section(message, dialog) for message in messages)]) + "\n"
+    parts = [f"# {one_line(str(dialog))}", _about(dialog), *_notebook(dialog), *_transcript(dialog)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _about(dialog: Dialog) -> str:
     date = f"{dialog.created_at:%Y-%m-%d}"
     words = _("A dialog with %(agent)s (%(llm)s), begun on %(date)s.")
-    return "*" + words % {"agent": _one_line(dialog.agent.name), "llm": _one_line(dialog.llm.slug), "date": date} + "*"
+    return "*" + words % {"agent": one_line(dialog.agent.name), "llm": one_line(dialog.llm.slug), "date": date} + "*"
 
 
-def _section(message: Message, dialog: Dialog) -> str:
-    speaker = _("You") if message.role == Role.USER else _one_line(dialog.agent.name)
-    parts = [f"## {speaker} · {message.created_at:%Y-%m-%d %H:%M} UTC", contained(message.content)]
+def _notebook(dialog: Dialog) -> Iterator[str]:
+    """What the agent sees in every course."""
+    if dialog.taskdoc.strip():
+        yield "## " + _("Taskdoc")
+        yield contained(dialog.taskdoc)
+    reminders = dialog.reminders.filter(removed_at=None)
+    if reminders:
+        yield "## " + _("Reminders")
+    for reminder in reminders:
+        yield "### " + _("Reminder %(number)s") % {"number": reminder.number}
+        yield contained(reminder.content)
+
+
+def _transcript(dialog: Dialog) -> Iterator[str]:
+    courses = {course.pk: course for course in dialog.courses.all()}
+    calls = _calls(dialog)
+    notices = dict(RemediationPrompt.objects.filter(dialog=dialog).values_list("message_id", "notice"))
+    shown: int | None = None
+    for message in messages_by_id(read_tree(dialog.pk).path(dialog.current_leaf_id)):
+        if message.course_id != shown:
+            shown = message.course_id
+            yield _course(courses[shown])
+        # A result is told where its call is.
+        if message.role != Role.TOOL:
+            yield from _section(message, dialog, notices.get(message.pk, ""))
+        for call in calls[message.pk]:
+            yield from told_call(call)
+
+
+def _calls(dialog: Dialog) -> defaultdict[int, list[ToolCall]]:
+    """By the message that made them."""
+    calls: defaultdict[int, list[ToolCall]] = defaultdict(list)
+    for call in ToolCall.objects.filter(message__dialog=dialog).select_related("question", "result_message"):
+        calls[call.message_id].append(call)
+    return calls
+
+
+def _course(course: Course) -> str:
+    words = _("Course %(number)s · opened by: %(opened_by)s · %(moment)s")
+    named = {
+        "number": course.number,
+        "opened_by": course.get_opened_by_display(),
+        "moment": _moment(course.opened_at),
+    }
+    return "## " + words % named
+
+
+def _section(message: Message, dialog: Dialog, notice: str) -> Iterator[str]:
+    yield f"### {_speaker(message, dialog)} · {_moment(message.created_at)}"
+    yield contained(message.content)
+    if notice:
+        yield "*" + _("Sent with it automatically:") + "*"
+        yield contained(notice)
     if message.cut_short:
-        parts.append("*" + _("The answer was cut short here.") + "*")
-    return "\n\n".join(parts)
+        yield "*" + _("The answer was cut short here.") + "*"
 
 
-def _one_line(text: str) -> str:
-    """For headings: no line ends, and no sign that Markdown would act on."""
-    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", " ".join(text.split()))
+def _speaker(message: Message, dialog: Dialog) -> str:
+    if message.role == Role.ASSISTANT:
+        return one_line(dialog.agent.name)
+    return _("You") if message.origin == MessageOrigin.TYPED else _("Automatic prompt")
 
 
-def contained(text: str) -> str:
-    """The text, closed so that none of it can swallow what follows: an open fence gets its end.
-
-    Whatever else stays open, such as an HTML comment, is shown as plain text in a fence of its own.
-    """
-    text = text.rstrip()
-    if _is_closed(text):
-        return text
-    fence = _open_fence(text)
-    if fence and _is_closed(f"{text}\n{fence}"):
-        return f"{text}\n{fence}"
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    wall = "`" * max(3, longest + 1)
-    return f"{wall}text\n{text}\n{wall}"
-
-
-def _is_closed(text: str) -> bool:
-    """Whether a paragraph written after the text is still a paragraph of its own."""
-    tokens = parser.parse(f"{text}\n\n{SENTINEL}")
-    return tokens[-1].type == "paragraph_close" and tokens[-1].level == 0 and tokens[-2].content == SENTINEL
-
-
-def _open_fence(text: str) -> str:
-    last = parser.parse(text)[-1:]
-    return last[0].markup if last and last[0].type == "fence" else ""
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

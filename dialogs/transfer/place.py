@@ -6,9 +6,9 @@ PURE but for the translated sentence of a refusal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any, NoReturn, TypeVar
 
 from django.utils.translation import gettext as _
@@ -18,6 +18,8 @@ from dialogs.text import storable
 
 # What the smallest integer column of every database takes.
 MAX_WHOLE = 2_147_483_647
+# For numbers that are counted on from: far more than any dialog needs, and far from the column's end.
+MAX_COUNTED = 1_000_000_000
 MAX_DEPTH = 50
 Value = TypeVar("Value")
 
@@ -31,7 +33,7 @@ class Place:
 
     def refuse(self, problem: str) -> NoReturn:
         where = {"where": self.path or _("the file"), "problem": problem}
-        raise DialogError(_("The dialog file cannot be read: %(where)s %(problem)s") % where)
+        raise DialogError(storable(_("The dialog file cannot be read: %(where)s %(problem)s") % where))
 
     def key(self, name: str) -> Place:
         return Place(self.value[name], f"{self.path}.{name}".lstrip("."))
@@ -59,10 +61,16 @@ def items(place: Place, *, most: int) -> Iterable[Place]:
     return (Place(value, f"{place.path}[{index}]") for index, value in enumerate(place.value))
 
 
-def text(most: int) -> Reader[str]:
+def list_of(read: Reader[Value], *, most: int) -> Reader[tuple[Value, ...]]:
+    return lambda place: tuple(read(item) for item in items(place, most=most))
+
+
+def text(most: int, *, least: int = 0) -> Reader[str]:
     def read(place: Place) -> str:
         if not isinstance(place.value, str):
             place.refuse(_("must be a text."))
+        if len(place.value) < least:
+            place.refuse(_("must not be empty."))
         if len(place.value) > most:
             place.refuse(_("is longer than %(most)s characters.") % {"most": f"{most:,}"})
         return storable(place.value)
@@ -70,11 +78,12 @@ def text(most: int) -> Reader[str]:
     return read
 
 
-def whole(least: int = 0) -> Reader[int]:
+def whole(least: int = 0, most: int = MAX_WHOLE) -> Reader[int]:
     def read(place: Place) -> int:
         value = place.value
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_WHOLE:
-            place.refuse(_("must be a whole number from %(least)s up.") % {"least": least})
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            limits = {"least": f"{least:,}", "most": f"{most:,}"}
+            place.refuse(_("must be a whole number from %(least)s to %(most)s.") % limits)
         return value
 
     return read
@@ -93,6 +102,9 @@ def moment(place: Place) -> datetime:
         place.refuse(_("must be a date and time."))
     if value.tzinfo is None:
         place.refuse(_("must name its time zone."))
+    # The first and the last year leave room for every time zone.
+    if not MINYEAR < value.year < MAXYEAR:
+        place.refuse(_("must be a date and time."))
     return value
 
 
@@ -130,3 +142,18 @@ def _json(place: Place, depth: int) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         place.refuse(_("must be a finite number."))
     return storable(value) if isinstance(value, str) else value
+
+
+def once(values: Iterable[object], path: str, field: str) -> set[object]:
+    """All values, refused when one occurs twice."""
+    seen: set[object] = set()
+    for value in values:
+        if value in seen:
+            Place(None, path).refuse(_("has the same “%(field)s” twice: %(value)s.") % {"field": field, "value": value})
+        seen.add(value)
+    return seen
+
+
+def find(wanted: object, known: Container[object], path: str) -> None:
+    if wanted not in known:
+        Place(None, path).refuse(_("refers to %(number)s, which the file does not have.") % {"number": wanted})

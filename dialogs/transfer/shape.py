@@ -1,6 +1,7 @@
 """What a dialog file holds: the field names of the JSON, as values. A change here is a new FORMAT.
 
-Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids.
+Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. Files of the
+older format are read too: what they lack has a default here.
 """
 
 from __future__ import annotations
@@ -9,9 +10,32 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-FORMAT = "dominds.dialog/1"
+from dialogs.models.dialog import WorkLanguage
+from health.monitor.levels import Level
+from health.monitor.remediation import COUNTDOWN_TURNS, Due
+
+FORMAT = "dominds.dialog/2"
+OLDER_FORMAT = "dominds.dialog/1"
 # Written in place of token counts when the provider reported none.
 UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallPlace:
+    """A tool call by the message that made it and its place there."""
+
+    message: int
+    position: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarriedEntry:
+    """What came along into a course: reminders by number, the unanswered message by `seq`, questions by call."""
+
+    reminders: tuple[int, ...]
+    taskdoc: bool
+    request: int | None
+    questions: tuple[CallPlace, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +43,11 @@ class CourseEntry:
     number: int
     opened_by: str
     opened_at: datetime
+    carried: CarriedEntry | None = None
+    level: str = Level.HEALTHY.value
+    caution_generations: int = 0
+    countdown_turns: int = COUNTDOWN_TURNS
+    due: str = Due.NOTHING.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +89,10 @@ class ReadingEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class SentEntry:
-    """What the provider was sent: messages by `seq`, and the instructions as text."""
+    """What the provider was sent: messages by `seq`, other texts by their index in the file's `texts`."""
 
     messages: tuple[int, ...]
-    instructions: str | None
+    texts: dict[str, int]
     options: dict[str, Any]
 
 
@@ -98,6 +127,75 @@ class QueuedEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReminderEntry:
+    number: int
+    content: str
+    position: int
+    author: str
+    course: int | None
+    is_continuation: bool
+    created_at: datetime
+    updated_at: datetime
+    removed_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionEntry:
+    """What a call asked the person."""
+
+    text: str
+    choices: tuple[str, ...]
+    status: str
+    answer: str
+    asked_at: datetime
+    answered_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallEntry:
+    """A tool call. `result` holds its text until `result_message`, by `seq`, does."""
+
+    message: int
+    position: int
+    call_id: str
+    name: str
+    arguments: str
+    status: str
+    idempotent: bool
+    result: str
+    result_message: int | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    question: QuestionEntry | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptEntry:
+    """A remediation prompt. It belongs to the course of its message."""
+
+    message: int
+    level: str
+    remaining: int | None
+    notice: str
+    curated: bool | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEntry:
+    """A run of autonomous mode."""
+
+    goal: str
+    max_generations: int
+    generations: int
+    first_course: int
+    started_at: datetime
+    ended_at: datetime | None
+    ended_by: str
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class DialogFile:
     format: str
     exported_at: datetime
@@ -105,6 +203,8 @@ class DialogFile:
     titled_by_person: bool
     agent: str
     llm: str
+    work_language: str = WorkLanguage.ENGLISH.value
+    taskdoc: str = ""
     created_at: datetime
     active_at: datetime
     current_leaf: int | None
@@ -112,3 +212,9 @@ class DialogFile:
     messages: tuple[MessageEntry, ...]
     generations: tuple[GenerationEntry, ...]
     queued: tuple[QueuedEntry, ...]
+    reminders: tuple[ReminderEntry, ...] = ()
+    calls: tuple[CallEntry, ...] = ()
+    prompts: tuple[PromptEntry, ...] = ()
+    runs: tuple[RunEntry, ...] = ()
+    # What generations sent beside messages, each text once: a long dialog sends the same ones again and again.
+    texts: tuple[str, ...] = ()

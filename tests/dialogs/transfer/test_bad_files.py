@@ -69,6 +69,8 @@ def nested(depth: int) -> Any:
         # A level is what the numbers say, whatever a file claims.
         (put("generations", 1, "reading", "level", value="healthy"), "generations[1].reading"),
         (put("generations", 2, "reading", "level", value="critical"), "generations[2].reading"),
+        (put("messages", 0, "role", value="assistant"), "messages[0].role"),  # typed, by an agent?
+        (put("active_at", value="0001-01-01T00:00:00+14:00"), "active_at"),
     ],
 )
 def test_a_wrong_file_is_refused_by_its_place(
@@ -90,20 +92,26 @@ def test_what_is_no_object_is_refused(data: Any, alice: User) -> None:
         import_dialog(owner=alice, data=data)
 
 
-@pytest.mark.parametrize("raw", [b"{", b"\xff\xfe{}x", b"", b"[" * 200_000])
+@pytest.mark.parametrize("raw", [b"{", b"\xff\xfe{}x", b"", b"[" * 200_000, b"1" * 5_000])
 def test_what_is_no_json_is_refused(raw: bytes) -> None:
     with pytest.raises(DialogError, match="not JSON"):
         parse_json(raw)
 
 
 def test_a_file_has_limits(full_dialog: Dialog, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_ENTRIES", 2)
     monkeypatch.setattr(reading, "MAX_BYTES", 10)
 
-    with pytest.raises(DialogError, match="messages has more than 2 entries"):
-        import_dialog(owner=alice, data=export_json(full_dialog))
+    with pytest.raises(DialogError, match=r"messages has more than 50,000 entries"):
+        import_dialog(owner=alice, data=export_json(full_dialog) | {"messages": [None] * 50_001})
     with pytest.raises(DialogError, match="larger than"):
         parse_json(b'"eleven ch"')
+
+
+def test_a_refusal_can_be_shown_whatever_the_file_calls_its_fields(full_dialog: Dialog, alice: User) -> None:
+    with pytest.raises(DialogError) as refusal:
+        import_dialog(owner=alice, data=export_json(full_dialog) | {"\ud800": 1})
+
+    assert str(refusal.value).encode()
 
 
 def test_signs_that_no_database_takes_are_made_visible(full_dialog: Dialog, alice: User) -> None:

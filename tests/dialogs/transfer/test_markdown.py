@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from markdown_it import MarkdownIt
 
-from dialogs.models import Dialog, Message
+from dialogs.models import Dialog, Message, Question
 from dialogs.transfer import export_markdown
-from dialogs.transfer.markdown import contained
+from dialogs.transfer.markdown_text import contained, fenced
 
 
 def test_the_current_branch_is_told_in_order(full_dialog: Dialog) -> None:
@@ -22,6 +24,74 @@ def test_an_answer_that_was_stopped_says_so(full_dialog: Dialog) -> None:
     full_dialog.current_leaf = Message.objects.get(content="A cat, and")
 
     assert "*The answer was cut short here.*" in export_markdown(full_dialog)
+
+
+def headings(text: str) -> list[str]:
+    """What a Markdown program takes for a heading, with its level."""
+    tokens = MarkdownIt("commonmark").parse(text)
+    return [f"{token.markup} {inside.content}" for token, inside in pairwise(tokens) if token.type == "heading_open"]
+
+
+def test_courses_are_headings_with_what_was_said_below_them(working_dialog: Dialog) -> None:
+    found = [heading.split(" · 20")[0] for heading in headings(export_markdown(working_dialog))]
+
+    assert found == [
+        "# The box",
+        "## Taskdoc",
+        "# The box",  # the Taskdoc's own
+        "## Reminders",
+        "### Reminder 1",
+        "## Course 1 · opened by: start",
+        "### You",
+        "### Helper",
+        "### You",
+        "### Helper",
+        "### Automatic prompt",
+        "### Helper",
+        "## Course 2 · opened by: agent",
+        "### Automatic prompt",
+        "### Helper",
+    ]
+
+
+def test_a_removed_reminder_is_not_told(working_dialog: Dialog) -> None:
+    assert "Removed." not in export_markdown(working_dialog)
+
+
+def test_a_notice_is_told_apart_from_what_was_typed(working_dialog: Dialog) -> None:
+    text = export_markdown(working_dialog)
+
+    assert "Look inside.\n\n*Sent with it automatically:*\n\n[System notice] 3 more\n\n" in text
+
+
+def test_a_call_is_told_with_its_arguments_and_its_whole_result(working_dialog: Dialog) -> None:
+    text = export_markdown(working_dialog)
+
+    told = '**Tool call:** read\\_file · done\n\n```json\n{"x": 1}\n```\n\n**Result:**\n\n'
+    assert f"{told}````text\n```\na cat\n```\n````\n\n" in text
+    assert "Too large." not in text
+    assert "**Tool call:** clear\\_mind · interrupted" in text
+
+
+def test_questions_are_told_with_their_answers(working_dialog: Dialog) -> None:
+    text = export_markdown(working_dialog)
+
+    asked = "**Question:**\n\nWhich *one*?\n\n"
+    assert f"{asked}- left\n- right\n\n**Answer:**\n\nThe left one.\n\n" in text
+    assert f"{asked}*withdrawn*" in text
+
+
+def test_an_answer_given_by_a_message_is_told_as_that(working_dialog: Dialog) -> None:
+    Question.objects.update(status="answered", answer="")
+
+    assert "*Answered by the message that follows.*" in export_markdown(working_dialog)
+
+
+@pytest.mark.parametrize("text", ["plain", "```\ncode\n```", "`````", "~~~", "a\n\n    ```` x", ""])
+def test_a_fence_ends_only_where_it_ends(text: str) -> None:
+    tokens = MarkdownIt("commonmark").parse(fenced(text, "json"))
+
+    assert [(token.type, token.content) for token in tokens] == [("fence", f"{text}\n")]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +112,8 @@ def test_an_answer_that_was_stopped_says_so(full_dialog: Dialog) -> None:
 def test_a_message_never_swallows_the_next(content: str) -> None:
     text = f"{contained(content)}\n\n## Helper\n"
 
-    headings = [token for token in MarkdownIt("commonmark").parse(text) if token.type == "heading_open"]
-    assert [heading.level for heading in headings] == [0]
+    found = [token for token in MarkdownIt("commonmark").parse(text) if token.type == "heading_open"]
+    assert [heading.level for heading in found] == [0]
 
 
 def test_an_open_fence_is_closed_with_its_own_kind() -> None:

@@ -1,0 +1,229 @@
+"""What every field of a dialog file must be: a table of readers for each kind of entry in `shape.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
+from dialogs.models.dialog import COUNTDOWN_TURNS, WorkLanguage
+from dialogs.models.llm import WindowSource
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.models.reminder import Author
+from dialogs.services.autonomous import GOAL_CHARS, MAX_GENERATIONS
+from dialogs.services.reminders import REMINDER_CHARS, TASKDOC_CHARS
+from dialogs.services.trash import BLOB_KEYS
+from dialogs.transfer.place import (
+    MAX_COUNTED,
+    Place,
+    Reader,
+    flag,
+    json_object,
+    list_of,
+    maybe,
+    moment,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from dialogs.transfer.shape import (
+    FORMAT,
+    UNAVAILABLE,
+    CallEntry,
+    CallPlace,
+    CarriedEntry,
+    CourseEntry,
+    GenerationEntry,
+    MessageEntry,
+    PromptEntry,
+    QuestionEntry,
+    QueuedEntry,
+    ReadingEntry,
+    ReminderEntry,
+    RunEntry,
+    SentEntry,
+    UsageEntry,
+)
+from health.models import HealthReading
+from health.monitor.levels import Level
+from health.monitor.remediation import Due
+
+MAX_ENTRIES = 50_000
+Table = Mapping[str, Reader[Any]]
+long_text = text(20_000_000)
+short_text = text(300)
+counted = whole(1, MAX_COUNTED)
+
+
+def entry(kind: type, table: Table) -> Reader[Any]:
+    return lambda place: kind(**record(place, table))
+
+
+def entries(kind: type, table: Table) -> Reader[Any]:
+    return list_of(entry(kind, table), most=MAX_ENTRIES)
+
+
+seqs = list_of(counted, most=MAX_ENTRIES)
+CALL_PLACE = {"message": counted, "position": whole()}
+CARRIED = {
+    "reminders": seqs,
+    "taskdoc": flag,
+    "request": maybe(counted),
+    "questions": entries(CallPlace, CALL_PLACE),
+}
+# Of the older format; the newer one adds to it.
+OLDER_COURSE: Table = {"number": counted, "opened_by": one_of(Course.OpenedBy.values), "opened_at": moment}
+COURSE = {
+    **OLDER_COURSE,
+    "carried": maybe(entry(CarriedEntry, CARRIED)),
+    # What was not measured leaves the level as it was: a course is never unknown.
+    "level": one_of(level.value for level in Level if level is not Level.UNKNOWN),
+    "caution_generations": whole(0, MAX_COUNTED),
+    "countdown_turns": whole(0, COUNTDOWN_TURNS),
+    "due": one_of(due.value for due in Due),
+}
+MESSAGE = {
+    "seq": counted,
+    "parent": maybe(counted),
+    "course": counted,
+    "turn": whole(0, MAX_COUNTED),
+    "role": one_of(Role.values),
+    "origin": one_of(MessageOrigin.values),
+    "content": long_text,
+    "parts": json_object,
+    "cut_short": flag,
+    "created_at": moment,
+}
+USAGE = {
+    "prompt_tokens": whole(),
+    "completion_tokens": whole(),
+    "total_tokens": whole(),
+    "cached_tokens": maybe(whole()),
+}
+READING = {
+    "level": one_of(HealthReading.Level.values),
+    "reason": one_of(["", *HealthReading.Reason.values]),
+    "context_window": maybe(whole(1)),
+    "window_source": one_of(["", *WindowSource.values]),
+    "optimal_max_tokens": maybe(whole(1)),
+    "optimal_configured": flag,
+    "critical_max_tokens": maybe(whole(1)),
+    "critical_configured": flag,
+    "read_at": moment,
+}
+
+
+def sent_texts(place: Place) -> dict[str, int]:
+    """An object with some of the texts' names."""
+    present = [key for key in BLOB_KEYS if isinstance(place.value, dict) and key in place.value]
+    return record(place, dict.fromkeys(present, whole()))
+
+
+SENT = {"messages": seqs, "texts": sent_texts, "options": json_object}
+
+
+def usage(place: Place) -> UsageEntry | str:
+    return UNAVAILABLE if place.value == UNAVAILABLE else UsageEntry(**record(place, USAGE))
+
+
+GENERATION = {
+    "course": counted,
+    "number": counted,
+    "turn": whole(0, MAX_COUNTED),
+    "attempt": counted,
+    "llm": short_text,
+    "prompt_leaf": counted,
+    "message": maybe(counted),
+    "status": one_of(Generation.Status.values),
+    "sent": entry(SentEntry, SENT),
+    "partial_text": long_text,
+    "partial_reasoning": long_text,
+    "usage": usage,
+    "usage_raw": maybe(json_object),
+    "reading": maybe(entry(ReadingEntry, READING)),
+    "finish_reason": text(60),
+    "error_code": text(60),
+    "error_message": long_text,
+    "started_at": moment,
+    "first_token_at": maybe(moment),
+    "finished_at": maybe(moment),
+}
+QUEUED = {"content": long_text, "created_at": moment}
+REMINDER = {
+    "number": counted,
+    "content": text(REMINDER_CHARS, least=1),
+    "position": whole(0, MAX_COUNTED),
+    "author": one_of(Author.values),
+    "course": maybe(counted),
+    "is_continuation": flag,
+    "created_at": moment,
+    "updated_at": moment,
+    "removed_at": maybe(moment),
+}
+QUESTION = {
+    "text": long_text,
+    "choices": list_of(long_text, most=100),
+    "status": one_of(Question.Status.values),
+    "answer": long_text,
+    "asked_at": moment,
+    "answered_at": maybe(moment),
+}
+CALL = {
+    **CALL_PLACE,
+    "call_id": text(200, least=1),
+    "name": text(200),
+    "arguments": long_text,
+    "status": one_of(ToolCall.Status.values),
+    "idempotent": flag,
+    "result": long_text,
+    "result_message": maybe(counted),
+    "started_at": maybe(moment),
+    "finished_at": maybe(moment),
+    "question": maybe(entry(QuestionEntry, QUESTION)),
+}
+PROMPT = {
+    "message": counted,
+    "level": one_of(RemediationPrompt.Level.values),
+    "remaining": maybe(whole(0, COUNTDOWN_TURNS)),
+    "notice": long_text,
+    "curated": maybe(flag),
+    "created_at": moment,
+}
+RUN = {
+    "goal": text(GOAL_CHARS, least=1),
+    "max_generations": whole(1, MAX_GENERATIONS),
+    "generations": whole(0, MAX_COUNTED),
+    "first_course": counted,
+    "started_at": moment,
+    "ended_at": maybe(moment),
+    "ended_by": one_of(["", *AutonomousRun.EndedBy.values]),
+    "summary": long_text,
+}
+# What both formats have.
+OLDER_DIALOG: Table = {
+    "format": one_of([FORMAT]),
+    "exported_at": moment,
+    "title": text(200),
+    "titled_by_person": flag,
+    "agent": short_text,
+    "llm": short_text,
+    "created_at": moment,
+    "active_at": moment,
+    "current_leaf": maybe(counted),
+    "courses": entries(CourseEntry, OLDER_COURSE),
+    "messages": entries(MessageEntry, MESSAGE),
+    "queued": entries(QueuedEntry, QUEUED),
+}
+DIALOG = {
+    **OLDER_DIALOG,
+    "work_language": one_of(WorkLanguage.values),
+    "taskdoc": text(TASKDOC_CHARS),
+    "courses": entries(CourseEntry, COURSE),
+    "generations": entries(GenerationEntry, GENERATION),
+    "reminders": entries(ReminderEntry, REMINDER),
+    "calls": entries(CallEntry, CALL),
+    "prompts": entries(PromptEntry, PROMPT),
+    "runs": entries(RunEntry, RUN),
+    "texts": list_of(long_text, most=5 * MAX_ENTRIES),
+}

@@ -1,0 +1,69 @@
+"""Every value of a file replaced by garbage of every type: refused, or imported as a dialog that works."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from dialogs.context import chat_request, read_context
+from dialogs.errors import DialogError
+from dialogs.models import Dialog
+from dialogs.selectors.path import course_branch
+from dialogs.transfer import export_json, export_markdown, import_dialog
+from dialogs.transfer.reading import read_file
+
+GARBAGE = (None, True, -1, 0, 2, 2**31 - 1, 2**63, 1.5, float("nan"), "", "x", "\ud800", [], [None], {}, {"x": 1})
+# Columns that these tests vouch for, beside what `test_bad_files.py` says of the others.
+NEW = ("work_language", "taskdoc", "courses", "reminders", "calls", "prompts", "runs", "texts")
+
+
+def places(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The ways to all values inside this one."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*way, key)
+        yield from places(item, (*way, key))
+
+
+def with_value(data: Any, way: tuple[str | int, ...], value: Any) -> Any:
+    changed = copy.deepcopy(data)
+    at = changed
+    for step in way[:-1]:
+        at = at[step]
+    at[way[-1]] = value
+    return changed
+
+
+def is_refused(data: Any) -> bool:
+    try:
+        read_file(data)
+    except DialogError:
+        return True
+    return False
+
+
+def test_garbage_is_refused_or_makes_a_dialog_that_works(working_dialog: Dialog, alice: User) -> None:
+    data = json.loads(json.dumps(export_json(working_dialog)))
+    ways = [way for name in NEW for way in places(data[name], (name,))] + [(name,) for name in NEW]
+    tried = [with_value(data, way, value) for way in ways for value in GARBAGE]
+
+    accepted = [file for file in tried if not is_refused(file)]
+
+    assert len(tried) / 4 > len(accepted) > 0
+    for file in accepted:
+        assert_it_works(file, alice)
+
+
+def assert_it_works(file: Any, owner: User) -> None:
+    """It is stored, exported, told, and sent to a model."""
+    with transaction.atomic():
+        dialog = Dialog.objects.get(pk=import_dialog(owner=owner, data=file).pk)
+        json.dumps(export_json(dialog)).encode()
+        export_markdown(dialog).encode()
+        chat_request(read_context(dialog, course_branch(dialog.current_leaf)))
+        transaction.set_rollback(True)
