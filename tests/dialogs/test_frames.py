@@ -8,8 +8,10 @@ from django.utils.translation import override
 
 from dialogs.frames import Rendering, Screen, render
 from dialogs.models import Dialog, Message
+from dialogs.models.reminder import Author
 from dialogs.selectors.page import dialog_parts
 from dialogs.services.messages import edit_message, post_message
+from dialogs.services.reminders import add_reminder
 from dialogs.views.chart import chart
 from tests.builders import a_generation, an_answer
 
@@ -48,6 +50,22 @@ def test_a_new_message_brings_itself_and_what_it_changed(dialog: Dialog) -> None
 
     # The first question and its answer lose what only the last ones have.
     assert ROW.findall(sent) == [f"message-{first.pk}", f"message-{answer.pk}", f"message-{second.pk}"]
+
+
+def test_a_part_is_sent_when_it_has_changed_and_only_then(dialog: Dialog) -> None:
+    ask(dialog)
+    screen = watching(dialog)
+
+    add_reminder(dialog=dialog, content="Buy nails", author=Author.AGENT)
+    noted = screen.update(rendered(dialog))
+    Dialog.objects.update(stop_requested=True)
+    stopping = screen.update(rendered(dialog))
+
+    assert "Buy nails" in noted
+    assert 'id="notebook-count" class="notebook-count">1<' in noted
+    assert 'id="meter"' not in noted
+    assert 'id="turn"' in stopping
+    assert "Buy nails" not in stopping
 
 
 def test_a_turn_that_begins_or_ends_changes_no_earlier_row(dialog: Dialog) -> None:
