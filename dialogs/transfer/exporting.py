@@ -6,10 +6,12 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
+from django.db import transaction
 from django.db.models import Model
 from django.utils import timezone
 
 from dialogs.models import Blob, Course, Dialog, Generation, Message, Question, RemediationPrompt, ToolCall
+from dialogs.services.rows import lock
 from dialogs.services.trash import BLOB_KEYS
 from dialogs.transfer.shape import (
     FORMAT,
@@ -37,7 +39,10 @@ Seqs = dict[int, int]
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
     """Everything that the dialog holds, on all its branches, as JSON values."""
-    exported: dict[str, Any] = _as_json(asdict(_file(dialog)))
+    with transaction.atomic():
+        # Whoever drives it waits: what is read last must not refer to what came after the first.
+        file = _file(lock(dialog))
+    exported: dict[str, Any] = _as_json(asdict(file))
     return exported
 
 

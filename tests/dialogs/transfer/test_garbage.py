@@ -17,7 +17,24 @@ from dialogs.selectors.path import course_branch
 from dialogs.transfer import export_json, export_markdown, import_dialog
 from dialogs.transfer.reading import read_file
 
-GARBAGE = (None, True, -1, 0, 2, 2**31 - 1, 2**63, 1.5, float("nan"), "", "x", "\ud800", [], [None], {}, {"x": 1})
+GARBAGE: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    2,
+    2**31 - 1,
+    2**63,
+    1.5,
+    float("nan"),
+    "",
+    "x",
+    "\ud800",
+    [],
+    [None],
+    {},
+    {"x": 1},
+)
 # Columns that these tests vouch for, beside what `test_bad_files.py` says of the others.
 NEW = ("work_language", "taskdoc", "courses", "reminders", "calls", "prompts", "runs", "texts")
 

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 
 from dialogs.errors import DialogError
 from dialogs.models import LLM, Agent, Blob, Dialog, Message, ToolCall
+from dialogs.services.messages import post_message
 from dialogs.transfer import export_json, import_dialog
 
 
@@ -38,6 +39,16 @@ def test_the_original_is_untouched(full_dialog: Dialog, alice: User) -> None:
     import_dialog(owner=alice, data=through_a_file(before))
 
     assert without_moment(export_json(Dialog.objects.get(pk=full_dialog.pk))) == without_moment(before)
+
+
+def test_a_dialog_that_went_on_meanwhile_is_exported_as_it_is_now(full_dialog: Dialog) -> None:
+    read_before = Dialog.objects.get(pk=full_dialog.pk)
+    said = post_message(dialog=full_dialog, content="And now?")
+
+    exported = export_json(read_before)
+
+    assert isinstance(said, Message)
+    assert exported["current_leaf"] == exported["messages"][-1]["seq"] == said.seq
 
 
 def test_missing_usage_is_a_word_and_never_a_number(full_dialog: Dialog) -> None:
