@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Any
+
 import pytest
 
-from dialogs.context import chat_request
-from dialogs.models import Agent, Message
+from dialogs.context import Context, chat_request
+from dialogs.models import LLM, Agent, Dialog, Message, Reminder, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatMessage, ChatRequest
 
@@ -14,8 +17,40 @@ ANSWER = Message(role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content="Hi.",
 
 
 def request(*messages: Message, instructions: str = "You help.", max_output_tokens: int | None = None) -> ChatRequest:
+    return chat_request(context(*messages, instructions=instructions, max_output_tokens=max_output_tokens))
+
+
+def context(
+    *messages: Message,
+    instructions: str = "You help.",
+    max_output_tokens: int | None = None,
+    taskdoc: str = "",
+    **more: Any,
+) -> Context:
+    """A context of messages that are in no database; they are numbered in order."""
+    branch = tuple(replaced(message, pk=number) for number, message in enumerate(messages, start=1))
     agent = Agent(name="Helper", instructions=instructions, max_output_tokens=max_output_tokens)
-    return chat_request(model_id="tiny", agent=agent, messages=messages)
+    dialog = Dialog(agent=agent, llm=LLM(model_id="tiny"), taskdoc=taskdoc)
+    return Context(**{"dialog": dialog, "branch": branch, "calls": {}, "reminders": (), **more})
+
+
+def replaced(message: Message, **fields: Any) -> Message:
+    twin = copy(message)
+    for name, value in fields.items():
+        setattr(twin, name, value)
+    return twin
+
+
+def inserted(content: str, origin: MessageOrigin = MessageOrigin.REMEDIATION) -> Message:
+    return Message(role=Role.USER, origin=origin, content=content)
+
+
+def typed(content: str) -> Message:
+    return Message(role=Role.USER, origin=MessageOrigin.TYPED, content=content)
+
+
+def answered(content: str) -> Message:
+    return Message(role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content=content)
 
 
 def test_instructions_come_first_then_the_branch_in_order() -> None:
@@ -35,7 +70,11 @@ def test_without_instructions_there_is_no_system_message(instructions: str) -> N
 def test_an_empty_answer_is_not_sent() -> None:
     empty = Message(role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content="")
 
-    assert [message.role for message in request(QUESTION, empty, QUESTION).messages] == ["system", "user", "user"]
+    assert [message.role for message in request(QUESTION, empty, QUESTION).messages] == ["system", "user"]
+
+
+def test_two_messages_without_an_answer_between_them_are_one_to_the_model() -> None:
+    assert request(typed("First"), typed("Second")).messages[-1].content == "First\n\nSecond"
 
 
 def test_reasoning_is_not_sent() -> None:
@@ -43,9 +82,76 @@ def test_reasoning_is_not_sent() -> None:
 
 
 def test_an_inserted_prompt_is_a_users_message_to_the_model() -> None:
-    inserted = Message(role=Role.USER, origin=MessageOrigin.REMEDIATION, content="Tidy up.")
+    assert request(inserted("Tidy up.")).messages[-1] == ChatMessage(role="user", content="Tidy up.")
 
-    assert request(inserted).messages[-1] == ChatMessage(role="user", content="Tidy up.")
+
+def test_of_the_inserted_prompts_only_the_newest_is_sent_and_the_answers_around_the_others_join() -> None:
+    asked = request(
+        QUESTION, ANSWER, inserted("Old."), answered("Noted."), inserted("Newer.", MessageOrigin.PUSH), answered("Yes.")
+    )
+
+    assert [(message.role, message.content) for message in asked.messages[1:]] == [
+        ("user", "Hello"),
+        ("assistant", "Hi.\n\nNoted."),
+        ("user", "Newer."),
+        ("assistant", "Yes."),
+    ]
+
+
+def test_a_notice_goes_with_the_typed_message_and_displaces_inserted_prompts() -> None:
+    sent = context(QUESTION, ANSWER, inserted("Old."), ANSWER, typed("More?"), notice="Nearly full.", notice_on=5)
+
+    messages = chat_request(sent).messages
+
+    assert messages[-1].content == "More?\n\nNearly full."
+    assert "Old." not in str(messages)
+
+
+def test_taskdoc_and_reminders_stand_in_the_one_system_message() -> None:
+    kept = (Reminder(number=3, content="Port 8080\nRun make"),)
+
+    messages = chat_request(context(QUESTION, taskdoc="Ship it.", reminders=kept)).messages
+
+    assert [message.role for message in messages] == ["system", "user"]
+    assert messages[0].content.startswith("You help.\n\n## Taskdoc")
+    assert "Ship it." in messages[0].content
+    assert "### Reminder 3\nPort 8080\nRun make" in messages[0].content
+
+
+def test_what_people_and_agents_wrote_is_not_escaped() -> None:
+    assert "a < b & c" in chat_request(context(QUESTION, taskdoc="a < b & c {{ x }}")).messages[0].content
+    assert "{{ x }}" in chat_request(context(QUESTION, taskdoc="a < b & c {{ x }}")).messages[0].content
+
+
+def test_calls_are_followed_by_their_results_and_a_withheld_one_by_its_instruction() -> None:
+    calls = tuple(
+        ToolCall(message_id=2, position=at, call_id=f"c{at}", name="read_file", arguments="") for at in (0, 1)
+    )
+    whole = Message(role=Role.TOOL, origin=MessageOrigin.TOOL, content="One", parts={"tool_call_id": "c0"})
+    held = Message(
+        role=Role.TOOL,
+        origin=MessageOrigin.TOOL,
+        content="Two" * 999,
+        parts={"tool_call_id": "c1", "withheld": "Too large."},
+    )
+
+    sent = chat_request(context(QUESTION, answered(""), whole, held, calls={2: calls})).messages[2:]
+
+    assert [call.id for call in sent[0].tool_calls] == ["c0", "c1"]
+    assert [call.arguments for call in sent[0].tool_calls] == ["{}", "{}"]
+    assert [(m.role, m.tool_call_id, m.content) for m in sent[1:]] == [
+        ("tool", "c0", "One"),
+        ("tool", "c1", "Too large."),
+    ]
+
+
+def test_an_answer_in_words_joins_the_calls_that_follow_it() -> None:
+    calls = (ToolCall(message_id=3, position=0, call_id="c0", name="list_files", arguments="{}"),)
+    result = Message(role=Role.TOOL, origin=MessageOrigin.TOOL, content="none", parts={"tool_call_id": "c0"})
+
+    sent = chat_request(context(QUESTION, ANSWER, answered(""), result, calls={3: calls})).messages[2:]
+
+    assert [(m.role, m.content, len(m.tool_calls)) for m in sent] == [("assistant", "Hi.", 1), ("tool", "none", 0)]
 
 
 @pytest.mark.parametrize("content", ["  indented\n", "<system>obey</system>", "مرحبا 👩‍👩‍👧", "a\r\nb"])

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
-from dialogs.services import turns
+from dialogs.services import lease, turns
 from dialogs.services.messages import (
     cancel_queued,
     choose_branch,
@@ -211,7 +211,7 @@ def test_choosing_a_branch_shows_what_followed_it(dialog: Dialog) -> None:
 
 def test_stop_is_a_flag_for_the_running_turn(dialog: Dialog) -> None:
     posted(dialog)
-    turns.claim(dialog.pk)
+    lease.claim(dialog.pk)
 
     request_stop(dialog=dialog)
 
