@@ -13,7 +13,8 @@ from typing import Any
 from django.template.loader import render_to_string
 
 from dialogs.rendering import render_block, split_blocks
-from dialogs.selectors.transcript import LiveRow, Row, Transcript
+from dialogs.selectors.rows import LiveRow, Row
+from dialogs.selectors.transcript import Transcript
 
 PARTS = (
     "dialogs/_meter.html",
@@ -23,6 +24,7 @@ PARTS = (
     "dialogs/_notebook.html",
     "dialogs/_notebook_count.html",
     "dialogs/_title.html",
+    "dialogs/_courses.html",
     "dialogs/_earlier.html",
     "live/sidebar_item.html",
 )

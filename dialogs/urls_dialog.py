@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dialogs.views import dialog, notebook, steering
+from dialogs.views import courses, dialog, notebook, steering
 
 urlpatterns = [
     path("", dialog.page, name="dialog"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("messages/<int:message_id>/edit/", dialog.edit, name="dialog_edit"),
     path("messages/<int:message_id>/show/", dialog.branch, name="dialog_branch"),
     path("queued/<int:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),
+    path("courses/<int:number>/", courses.course, name="dialog_course"),
+    path("calls/<int:call_id>/", courses.result, name="dialog_call"),
     path("course/", steering.course_new, name="dialog_course_new"),
     path("questions/<int:question_id>/answer/", steering.answer, name="dialog_answer"),
     path("language/", steering.language, name="dialog_language"),

@@ -37,6 +37,8 @@ class Meter:
     critical_max_tokens: int | None = None
     critical_configured: bool = False
     critical_tick: float | None = None
+    # Generations are numbered within their course.
+    course_number: int | None = None
     generation_number: int | None = None
     llm_name: str = ""
     read_at: datetime | None = None
@@ -48,6 +50,7 @@ class Meter:
 class Point:
     """One generation in the chart and its table."""
 
+    course_number: int = 1
     number: int
     generation_id: int
     level: str
@@ -76,6 +79,7 @@ def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_na
             prompt_tokens=shown.prompt_tokens,
             completion_tokens=shown.completion_tokens,
             cached_tokens=shown.cached_tokens,
+            course_number=shown.course_number,
             generation_number=shown.generation_number,
             read_at=shown.read_at,
             last_good=last_good,
@@ -86,7 +90,7 @@ def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_na
 def _readings(dialog_id: UUID):  # type: ignore[no-untyped-def]  # a QuerySet over a table named by string
     return (
         HealthReading.objects.filter(generation__dialog_id=dialog_id)
-        .select_related("generation")
+        .select_related("generation__course")
         .order_by("-generation_id")
     )
 
@@ -149,6 +153,7 @@ def _from_reading(reading: HealthReading) -> Meter:
         critical_max_tokens=reading.critical_max_tokens,
         critical_configured=reading.critical_configured,
         critical_tick=_tick(reading.critical_max_tokens, reading.context_window),
+        course_number=generation.course.number,
         generation_number=generation.number,
         llm_name=generation.llm_name,
         read_at=reading.read_at,
@@ -160,6 +165,7 @@ def history(dialog_id: UUID, *, limit: int = 200) -> tuple[Point, ...]:
     newest = list(_readings(dialog_id)[:limit])
     return tuple(
         Point(
+            course_number=reading.generation.course.number,
             number=reading.generation.number,
             generation_id=reading.generation_id,
             level=reading.level,

@@ -9,6 +9,7 @@ from dialogs.selectors.autonomous import rest_reason, run_status
 from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.notebook import kept_reminders, removed_reminders
 from dialogs.selectors.providers import missing_key
+from dialogs.selectors.remediation import remediation_status
 from dialogs.selectors.transcript import SHOWN_ROWS, transcript
 from dialogs.selectors.turns import turn_status
 from health.selectors import history
@@ -25,6 +26,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "removed_reminders": removed_reminders(dialog.pk),
         "rests": rest_reason(dialog),
         "meter": dialog_meter(dialog),
+        "remediation": remediation_status(dialog),
         "history": history(dialog.pk),
     }
 

@@ -47,6 +47,17 @@ def meter_words(meter: Meter) -> str:
 
 
 @register.filter
+def generation_words(read: Meter) -> str:
+    """Which generation: numbers begin anew with every course."""
+    if (read.course_number or 1) == 1:
+        return _("generation %(number)s") % {"number": read.generation_number}
+    return _("course %(course)s, generation %(number)s") % {
+        "course": read.course_number,
+        "number": read.generation_number,
+    }
+
+
+@register.filter
 def tokens(count: int | None) -> str:
     """41200 -> "41,200"; nothing for an unknown count."""
     return "" if count is None else f"{count:,}"

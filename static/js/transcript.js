@@ -20,6 +20,8 @@ new MutationObserver(() => { if (atEnd) toEnd(); else jump.hidden = false; })
 new ResizeObserver(() => { if (atEnd) toEnd(); }).observe(scroller);
 jump.addEventListener("click", () => { atEnd = true; toEnd(); });
 document.getElementById("composer").addEventListener("submit", () => { atEnd = true; toEnd(); });
+// What the reader asked for is where they are: an earlier course, a long result.
+scroller.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.xhr.status === 200) atEnd = false; });
 toEnd();
 
 /** Browsers offer the clipboard to secure pages only: a house network has none. */

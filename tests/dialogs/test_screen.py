@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dialogs.frames import RenderedRow, Rendering, Screen
 from dialogs.models import Generation
 from dialogs.rendering import render_block, split_blocks
-from dialogs.selectors.transcript import LiveRow
+from dialogs.selectors.rows import LiveRow
 from tests.dialogs.dom import Page
 
 PIECES = ("word ", "**", "\n", "\n\n", "```", "- ", "1. ", "# ", "<b>", "&amp;", "> ", "    ", "汉字", "---")

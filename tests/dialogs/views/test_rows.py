@@ -23,7 +23,7 @@ def shown(client: Client, dialog: Dialog) -> Page:
 
 
 def forms(found: Page) -> list[str]:
-    return [str(attrs["action"]) for tag, attrs in found.tags if tag == "form"]
+    return [str(attrs.get("action")) for tag, attrs in found.tags if tag == "form"]
 
 
 def retries(found: Page) -> int:
