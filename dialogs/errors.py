@@ -29,9 +29,11 @@ HEADLINES: dict[str, Promise] = {
     "authentication_refused": _("The provider refused the key. An admin must set a valid one."),
     "model_not_found": _("The provider does not know this model."),
     "request_refused": _("The provider refused the request."),
+    "tools_refused": _("The provider refused to be offered tools."),
     "bad_answer": _("The provider answered something that is no chat stream."),
     "context_overflow": _(
-        "The dialog is longer than the LLM's context window. Begin a new dialog, or change to a larger LLM."
+        "What is sent is longer than the LLM's context window. Shorten the message, the Taskdoc or the reminders, "
+        "or change to a larger LLM."
     ),
     "worker_died": _("The worker stopped three times while it was answering."),
     "internal_error": _("Dominds failed while it was answering. The log has the details."),

@@ -21,7 +21,7 @@ from dialogs.driver.tools.base import wire
 from dialogs.driver.tools.mcp import refresh_stale
 from dialogs.driver.tools.registry import tools_for
 from dialogs.models import Generation
-from dialogs.providers.base import ChatRequest, ContextOverflow, Provider, ProviderError, ProviderSettings
+from dialogs.providers.base import ChatRequest, ContextOverflow, Provider, ProviderError, ProviderSettings, ToolsRefused
 from dialogs.providers.registry import make_provider
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.providers import settings_for
@@ -29,7 +29,7 @@ from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
 from dialogs.services import generations
 from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
-from dialogs.services.providers import record_overflow_window
+from dialogs.services.providers import record_overflow_window, record_tools_refused
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -145,6 +145,9 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
         policy=policy,
         jitter=random.random(),  # noqa: S311  spreads retries; guards nothing
     )
+    if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm:
+        await in_db(record_tools_refused)(llm=call.generation.llm)
+        delay = 0.0
     if isinstance(error, ContextOverflow) and error.context_window and call.generation.llm:
         await in_db(record_overflow_window)(llm=call.generation.llm, context_window=error.context_window)
     await in_db(generations.fail)(

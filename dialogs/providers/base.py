@@ -185,6 +185,12 @@ class RequestRefused(ProviderError):
     code = "request_refused"
 
 
+class ToolsRefused(ProviderError):
+    """The server or the model cannot be offered tools. The same request without them may do."""
+
+    code = "tools_refused"
+
+
 class BadAnswer(ProviderError):
     """The provider answered something that is no chat stream, such as an HTML page."""
 

@@ -27,6 +27,7 @@ from dialogs.providers.base import (
     ProviderUnreachable,
     RateLimited,
     RequestRefused,
+    ToolsRefused,
 )
 from dialogs.providers.overflow import classify
 from dialogs.providers.wire import as_mapping
@@ -48,6 +49,14 @@ STATUS_OF_TYPE = {
     "overloaded_error": 529,
     "unavailable_error": 503,
 }
+# "… does not support tools", "tools param requires --jinja", "… requires --enable-auto-tool-choice", "no endpoints
+# found that support tool use": each server has words of its own, and a status of its own.
+WITHOUT_TOOLS = re.compile(
+    r"(does not|doesn't|do not|not) support (tool|function)"
+    r"|(tool|function)s?( use| calls?| calling)? (is |are )?not supported"
+    r"|tools param requires|enable-auto-tool-choice|that support tool use",
+    re.IGNORECASE,
+)
 # Paying, not waiting, helps here, although it comes as a 429.
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_error"})
 ERRORS: dict[int, type[ProviderError]] = {
@@ -104,6 +113,8 @@ def from_answer(
     known = status if status not in {None, 200} else _stated_status(body)
     if _names(body) & OUT_OF_CREDIT:
         return RequestRefused(words, status=known)
+    if WITHOUT_TOOLS.search(words):
+        return ToolsRefused(words, status=known)
     wait = retry_after(headers or {}, now=now or datetime.now(UTC))
     return _error_class(known)(words, status=known, retry_after=wait)
 

@@ -13,7 +13,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from dialogs.models import LLM, Agent, Provider
-from dialogs.models.llm import Origin, WindowSource
+from dialogs.models.llm import Origin, ToolCalling, WindowSource
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 from dialogs.providers.base import ModelFacts
 from dialogs.secrets import encrypt
@@ -112,6 +112,11 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
 def record_overflow_window(*, llm: LLM, context_window: int) -> str:
     """A refused request named the true window: that is the server speaking too."""
     return record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))
+
+
+def record_tools_refused(*, llm: LLM) -> None:
+    """The server will not be offered tools for this model: do not offer them until an admin says so."""
+    LLM.objects.filter(pk=llm.pk, tool_calling=ToolCalling.AUTO).update(tool_calling=ToolCalling.REFUSED)
 
 
 def small_window_ceiling(window: int | None) -> int | None:

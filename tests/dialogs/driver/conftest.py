@@ -40,6 +40,21 @@ def play(provider: Provider) -> Play:
     return write
 
 
+def said(prompt_tokens: int | None, text: str = "Done.", **more: Any) -> dict[str, Any]:
+    """An answer whose prompt was this long; None for one without usage."""
+    usage = None if prompt_tokens is None else {"prompt_tokens": prompt_tokens, "completion_tokens": 5}
+    return {"text": text, "usage": usage, **more}
+
+
+def a_call(name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, str]:
+    return {"id": call_id, "name": name, "arguments": arguments}
+
+
+def calling(prompt_tokens: int, name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, Any]:
+    """An answer that makes one call and says nothing."""
+    return said(prompt_tokens, "", tool_calls=[a_call(name, arguments, call_id)], finish="tool_calls")
+
+
 def ask(dialog: Dialog, content: str = "Hello") -> Message:
     message = post_message(dialog=dialog, content=content)
     dialog.refresh_from_db()

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.driver.decide import Action, Generate, GiveUp, Halt, Rest, TakeQueued, Wait, decide, retry_delay
-from dialogs.driver.state import Failure, Policy, State
+from dialogs.driver.decide import (
+    Action,
+    CarryNotice,
+    ClearMind,
+    EndRounds,
+    EndRun,
+    Generate,
+    GiveUp,
+    Halt,
+    InsertPrompt,
+    Push,
+    Rest,
+    RunTools,
+    TakeQueued,
+    Wait,
+    decide,
+    retry_delay,
+)
+from dialogs.driver.state import Failure, Leaf, Policy, State
+from health.monitor.remediation import Due
 
 POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
 
@@ -27,6 +45,43 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         (State(answer_due=True, interruptions=2), Generate(attempt=3)),
         (State(answer_due=True, interruptions=3), GiveUp()),  # it kills every worker that tries
         (State(answer_due=True, interruptions=3, stop_requested=True), Halt()),
+        # Tools: first the calls, then their results, then the next answer.
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, rounds=1), RunTools()),
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, rounds=25), RunTools(refused=True)),
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, rounds=26), EndRounds()),
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, stop_requested=True), Halt()),
+        (State(answer_due=True, leaf=Leaf.RESULT), Generate(attempt=1)),
+        # A person is asked: nothing is done, whatever else is due.
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, waiting_for_person=True, due=Due.CLEAR), Rest()),
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, waiting_for_person=True, queued=1), Rest()),
+        (State(answer_due=True, waiting_for_person=True, stop_requested=True), Halt()),
+        # Remediation within a turn comes after results, never before a message has had its answer.
+        (State(answer_due=True, leaf=Leaf.RESULT, due=Due.CAUTION), InsertPrompt()),
+        (State(answer_due=True, leaf=Leaf.RESULT, due=Due.CRITICAL), InsertPrompt()),
+        (State(answer_due=True, leaf=Leaf.RESULT, due=Due.CLEAR), ClearMind()),
+        (State(answer_due=True, leaf=Leaf.TYPED, due=Due.CRITICAL), CarryNotice()),
+        (State(answer_due=True, leaf=Leaf.TYPED, due=Due.CAUTION), Generate(attempt=1)),
+        (State(answer_due=True, leaf=Leaf.TYPED, due=Due.CLEAR), Generate(attempt=1)),
+        (State(answer_due=True, leaf=Leaf.INSERTED, due=Due.CRITICAL), Generate(attempt=1)),
+        # A wait is waited before anything is asked.
+        (State(answer_due=True, leaf=Leaf.TYPED, due=Due.CRITICAL, failures=1, retry_in=3), Wait(3)),
+        # What is too long is not tried again as it is.
+        (State(answer_due=True, failures=1, retry_in=0, overflowed=True), ClearMind(overflow=True)),
+        # Between turns: a new course, else the queue, else what remediation asks, else the push.
+        (State(answer_due=False, due=Due.CLEAR, queued=1, autonomous=True), ClearMind()),
+        (State(answer_due=False, due=Due.CRITICAL, queued=1, autonomous=True), TakeQueued()),
+        (State(answer_due=False, due=Due.CRITICAL, autonomous=True), InsertPrompt()),
+        (State(answer_due=False, due=Due.CAUTION, autonomous=True), InsertPrompt()),
+        (State(answer_due=False, autonomous=True), Push()),
+        # Paused: messages are answered, nothing else happens.
+        (State(answer_due=False, paused=True, due=Due.CLEAR), Rest()),
+        (State(answer_due=False, paused=True, due=Due.CRITICAL, autonomous=True), Rest()),
+        (State(answer_due=False, paused=True, due=Due.CLEAR, queued=1), TakeQueued()),
+        # A run that has used its generations ends in the middle of a turn too, but not before an answer.
+        (State(answer_due=False, autonomous=True, run_used_up=True), EndRun()),
+        (State(answer_due=True, leaf=Leaf.RESULT, autonomous=True, run_used_up=True), EndRun()),
+        (State(answer_due=True, leaf=Leaf.TYPED, autonomous=True, run_used_up=True), Generate(attempt=1)),
+        (State(answer_due=False, trashed=True, due=Due.CLEAR, autonomous=True), Rest()),
     ],
 )
 def test_the_first_rule_that_fits_wins(state: State, action: Action) -> None:

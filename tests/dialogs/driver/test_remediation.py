@@ -11,7 +11,7 @@ from dialogs.models.message import MessageOrigin
 from dialogs.prompts import NOTICE_MARKS
 from dialogs.services.messages import post_message
 from dialogs.services.pausing import go_on, pause
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle
+from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,17 +21,6 @@ def _roomy(llm: LLM) -> None:
     """A window of 200,000 tokens and the defaults: caution above 100,000, critical above 180,000."""
     llm.context_length, llm.optimal_max_tokens = 200_000, None
     llm.save()
-
-
-def said(prompt_tokens: int | None, text: str = "Done.", **more: Any) -> dict[str, Any]:
-    """An answer whose prompt was this long; None for one without usage."""
-    usage = None if prompt_tokens is None else {"prompt_tokens": prompt_tokens, "completion_tokens": 5}
-    return {"text": text, "usage": usage, **more}
-
-
-def calling(prompt_tokens: int, name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, Any]:
-    call = {"id": call_id, "name": name, "arguments": arguments}
-    return said(prompt_tokens, "", tool_calls=[call], finish="tool_calls")
 
 
 def prompts(dialog: Dialog) -> list[tuple[str, int | None]]:

@@ -17,6 +17,7 @@ from dialogs.providers.base import (
     ProviderSettings,
     ProviderUnreachable,
     RequestRefused,
+    ToolsRefused,
 )
 from dialogs.providers.errors import from_answer, redacted, retry_after, said, translate, translated
 
@@ -115,3 +116,25 @@ def test_an_error_that_quotes_the_key_in_a_header_is_redacted_and_not_chained() 
 
     assert "s3cret" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "registry/library/gemma does not support tools"),  # Ollama
+        (500, "tools param requires --jinja flag"),  # llama.cpp
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),  # vLLM
+        (404, "No endpoints found that support tool use. Try disabling a tool."),  # OpenRouter
+        (400, "Function calling is not supported with this model"),
+        (None, "tool calling not supported"),  # inside a stream
+    ],
+)
+def test_a_server_that_takes_no_tools_is_recognised(status: int | None, words: str) -> None:
+    assert isinstance(from_answer(status, {"error": {"message": words}}), ToolsRefused)
+
+
+@pytest.mark.parametrize(
+    "words", ["tool_call_id is missing", "invalid tools[0].function.name", "unsupported file tool"]
+)
+def test_a_wrong_call_is_no_refusal_of_tools(words: str) -> None:
+    assert type(from_answer(400, {"error": {"message": words}})) is RequestRefused

@@ -1,0 +1,506 @@
+"""Rounds of tool calls: what is run, refused, withheld or waits, and that every call gets its result in order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import settings as django_settings
+
+from dialogs.driver import run_tools
+from dialogs.driver.generate import generate
+from dialogs.driver.run import policy
+from dialogs.driver.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema
+from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, Reminder, ToolCall
+from dialogs.models.message import MessageOrigin
+from dialogs.selectors.tool_calls import ASK_HUMAN
+from dialogs.services import lease
+from dialogs.services.messages import request_stop, retry
+from dialogs.services.questions import answer_question
+from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HEALTHY = said(10, "Done.")
+
+
+def round_of(*calls: dict[str, str], prompt_tokens: int = 10) -> dict[str, Any]:
+    """An answer that makes several calls at once."""
+    return said(prompt_tokens, "", tool_calls=list(calls), finish="tool_calls")
+
+
+def results(request: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(m["tool_call_id"], m["content"]) for m in request["messages"] if m["role"] == "tool"]
+
+
+def statuses() -> list[tuple[str, str]]:
+    return list(ToolCall.objects.values_list("name", "status"))
+
+
+@pytest.fixture
+def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Offer tools that only a test has, in the driver's own registry."""
+
+    def give(*tools: Tool) -> None:
+        monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: tools)
+
+    return give
+
+
+def outside(name: str, perform: Callable[..., Any], **rules: Any) -> OutsideTool:
+    return OutsideTool(name=name, description="", parameters=schema(), perform=perform, **rules)
+
+
+def test_a_call_is_made_and_its_result_goes_back(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, "add_reminder", '{"content": "Port 8080"}'), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert Reminder.objects.get().content == "Port 8080"
+    assert results(requests()[1]) == [("c1", "Reminder 1 is added.")]
+    assert [m["role"] for m in requests()[1]["messages"]] == ["system", "user", "assistant", "tool"]
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
+
+
+def test_every_tool_is_offered_with_its_schema(dialog: Dialog, play: Play) -> None:
+    requests = play(HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    names = [tool["function"]["name"] for tool in requests()[0]["tools"]]
+    assert names[:2] == ["add_reminder", "update_reminder"]
+    assert {"delete_reminder", "clear_mind", "ask_human", "read_course", "update_taskdoc"} <= set(names)
+    assert "goal_done" not in names
+
+
+def test_several_calls_of_one_round_are_answered_in_their_order(dialog: Dialog, play: Play) -> None:
+    calls = [a_call("add_reminder", json.dumps({"content": str(n)}), f"c{n}") for n in range(4)]
+    requests = play(round_of(*calls), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert [call_id for call_id, _content in results(requests()[1])] == ["c0", "c1", "c2", "c3"]
+    assert list(Reminder.objects.values_list("content", flat=True)) == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("no_such_tool", "{}", "There is no tool called 'no_such_tool'"),
+        ("add_reminder", '{"content": ', "not valid JSON"),
+        ("add_reminder", "[]", "do not fit"),
+        ("add_reminder", "{}", "'content' is a required property"),
+        ("add_reminder", '{"content": 5}', "is not of type 'string'"),
+        ("add_reminder", '{"content": "x", "extra": 1}', "Additional properties"),
+        ("update_reminder", '{"number": 9, "content": "x"}', "There is no reminder 9"),
+        ("read_course", '{"course": 4}', "There is no such course"),
+        ("goal_done", '{"summary": "x"}', "There is no tool called 'goal_done'"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_told_to_the_model(
+    dialog: Dialog, play: Play, name: str, arguments: str, words: str
+) -> None:
+    requests = play(calling(10, name, arguments), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert words in results(requests()[1])[0][1]
+    assert statuses() == [(name, "failed")]
+
+
+def test_ids_that_are_missing_or_doubled_are_replaced(dialog: Dialog, play: Play) -> None:
+    requests = play(
+        round_of(a_call("x", call_id=""), a_call("y", call_id="same"), a_call("z", call_id="same")), HEALTHY
+    )
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    ids = [call_id for call_id, _content in results(requests()[1])]
+    assert len(set(ids)) == 3
+    assert "same" in ids
+
+
+def test_a_tool_that_raises_is_a_failed_call_only(
+    dialog: Dialog, play: Play, offer: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def break_down(_arguments: Any) -> str:
+        raise RuntimeError("secret details")
+
+    offer(outside("fragile", break_down))
+    requests = play(calling(10, "fragile"), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert "failed inside Dominds" in results(requests()[1])[0][1]
+    assert "secret" not in str(requests())
+    assert "fragile" in caplog.text
+
+
+def test_what_a_failing_tool_had_begun_to_write_is_undone(
+    dialog: Dialog, play: Play, offer: Callable[..., None]
+) -> None:
+    def half(row: Dialog, _arguments: Any) -> str:
+        Reminder.objects.create(dialog=row, number=1, position=1, content="half", author="agent")
+        raise ToolError("No.")
+
+    offer(DialogTool(name="half", description="", parameters=schema(), perform=half))
+    play(calling(10, "half"), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert (statuses(), Reminder.objects.count()) == ([("half", "failed")], 0)
+
+
+def test_a_tool_that_hangs_is_given_up(dialog: Dialog, play: Play, offer: Callable[..., None]) -> None:
+    async def hang(_arguments: Any) -> str:
+        await asyncio.sleep(60)
+        return "late"
+
+    offer(outside("slow", hang, timeout_seconds=0.2))
+    requests = play(calling(10, "slow"), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert results(requests()[1]) == [("c1", "The tool did not answer within 0.2 s.")]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_only_what_is_declared_safe_runs_side_by_side(
+    dialog: Dialog, play: Play, offer: Callable[..., None], parallel: bool
+) -> None:
+    at_once, most = 0, 0
+
+    async def work(_arguments: Any) -> str:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.2)
+        at_once -= 1
+        return "ok"
+
+    offer(outside("work", work, parallel=parallel))
+    play(round_of(*(a_call("work", call_id=f"c{n}") for n in range(3))), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert most == (3 if parallel else 1)
+
+
+def test_results_keep_the_calls_order_however_they_finish(
+    dialog: Dialog, play: Play, offer: Callable[..., None]
+) -> None:
+    async def slow(_arguments: Any) -> str:
+        await asyncio.sleep(0.2)
+        return "slow"
+
+    async def quick(_arguments: Any) -> str:
+        return "quick"
+
+    offer(outside("slow", slow, parallel=True), outside("quick", quick, parallel=True))
+    requests = play(round_of(a_call("slow", call_id="a"), a_call("quick", call_id="b")), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert results(requests()[1]) == [("a", "slow"), ("b", "quick")]
+
+
+def test_an_agent_that_only_calls_tools_is_told_and_then_stopped(dialog: Dialog, play: Play, settings: Any) -> None:
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 3
+    requests = play(calling(10, "add_reminder", '{"content": "again"}'))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert len(requests()) == 4
+    assert "too many rounds" in results(requests()[3])[-1][1]
+    assert (dialog.paused_by, dialog.answer_due, Reminder.objects.count()) == ("rounds", False, 2)
+
+
+def test_rounds_are_counted_by_turn(dialog: Dialog, play: Play, settings: Any) -> None:
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 2
+    one = calling(10, "add_reminder", '{"content": "x"}')
+    play(one, HEALTHY, one, HEALTHY)
+
+    for _turn in range(2):
+        ask(dialog)
+        drive_until_idle(dialog)
+
+    assert (dialog.paused_by, Reminder.objects.count()) == ("", 2)
+
+
+def test_a_question_makes_the_dialog_wait_without_a_worker(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, ASK_HUMAN, '{"question": "Red or blue?", "choices": ["red", "blue"]}'), HEALTHY)
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    question = Question.objects.get()
+    assert (question.text, question.choices, question.status) == ("Red or blue?", ["red", "blue"], "pending")
+    assert (dialog.is_busy, dialog.answer_due, dialog.lease_until, len(requests())) == (False, True, None, 1)
+
+
+def test_the_answer_to_a_question_is_the_calls_result(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, ASK_HUMAN, '{"question": "Red or blue?"}'), HEALTHY)
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer="Blue")
+    drive_until_idle(dialog)
+
+    assert results(requests()[1]) == [("c1", "Blue")]
+    assert Question.objects.get().status == "answered"
+
+
+def test_a_typed_message_answers_a_question_too(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, ASK_HUMAN, '{"question": "Red or blue?"}'), HEALTHY)
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    ask(dialog, "Neither: green.")
+    drive_until_idle(dialog)
+
+    assert [m["role"] for m in requests()[1]["messages"]][-2:] == ["tool", "user"]
+    assert requests()[1]["messages"][-1]["content"] == "Neither: green."
+    assert Question.objects.get().status == "answered"
+
+
+def test_the_other_calls_of_the_round_are_made_before_the_dialog_waits(dialog: Dialog, play: Play) -> None:
+    reminder = a_call("add_reminder", '{"content": "x"}', "b")
+    requests = play(round_of(a_call(ASK_HUMAN, '{"question": "Yes?"}', "a"), reminder), HEALTHY)
+    ask(dialog)
+    drive_until_idle(dialog)
+    assert Reminder.objects.count() == 1
+
+    answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer="Yes")
+    drive_until_idle(dialog)
+
+    assert results(requests()[1]) == [("a", "Yes"), ("b", "Reminder 1 is added.")]
+
+
+@pytest.mark.parametrize("go_elsewhere", [request_stop, retry])
+def test_going_on_otherwise_withdraws_a_question(dialog: Dialog, play: Play, go_elsewhere: Callable[..., None]) -> None:
+    play(calling(10, ASK_HUMAN, '{"question": "Yes?"}'), HEALTHY)
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    go_elsewhere(dialog=dialog)
+    ask(dialog, "Something else") if go_elsewhere is request_stop else None
+    drive_until_idle(dialog)
+
+    assert Question.objects.get().status == "withdrawn"
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
+
+
+def test_critical_does_not_clear_while_a_question_waits(dialog: Dialog, play: Play) -> None:
+    play(calling(950, ASK_HUMAN, '{"question": "Yes?"}'), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert (dialog.courses.count(), Question.objects.get().status) == (1, "pending")
+    assert not Message.objects.filter(origin=MessageOrigin.REMEDIATION).exists()
+
+
+def test_clear_mind_opens_a_course_with_its_reminder(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, "clear_mind", '{"reminder_content": "Go on at step 3"}'), HEALTHY)
+
+    ask(dialog, "Do it")
+    drive_until_idle(dialog)
+
+    course = Course.objects.get(number=2)
+    assert (course.opened_by, course.carried["reminders"]) == ("agent", [1])
+    assert "Go on at step 3" in requests()[1]["messages"][0]["content"]
+    assert [m["role"] for m in requests()[1]["messages"]] == ["system", "user"]
+
+
+def test_a_request_without_an_answer_goes_along_into_the_new_course(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, "clear_mind"), calling(10, "clear_mind"), HEALTHY)
+
+    ask(dialog, "What is 2 + 2?")
+    drive_until_idle(dialog)
+
+    assert "What is 2 + 2?" in requests()[1]["messages"][-1]["content"]
+    assert "What is 2 + 2?" in requests()[2]["messages"][-1]["content"]
+    assert Course.objects.get(number=3).carried["request"] == Message.objects.get(origin="typed").pk
+
+
+def test_a_request_that_was_answered_is_left_behind(dialog: Dialog, play: Play) -> None:
+    requests = play(said(10, "Four."), calling(10, "clear_mind"), HEALTHY)
+    ask(dialog, "What is 2 + 2?")
+    drive_until_idle(dialog)
+
+    ask(dialog, "Tidy up")
+    drive_until_idle(dialog)
+
+    assert "2 + 2" not in str(requests()[-1]["messages"])
+
+
+def test_clear_mind_comes_after_its_siblings(dialog: Dialog, play: Play) -> None:
+    add = a_call("add_reminder", '{"content": "Kept"}', "b")
+    requests = play(round_of(a_call("clear_mind", call_id="a"), add), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert "Kept" in requests()[1]["messages"][0]["content"]
+    assert statuses() == [("clear_mind", "done"), ("add_reminder", "done")]
+
+
+def test_clear_mind_is_refused_when_a_sibling_failed(dialog: Dialog, play: Play) -> None:
+    broken = a_call("update_reminder", '{"number": 7, "content": "x"}', "a")
+    requests = play(round_of(broken, a_call("clear_mind", call_id="b")), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert dialog.courses.count() == 1
+    assert "update_reminder" in dict(results(requests()[1]))["b"]
+
+
+def test_an_earlier_course_can_be_read_in_pages(dialog: Dialog, play: Play) -> None:
+    look = calling(10, "read_course", '{"course": 1, "page": 2}')
+    requests = play(said(10, "word " * 1200), calling(10, "clear_mind"), look, HEALTHY)
+    for text in ("Write a lot", "Tidy up"):
+        ask(dialog, text)
+        drive_until_idle(dialog)
+
+    assert results(requests()[-1])[-1][1].startswith("Course 1, page 2 of 2:")
+
+
+@pytest.fixture
+def large_file(agent: Agent) -> Agent:
+    """An agent with a file of 30,000 bytes in its workspace."""
+    agent.workspace_enabled = True
+    agent.save()
+    folder = Path(django_settings.DOMINDS_WORKSPACES_DIR) / agent.slug
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "large.txt").write_text("0123456789\n" * 3000)
+    return agent
+
+
+READ = '{"path": "large.txt", "lines": 3000}'
+
+
+@pytest.mark.parametrize(("prompt_tokens", "withheld"), [(10, False), (600, True), (950, True)])
+def test_large_results_are_withheld_while_caution_or_critical_lasts(
+    dialog: Dialog, play: Play, large_file: Agent, prompt_tokens: int, withheld: bool
+) -> None:
+    requests = play(calling(prompt_tokens, "read_file", READ), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    sent = results(requests()[1])[0][1]
+    assert ("withheld" in sent, len(sent) > 30_000) == (withheld, not withheld)
+    assert len(Message.objects.get(role="tool").content) > 30_000
+
+
+@pytest.mark.parametrize(("limit", "withheld"), [(0, False), (50_000, False), (100, True)])
+def test_an_llm_has_its_own_size_above_which_results_are_withheld(
+    dialog: Dialog, llm: LLM, play: Play, large_file: Agent, limit: int, withheld: bool
+) -> None:
+    llm.tool_result_limit_bytes = limit
+    llm.save()
+    requests = play(calling(600, "read_file", READ), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert ("withheld" in results(requests()[1])[0][1]) == withheld
+
+
+def test_remediation_is_asked_between_the_results_and_the_next_answer(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(600, "add_reminder", '{"content": "x"}'), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert [m["role"] for m in requests()[1]["messages"]] == ["system", "user", "assistant", "tool", "user"]
+    assert Generation.objects.count() == 2
+
+
+def test_a_stop_in_a_call_ends_it_and_leaves_no_call_unanswered(
+    dialog: Dialog, play: Play, offer: Callable[..., None]
+) -> None:
+    begun = threading.Event()
+
+    async def hang(_arguments: Any) -> str:
+        begun.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    async def stop() -> None:
+        while not begun.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        await asyncio.to_thread(request_stop, dialog=dialog)
+
+    offer(outside("slow", hang))
+    requests = play(round_of(a_call("slow", call_id="a"), a_call("other", call_id="b")), HEALTHY)
+    ask(dialog)
+    drive_until_idle(dialog, beside=stop)
+    assert statuses() == [("slow", "withdrawn"), ("other", "withdrawn")]
+
+    ask(dialog, "Go on")
+    drive_until_idle(dialog)
+
+    assert [call_id for call_id, _content in results(requests()[1])] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("idempotent", "outcome"), [(True, "done"), (False, "interrupted")])
+def test_after_a_crash_only_what_may_be_repeated_is_repeated(
+    dialog: Dialog, play: Play, offer: Callable[..., None], idempotent: bool, outcome: str
+) -> None:
+    made = []
+
+    async def work(_arguments: Any) -> str:
+        made.append(1)
+        return "ok"
+
+    offer(outside("work", work, idempotent=idempotent))
+    play(calling(10, "work"), HEALTHY)
+    ask(dialog)
+    leave_running(dialog, idempotent=idempotent)
+
+    drive_until_idle(dialog)
+
+    assert (statuses(), len(made)) == ([("work", outcome)], int(idempotent))
+
+
+def leave_running(dialog: Dialog, *, idempotent: bool) -> None:
+    """As a worker leaves it that died in the middle of the call: lease run out, call committed as running."""
+    claim = lease.claim(dialog.pk)
+    assert claim is not None
+    async_to_sync(generate)(claim, attempt=1, policy=policy())
+    ToolCall.objects.update(status="running", idempotent=idempotent)
+    lease.give_back(claim)
+
+
+def test_a_server_that_refuses_tools_is_asked_again_without_them(dialog: Dialog, llm: LLM, play: Play) -> None:
+    requests = play({"error": {"code": "tools_refused", "message": "no tools"}}, HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    llm.refresh_from_db()
+    assert llm.tool_calling == "refused"
+    assert [bool(request["tools"]) for request in requests()] == [True, False]
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
