@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
-from dialogs.services import lease, turns
+from dialogs.services import lease
 from dialogs.services.messages import (
     cancel_queued,
     choose_branch,

@@ -11,8 +11,8 @@ from django.utils import timezone
 from dialogs.models import Dialog, QueuedMessage
 from dialogs.selectors.turns import due_dialogs, turn_state, turn_status
 from dialogs.services import lease, turns
-from dialogs.services.messages import post_message, retry
 from dialogs.services.lease import Claim, LeaseLost
+from dialogs.services.messages import post_message, retry
 from tests.builders import a_generation, an_answer
 
 
