@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from dialogs.models import LLM, Agent, Provider
-from dialogs.models.llm import Origin, ProviderKind
+from dialogs.models.llm import Origin, ProviderKind, ToolCalling
 from dialogs.providers.base import ModelFacts
 from dialogs.services.providers import record_limits, small_window_ceiling
 
@@ -24,6 +24,7 @@ def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
         provider=provider, model_id=model_id, defaults={"label": "SmolLM2 135M (demo)", "origin": Origin.DEMO}
     )
     _set_window(llm, context_window=context_window)
+    _offer_no_tools(llm)
     agent, _ = Agent.objects.get_or_create(
         slug=NAME,
         defaults={
@@ -62,3 +63,12 @@ def _set_window(llm: LLM, *, context_window: int) -> None:
     if llm.optimal_max_tokens == small_window_ceiling(llm.context_length):
         LLM.objects.filter(pk=llm.pk).update(optimal_max_tokens=None)
     record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))
+
+
+def _offer_no_tools(llm: LLM) -> None:
+    """They would fill its window, and it cannot use them. Written once: what an admin chooses afterwards stays."""
+    llm.refresh_from_db()
+    if "tool_calling" not in llm.catalogue_values:
+        llm.tool_calling = ToolCalling.OFF
+        llm.catalogue_values = {**llm.catalogue_values, "tool_calling": ToolCalling.OFF}
+        llm.save(update_fields=["tool_calling", "catalogue_values"])

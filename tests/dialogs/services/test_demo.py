@@ -46,6 +46,24 @@ def test_a_ceiling_and_instructions_that_an_admin_chose_stay() -> None:
     assert (agent.llm.optimal_max_tokens, agent.instructions) == (1000, "Answer in rhyme.")
 
 
+def test_the_demo_is_offered_no_tools() -> None:
+    assert install().llm.tool_calling == "off"
+
+
+def test_a_demo_from_before_there_were_tools_is_offered_none_either() -> None:
+    install()
+    LLM.objects.update(tool_calling="auto", catalogue_values={})
+
+    assert install().llm.tool_calling == "off"
+
+
+def test_an_admin_may_offer_tools_to_the_demo() -> None:
+    install()
+    LLM.objects.update(tool_calling="auto")
+
+    assert install().llm.tool_calling == "auto"
+
+
 def test_a_retired_demo_cannot_be_chosen_and_comes_back() -> None:
     install()
 
