@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, QuerySet, Value
+from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Left, Length
 
 from dialogs.models import Dialog, Question, ToolCall
@@ -16,7 +16,7 @@ from dialogs.models import Dialog, Question, ToolCall
 # Every push renders all rows: a result of 200,000 characters is fetched when a person asks for it.
 SHOWN_CHARS = 2_000
 SHORT_CHARS = 120
-RESULT = Coalesce("result_message__content", F("result"), Value(""))
+RESULT = Coalesce("result_message__content", "result")
 
 
 @dataclass(frozen=True, kw_only=True)
