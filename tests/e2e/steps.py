@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from playwright.sync_api import Locator, Page, expect
 
 from tests.stack import Stack
@@ -41,15 +44,31 @@ def send(page: Page, text: str) -> None:
     expect(page.locator(".message-row.user").filter(has_text=text).first).to_be_visible()
 
 
-def ask(page: Page, text: str) -> None:
-    """Send, and wait until the answer is recorded and the turn is over."""
+def get_answer(page: Page, text: str) -> None:
+    """Send, and wait until the answer is recorded. The agent may be busy again, with what Dominds asked of it."""
     count = answers(page).count()
     send(page, text)
-    expect(answers(page)).to_have_count(count + 1, timeout=PATIENCE_MS)
+    expect(answers(page).nth(count)).to_be_visible(timeout=PATIENCE_MS)
+
+
+def rest(page: Page) -> None:
+    """Wait until the agent does nothing more."""
     expect(page.locator("#turn")).not_to_have_attribute("data-busy", "", timeout=PATIENCE_MS)
+
+
+def ask(page: Page, text: str) -> None:
+    """Send, and wait until the answer is recorded and nothing more comes of it."""
+    get_answer(page, text)
+    rest(page)
 
 
 def begin_long_answer(page: Page, text: str) -> None:
     """Send something that takes long, and wait until words stream."""
     send(page, text)
     expect(page.locator("#live-block-0")).not_to_be_empty(timeout=PATIENCE_MS)
+
+
+def play(stack: Stack, *steps: dict[str, Any]) -> None:
+    """Give the scripted provider another script, from its beginning."""
+    (stack.data_dir / "script.json").write_text(json.dumps({"steps": steps}))
+    (stack.data_dir / "script.json.requests.jsonl").unlink(missing_ok=True)
