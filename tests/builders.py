@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialogs.models import Course, Dialog, Generation, Message
+from dialogs.models import Course, Dialog, Generation, Message, Question, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.providers import configured
+from dialogs.services.courses import open_course
+from dialogs.services.generations import keep_blobs
 from dialogs.services.rows import add_message
 from health.models import HealthReading
 from health.monitor.usage import Usage, UsageUnavailable
@@ -57,3 +59,29 @@ def a_reading(dialog: Dialog, prompt_tokens: int | None, **generation: Any) -> H
         configured=configured(dialog.llm),
         window_source=dialog.llm.context_length_source,
     )
+
+
+def a_course(dialog: Dialog, *, opened_by: str = "agent") -> Course:
+    """The next course, with its first message; nobody is asked to answer it."""
+    dialog.refresh_from_db()
+    course = open_course(dialog, opened_by=Course.OpenedBy(opened_by))
+    dialog.save()
+    return course
+
+
+def a_call(message: Message, **fields: Any) -> ToolCall:
+    """One more tool call of an answer; pending unless said otherwise."""
+    position = message.calls.count()
+    values = {"position": position, "call_id": f"call_{position}", "name": "read_file", "arguments": "{}"}
+    return ToolCall.objects.create(message=message, **(values | fields))
+
+
+def a_question(dialog: Dialog, message: Message, text: str = "Which box?", **fields: Any) -> Question:
+    """What the agent asks a person in this answer, waiting unless said otherwise."""
+    call = a_call(message, name="ask_human", status="waiting")
+    return Question.objects.create(dialog=dialog, tool_call=call, text=text, **fields)
+
+
+def keep_blob(text: str) -> str:
+    """The hash of a text that is kept."""
+    return keep_blobs([text])[text]

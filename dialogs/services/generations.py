@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from django.db import transaction
@@ -47,11 +48,16 @@ class Sent:
     options: dict[str, Any]
 
 
-def keep_blob(content: str) -> str:
-    """Store a text under its hash, once; its SHA-256. Locked, so that `trash` cannot drop it before its use commits."""
-    sha256 = hashlib.sha256(content.encode()).hexdigest()
-    Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": content})
-    return sha256
+def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
+    """Store texts under their hashes, each once; SHA-256 by text.
+
+    Locked, so that `trash` cannot drop one before its use commits, and in the order of the hashes, as `trash` does:
+    two transactions that share some of them then cannot wait for each other.
+    """
+    hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
+    for text, sha256 in sorted(hashes.items(), key=itemgetter(1)):
+        Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": text})
+    return hashes
 
 
 @transaction.atomic
@@ -60,6 +66,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent) -> Generation:
     row = fenced(held)
     leaf = _leaf(row)
     course = leaf.course
+    kept = keep_blobs(filter(None, sent.texts.values()))
     generation = Generation.objects.create(
         dialog=row,
         course=course,
@@ -73,7 +80,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent) -> Generation:
         manifest={
             "messages": list(sent.message_ids),
             "options": sent.options,
-            **{name: keep_blob(text) for name, text in sent.texts.items() if text},
+            **{name: kept[text] for name, text in sent.texts.items() if text},
         },
     )
     save(row)

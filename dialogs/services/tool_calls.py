@@ -54,7 +54,9 @@ def close_call(row: Dialog, call: ToolCall, status: str, result: str) -> None:
 
 def interrupt_running(row: Dialog) -> None:
     """A worker died over these: what may be repeated is pending again, the rest is answered as unknown."""
-    for call in ToolCall.objects.filter(message__dialog=row, status=Status.RUNNING):
+    if row.current_leaf is None:
+        return
+    for call in ToolCall.objects.filter(message=row.current_leaf, status=Status.RUNNING):
         if call.idempotent:
             call.status = Status.PENDING
             call.save(update_fields=["status"])

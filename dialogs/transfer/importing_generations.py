@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dialogs.models import LLM, Course, Generation, Message
-from dialogs.services.generations import keep_blob
+from dialogs.services.generations import keep_blobs
 from dialogs.transfer.adding import add
 from dialogs.transfer.laws import judged_by, usage_of
 from dialogs.transfer.shape import DialogFile, GenerationEntry, ReadingEntry, SentEntry, UsageEntry
@@ -36,7 +36,8 @@ def add_generations(file: DialogFile, courses: dict[int, Course], messages: dict
 def _keep_texts(file: DialogFile) -> dict[int, str]:
     """Hashes by index. A text that nothing refers to is not kept: nobody would ever erase it."""
     used = {index for entry in file.generations for index in entry.sent.texts.values()}
-    return {index: keep_blob(file.texts[index]) for index in sorted(used)}
+    kept = keep_blobs(file.texts[index] for index in used)
+    return {index: kept[file.texts[index]] for index in used}
 
 
 def _manifest(sent: SentEntry, messages: dict[int, Message], hashes: dict[int, str]) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from dialogs.models import (
     Reminder,
     ToolCall,
 )
-from dialogs.services.generations import keep_blob
 from dialogs.services.trash import BLOB_KEYS, _erase_if_still_due, empty_trash, erase_dialog
 from health.models import HealthReading
+from tests.builders import keep_blob
 
 
 def add_generation(dialog: Dialog, *, blob: str, key: str = "instructions") -> Generation:

@@ -20,10 +20,10 @@ from dialogs.models import (
     Reminder,
     ToolCall,
 )
-from dialogs.services.generations import keep_blob
 from health.monitor.levels import Configured
 from health.monitor.usage import Usage, UsageUnavailable
 from health.services import record_reading
+from tests.builders import keep_blob
 
 # Long ago, so that a date lost on the way is noticed.
 AGO = timezone.now() - timedelta(days=400)
