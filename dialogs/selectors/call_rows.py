@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Left, Length
 
 from dialogs.models import Dialog, Question, ToolCall
+from dialogs.text import storable
 
 # Every push renders all rows: a result of 200,000 characters is fetched when a person asks for it.
 SHOWN_CHARS = 2_000
@@ -41,27 +43,31 @@ class CallRow:
     @property
     def short_arguments(self) -> str:
         """One line: `path: notes.txt, lines: 3`; what is no object as it was written."""
-        found = _parsed(self.call.arguments)
-        pairs = [f"{name}: {_short(value)}" for name, value in found.items()] if isinstance(found, dict) else None
-        text = " ".join((self.call.arguments if pairs is None else ", ".join(pairs)).split())
+        text = " ".join(_or_as_it_is(self.call.arguments, _on_a_line).split())
         return text if len(text) <= SHORT_CHARS else f"{text[:SHORT_CHARS]}…"
 
     @property
     def arguments(self) -> str:
         """Indented where it is JSON, else as the model wrote it."""
-        found = _parsed(self.call.arguments)
-        return self.call.arguments if found is None else json.dumps(found, indent=2, ensure_ascii=False)
+        return _or_as_it_is(self.call.arguments, partial(json.dumps, indent=2, ensure_ascii=False))
 
 
-def _parsed(text: str) -> Any:
+def _or_as_it_is(text: str, write: Callable[[Any], str]) -> str:
+    """JSON written otherwise. A model may write anything: what is no JSON or too deep stays, half a character goes."""
     try:
-        return json.loads(text)
+        return storable(write(json.loads(text)))
     except (ValueError, RecursionError):
-        return None
+        return text
 
 
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _on_a_line(found: Any) -> str:
+    if not isinstance(found, dict):
+        return json.dumps(found, ensure_ascii=False)
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in found.items()
+    }
+    return ", ".join(f"{name}: {text}" for name, text in texts.items())
 
 
 def call_rows(message_ids: Collection[int]) -> dict[int, tuple[CallRow, ...]]:

@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dialogs.models import Dialog, Message
+from dialogs.models import Dialog, Message, ToolCall
+from dialogs.selectors.courses import current_course
 from dialogs.selectors.rows import AttemptRow, LiveRow, MessageRow, QueuedRow
 from dialogs.selectors.transcript import transcript
 from dialogs.services.messages import choose_branch, edit_message, post_message, retry
-from tests.builders import a_generation, an_answer
+from dialogs.services.tool_calls import add_results
+from tests.builders import a_call, a_course, a_generation, a_question, an_answer
 
 
 def ask(dialog: Dialog, content: str = "Hello") -> Message:
@@ -198,3 +200,199 @@ def test_every_row_has_an_id_of_its_own(dialog: Dialog) -> None:
 
     assert {type(row) for row in rows} == {MessageRow, AttemptRow, LiveRow, QueuedRow}
     assert len({row.dom_id for row in rows}) == len(rows)
+
+
+# --- Courses -----------------------------------------------------------------------------------
+
+
+def messages(dialog: Dialog) -> list[MessageRow]:
+    dialog.refresh_from_db()
+    return [row for row in transcript(dialog).rows if isinstance(row, MessageRow)]
+
+
+def test_only_the_current_course_is_made_of_rows(dialog: Dialog) -> None:
+    ask(dialog, "Long ago")
+    an_answer(dialog)
+    course = a_course(dialog)
+    answer = an_answer(dialog, "I go on.")
+
+    shown = messages(dialog)
+
+    assert [row.message.course for row in shown] == [course, course]
+    assert shown[-1].message == answer
+    assert transcript(dialog).course == course
+
+
+def test_the_rows_that_are_shown_are_counted_in_the_current_course_only(dialog: Dialog) -> None:
+    for _ in range(3):
+        ask(dialog)
+        an_answer(dialog)
+    a_course(dialog)
+    an_answer(dialog)
+
+    shown = transcript(dialog, limit=1)
+
+    assert (len(shown.rows), shown.hidden, len(shown.earlier)) == (1, 1, 1)
+
+
+def test_a_message_of_an_earlier_course_cannot_be_edited(dialog: Dialog) -> None:
+    ask(dialog, "Long ago")
+    an_answer(dialog)
+    a_course(dialog, opened_by="user")
+
+    assert not [row for row in messages(dialog) if row.is_last_user]
+
+
+def test_an_answer_that_stands_beside_a_new_course_is_a_version_of_its_opening(dialog: Dialog) -> None:
+    question = ask(dialog)
+    a_course(dialog, opened_by="recovery")
+    opening = messages(dialog)[0].message
+    dialog.current_leaf = question
+    dialog.save()
+    answer = an_answer(dialog, "It fitted after all.")
+
+    assert messages(dialog)[-1].versions == (opening.pk, answer.pk)
+
+
+def test_a_new_dialog_stands_in_its_first_course(dialog: Dialog) -> None:
+    assert transcript(dialog).course == current_course(dialog) == dialog.courses.get()
+
+
+# --- Tool calls --------------------------------------------------------------------------------
+
+
+def calling(dialog: Dialog, content: str = "", **call: object) -> ToolCall:
+    ask(dialog)
+    return a_call(an_answer(dialog, content), **call)
+
+
+def closed(dialog: Dialog) -> None:
+    add_results(dialog)
+    dialog.save()
+
+
+def test_a_result_stands_in_its_call_and_is_no_row(dialog: Dialog) -> None:
+    calling(dialog, status="done", result="Twelve letters")
+    closed(dialog)
+
+    rows = messages(dialog)
+
+    assert [row.message.role for row in rows] == ["user", "assistant"]
+    assert [call.result for call in rows[1].calls] == ["Twelve letters"]
+
+
+def test_results_do_not_count_among_the_rows_that_are_shown(dialog: Dialog) -> None:
+    calling(dialog, status="done")
+    closed(dialog)
+    an_answer(dialog, "Twelve.")
+
+    shown = transcript(dialog, limit=2)
+
+    assert [row.kind for row in shown.rows] == ["message", "message"]
+    assert shown.hidden == 1
+
+
+@pytest.mark.parametrize("status", ["running", "waiting", "done", "failed", "interrupted", "withdrawn"])
+def test_a_row_changes_with_the_state_of_its_calls(dialog: Dialog, status: str) -> None:
+    call = calling(dialog)
+    key = messages(dialog)[-1].key
+
+    ToolCall.objects.filter(pk=call.pk).update(status=status)
+
+    assert messages(dialog)[-1].key != key
+
+
+def test_the_answer_that_follows_a_result_is_live_behind_its_call(dialog: Dialog) -> None:
+    calling(dialog, status="done")
+    closed(dialog)
+    a_generation(dialog)
+
+    assert kinds(dialog) == ["message", "message", "live"]
+
+
+def test_a_failure_after_a_result_can_be_retried(dialog: Dialog) -> None:
+    calling(dialog, status="done")
+    closed(dialog)
+    a_generation(dialog, status="failed", error_code="provider_failed")
+
+    row = transcript(dialog).rows[-1]
+
+    assert isinstance(row, AttemptRow)
+    assert row.can_retry
+
+
+def test_the_last_answer_can_be_asked_for_again_though_its_results_follow_it(dialog: Dialog) -> None:
+    calling(dialog, status="withdrawn")
+    closed(dialog)
+
+    assert [row.is_last_answer for row in messages(dialog)] == [False, True]
+
+
+def test_the_question_that_waits_is_found(dialog: Dialog) -> None:
+    ask(dialog)
+    question = a_question(dialog, an_answer(dialog))
+    assert transcript(dialog).question == question
+
+    question.status = "answered"
+    question.save()
+    assert transcript(dialog).question is None
+
+
+# --- What Dominds itself says ------------------------------------------------------------------
+
+
+def prompted(dialog: Dialog, **fields: object) -> Message:
+    ask(dialog)
+    an_answer(dialog)
+    message = dialog.messages.create(
+        course=dialog.courses.get(),
+        seq=99,
+        turn=2,
+        parent=dialog.current_leaf,
+        role="user",
+        origin="remediation",
+        content="Write down what matters.",
+    )
+    dialog.remediation_prompts.create(message=message, course=message.course, level="caution", **fields)
+    dialog.current_leaf = message
+    dialog.save()
+    return message
+
+
+def test_an_inserted_message_is_no_message_of_the_person(dialog: Dialog) -> None:
+    prompted(dialog)
+
+    rows = messages(dialog)
+
+    assert [(row.is_inserted, row.is_last_user) for row in rows] == [(False, True), (False, False), (True, False)]
+    assert rows[-1].prompt is not None
+
+
+def test_a_failure_after_an_inserted_message_can_be_retried(dialog: Dialog) -> None:
+    prompted(dialog)
+    a_generation(dialog, status="failed", error_code="provider_failed")
+    dialog.handled_seq = dialog.wake_seq
+
+    row = transcript(dialog).rows[-1]
+
+    assert isinstance(row, AttemptRow)
+    assert row.can_retry
+
+
+def test_a_row_changes_when_the_agent_complies(dialog: Dialog) -> None:
+    prompted(dialog)
+    key = messages(dialog)[-1].key
+
+    dialog.remediation_prompts.update(curated=True)
+
+    assert messages(dialog)[-1].key != key
+
+
+@pytest.mark.parametrize(("content", "folded"), [("Go on.", False), ("word " * 60, True), ("one\n" * 5, True)])
+def test_what_is_long_is_folded(dialog: Dialog, content: str, folded: bool) -> None:
+    message = prompted(dialog)
+    message.content = content
+    message.save()
+
+    assert messages(dialog)[-1].is_folded is folded
+    assert not any(row.is_folded for row in messages(dialog)[:-1])
