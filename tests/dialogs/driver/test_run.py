@@ -24,6 +24,9 @@ SLOW = {"text": ["one ", "two ", "three "] * 30, "delay": 0.1, "usage": USAGE}
 
 
 async def stop_soon(dialog: Dialog) -> None:
+    """Half a second after the provider has been asked, however busy the machine is."""
+    while not await in_db(Generation.objects.filter(dialog=dialog).exists)():  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
     await asyncio.sleep(0.5)
     await in_db(request_stop)(dialog=dialog)
 
