@@ -7,13 +7,13 @@ import re
 from django.utils.translation import override
 
 from dialogs.frames import Rendering, Screen, render
-from dialogs.models import Dialog, Message
+from dialogs.models import Course, Dialog, Message, ToolCall
 from dialogs.models.reminder import Author
 from dialogs.selectors.page import dialog_parts
 from dialogs.services.messages import edit_message, post_message
 from dialogs.services.reminders import add_reminder
 from dialogs.views.chart import chart
-from tests.builders import a_generation, an_answer
+from tests.builders import a_call, a_course, a_generation, a_question, an_answer
 
 ROW = re.compile(r'<article id="([\w-]+)"')
 BLOCK = re.compile(r'id="(live-block-\d+)"')
@@ -161,3 +161,56 @@ def test_a_row_that_leaves_a_long_transcript_can_be_asked_for(dialog: Dialog) ->
     assert "Show 1 earlier message" not in page
     assert f'<div id="message-{first.pk}" hx-swap-oob="delete">' in sent
     assert "Show 1 earlier message<" in sent
+
+
+def test_a_call_that_goes_on_brings_its_row_and_no_other(dialog: Dialog) -> None:
+    ask(dialog)
+    call = a_call(an_answer(dialog))
+    screen = watching(dialog)
+
+    ToolCall.objects.filter(pk=call.pk).update(status="done", result="Twelve letters")
+    sent = screen.update(rendered(dialog))
+
+    assert ROW.findall(sent) == [f"message-{call.message_id}"]
+    assert "Twelve letters" in sent
+
+
+def test_an_answer_that_is_being_typed_is_left_alone(dialog: Dialog) -> None:
+    ask(dialog)
+    answer = an_answer(dialog)
+    question = a_question(dialog, answer)
+    call = a_call(answer)
+    screen = watching(dialog)
+
+    ToolCall.objects.filter(pk=call.pk).update(status="running")
+    sent = screen.update(rendered(dialog))
+
+    assert re.search(rf'<form [^>]*id="question-form-{question.pk}"[^>]* hx-preserve>', sent)
+
+
+def test_a_new_course_brings_the_whole_transcript_with_the_earlier_one_folded(dialog: Dialog) -> None:
+    ask(dialog, "Long ago")
+    an_answer(dialog, "It was so.")
+    screen = watching(dialog)
+
+    course = a_course(dialog)
+    sent = screen.update(rendered(dialog))
+
+    earlier = Course.objects.get(number=1)
+    assert '<section id="transcript"' in sent
+    assert re.search(rf'<details class="earlier-course" id="earlier-course-{earlier.pk}"[^>]* hx-preserve>', sent)
+    assert f'id="course-{course.number}"' in sent
+    assert "It was so." not in sent
+
+
+def test_remediation_is_told_without_touching_a_row(dialog: Dialog) -> None:
+    ask(dialog)
+    an_answer(dialog)
+    screen = watching(dialog)
+
+    Course.objects.update(level="critical", countdown_turns=3)
+    sent = screen.update(rendered(dialog))
+
+    assert ROW.findall(sent) == []
+    assert "3 more reminders before a new course" in sent
+    assert 'id="courses"' not in sent
