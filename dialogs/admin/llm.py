@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.forms import LLMForm
 from dialogs.admin.privacy import KeepsDialogs
-from dialogs.admin.probing import refresh_limits, show
+from dialogs.admin.probing import CallsAfterSaving, refresh_limits, show
 from dialogs.models import LLM
 from dialogs.selectors.levels import levels_today
 from dialogs.selectors.providers import configured
@@ -26,7 +26,7 @@ UNKNOWN = "—"
 
 
 @admin.register(LLM)
-class LLMAdmin(KeepsDialogs):
+class LLMAdmin(CallsAfterSaving, KeepsDialogs):
     dialogs_by = "llm"
     form = LLMForm
     change_form_template = "admin/dialogs/llm/change_form.html"
@@ -96,6 +96,8 @@ class LLMAdmin(KeepsDialogs):
         levels = levels_today(row) if row.pk else []
         return ", ".join(str(HealthReading.Level(level).label) for level in levels) or UNKNOWN
 
+    calls = {"_read_limits": lambda pk: refresh_limits(LLM.objects.filter(pk=pk).select_related("provider"))}
+
     @admin.action(description=_("Read limits now"), permissions=["change"])
     def read_limits_now(self, request: HttpRequest, queryset: QuerySet[LLM]) -> None:
         show(request, refresh_limits(queryset.select_related("provider")))
@@ -104,10 +106,3 @@ class LLMAdmin(KeepsDialogs):
         super().save_model(request, obj, form, change)
         for odd in limit_warnings(str(obj), configured(obj)):
             messages.warning(request, f"{odd.msg} {odd.hint}")
-
-    def response_change(self, request: HttpRequest, obj: LLM) -> HttpResponse:
-        """The button of ours saves first, then calls, and stays on the page."""
-        if "_read_limits" not in request.POST:
-            return super().response_change(request, obj)
-        show(request, refresh_limits([obj]))
-        return HttpResponseRedirect(request.path)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -17,7 +16,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.mcp_form import McpServerForm
-from dialogs.admin.probing import Finding, show
+from dialogs.admin.probing import CallsAfterSaving, Finding, show
 from dialogs.driver.tools.mcp import ask_all, record_all
 from dialogs.models import McpServer
 from dialogs.secrets import KeyUnreadable
@@ -29,13 +28,14 @@ ADDRESS = {"transport", "command", "url", "new_secrets"}
 
 
 @admin.register(McpServer)
-class McpServerAdmin(admin.ModelAdmin):
+class McpServerAdmin(CallsAfterSaving):
     form = McpServerForm
     change_form_template = "admin/dialogs/mcpserver/change_form.html"
     list_display = ("name", "transport", "offers", "asked", "enabled")
     list_filter = ("transport", "enabled")
     search_fields = ("name", "command", "url")
     actions = ("ask_for_tools",)
+    calls = {"_ask": lambda pk: ask(McpServer.objects.filter(pk=pk))}
     readonly_fields = ("stored_secrets", "tools_found", "asked", "problem")
     fieldsets = (
         (None, {"fields": ("name", "transport", "command", "url", ("timeout_seconds", "enabled"))}),
@@ -78,15 +78,6 @@ class McpServerAdmin(admin.ModelAdmin):
         stored = {} if "transport" in form.changed_data else _readable_secrets(obj)
         together = stored | form.cleaned_data["new_secrets"]
         set_secrets(server=obj, secrets={name: value for name, value in together.items() if value})
-
-    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
-        """The button of ours saves first. It asks when that is committed: a server may take long, and nobody else
-        could write meanwhile."""
-        response = super().change_view(request, object_id, *args, **kwargs)
-        if "_ask" not in request.POST or not isinstance(response, HttpResponseRedirect):
-            return response
-        show(request, ask(McpServer.objects.filter(pk=object_id)))
-        return HttpResponseRedirect(request.path)
 
 
 def ask(servers: Iterable[McpServer]) -> list[Finding]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
-from django.contrib import messages
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from dialogs.models import LLM, Provider
@@ -30,6 +30,32 @@ class Finding:
 
     level: int
     text: str
+
+
+class CallsAfterSaving(admin.ModelAdmin):
+    """A page with buttons that save first and then call a server.
+
+    They call when the save is committed: a server may take long, and nobody else could write meanwhile.
+    """
+
+    # By the name of the button: what is done to the row with this key.
+    calls: Mapping[str, Callable[[str], list[Finding]]]
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().change_view(request, object_id, *args, **kwargs)
+        pressed = self._pressed(request)
+        if pressed and isinstance(response, HttpResponseRedirect):
+            show(request, self.calls[pressed](object_id))
+        return response
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Stay on the page: what is said there is what the server answered."""
+        if self._pressed(request):
+            return HttpResponseRedirect(request.path)
+        return super().response_change(request, obj)
+
+    def _pressed(self, request: HttpRequest) -> str:
+        return next((name for name in self.calls if name in request.POST), "")
 
 
 def show(request: HttpRequest, findings: Iterable[Finding]) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.forms import LimitsForm, ProviderForm
 from dialogs.admin.privacy import KeepsDialogs
-from dialogs.admin.probing import refresh_limits, show, try_providers
+from dialogs.admin.probing import CallsAfterSaving, refresh_limits, show, try_providers
 from dialogs.models import LLM, Provider
 from dialogs.selectors.providers import missing_key
 from dialogs.services.providers import set_api_key
@@ -31,7 +31,7 @@ class LLMInline(admin.TabularInline):
 
 
 @admin.register(Provider)
-class ProviderAdmin(KeepsDialogs):
+class ProviderAdmin(CallsAfterSaving, KeepsDialogs):
     dialogs_by = "llm__provider"
     form = ProviderForm
     change_form_template = "admin/dialogs/provider/change_form.html"
@@ -55,6 +55,11 @@ class ProviderAdmin(KeepsDialogs):
             return gettext("not stored")
         return missing_key(row) or gettext("from %(variable)s") % {"variable": row.api_key_env}
 
+    calls = {
+        "_test": lambda pk: try_providers(Provider.objects.filter(pk=pk)),
+        "_read_limits": lambda pk: refresh_limits(_llms(Provider.objects.filter(pk=pk))),
+    }
+
     @admin.action(description=_("Test connection"), permissions=["change"])
     def test_connection(self, request: HttpRequest, queryset: QuerySet[Provider]) -> None:
         show(request, try_providers(queryset))
@@ -68,17 +73,6 @@ class ProviderAdmin(KeepsDialogs):
         key: dict[str, Any] = form.cleaned_data
         if key["new_key"] or key["clear_key"]:
             set_api_key(provider=obj, key=key["new_key"])
-
-    def response_change(self, request: HttpRequest, obj: Provider) -> HttpResponse:
-        """The two buttons of ours save first, then call, and stay on the page."""
-        rows = Provider.objects.filter(pk=obj.pk)
-        if "_test" in request.POST:
-            show(request, try_providers(rows))
-        elif "_read_limits" in request.POST:
-            show(request, refresh_limits(_llms(rows)))
-        else:
-            return super().response_change(request, obj)
-        return HttpResponseRedirect(request.path)
 
 
 def _llms(providers: QuerySet[Provider]) -> QuerySet[LLM]:
