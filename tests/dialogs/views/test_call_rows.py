@@ -99,7 +99,7 @@ def test_a_withheld_result_is_readable_beside_what_the_model_was_told(
 
     text = words(shown(as_alice, dialog))
 
-    assert "Withheld from the model while the context is short; the model was told:" in text
+    assert "Withheld from the model while the context is short; the model was told:[System notice]" in text
     assert "Whole Whole" in text
 
 

@@ -1,0 +1,102 @@
+"""The transcript in a real Chromium: what a reader has opened or is writing stays while the dialog goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.steps import PASSWORD, ask, begin_dialog, sign_in
+from tests.stack import Stack, running_stack
+
+pytestmark = pytest.mark.e2e
+
+ROWS = """
+from dialogs.models import LLM, Agent, Provider
+provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
+Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provider=provider, model_id="tiny"))
+"""
+DIALOG = """
+from dialogs.models import Dialog, Question, ToolCall
+from dialogs.services.rows import lock, save
+from tests.builders import a_call, a_course, a_question, an_answer
+from django.db import transaction
+dialog = Dialog.objects.latest("created_at")
+def tell():
+    with transaction.atomic():
+        save(lock(dialog))
+"""
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("scripted")
+    (folder / "script.json").write_text(json.dumps({"steps": [{"text": "It was **so**."}]}))
+    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+        found.shell(ROWS)
+        yield found
+
+
+@pytest.fixture
+def chat(page: Page, scripted: Stack, faults: list[str]) -> Page:
+    """A dialog with one exchange."""
+    sign_in(page, scripted)
+    begin_dialog(page, scripted)
+    ask(page, "What was it like long ago?")
+    return page
+
+
+def happens(stack: Stack, code: str) -> None:
+    """Something in the dialog, in the worker's stead; browsers are told."""
+    stack.shell(f"{DIALOG}\n{code}\ntell()")
+
+
+def test_an_earlier_course_that_was_opened_stays_open_while_the_dialog_goes_on(chat: Page, scripted: Stack) -> None:
+    happens(scripted, "a_course(dialog)")
+    earlier = chat.locator(".earlier-course").first
+    expect(earlier).not_to_contain_text("It was so.")
+
+    earlier.locator("summary").click()
+    expect(earlier).to_contain_text("It was so.")
+
+    happens(scripted, "an_answer(dialog, 'I go on.')")
+    expect(chat.locator("#rows")).to_contain_text("I go on.")
+    expect(earlier).to_contain_text("It was so.")
+
+    happens(scripted, "a_course(dialog, opened_by='auto')")
+    expect(chat.locator("#course-3")).to_be_visible()
+    expect(earlier).to_have_attribute("open", "")
+    expect(earlier).to_contain_text("It was so.")
+    expect(chat.locator(".earlier-course")).to_have_count(2)
+
+
+def test_what_is_read_and_typed_stays_while_calls_come_back(chat: Page, scripted: Stack) -> None:
+    happens(
+        scripted,
+        "answer = an_answer(dialog, 'Two things.')\n"
+        "a_question(dialog, answer, choices=['1998', '1999'])\n"
+        "a_call(answer, status='running')",
+    )
+    call, field = chat.locator(".call").last, chat.get_by_label("Or answer in your own words")
+    call.locator("summary").click()
+    field.fill("My own words, half")
+
+    happens(scripted, "ToolCall.objects.filter(status='running').update(status='done', result='Twelve letters')")
+
+    expect(call).to_contain_text("Twelve letters")
+    expect(call).to_have_attribute("open", "")
+    expect(field).to_have_value("My own words, half")
+    expect(field).to_be_focused()
+
+
+def test_a_question_is_found_and_answered_by_its_choice(chat: Page, scripted: Stack) -> None:
+    happens(scripted, "a_question(dialog, an_answer(dialog, 'One thing.'), choices=['1998', '1999'])")
+
+    chat.get_by_role("link", name="Go to the question").click()
+    chat.get_by_role("button", name="1999").click()
+
+    expect(chat.locator(".question-answer")).to_have_text("You answered 1999")
+    expect(chat.locator("#rows > .assistant").last).to_contain_text("It was so.")
+    expect(chat.get_by_role("link", name="Go to the question")).to_have_count(0)
