@@ -91,7 +91,14 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
         raise InvalidMessage(_("Only your last message can be edited."))
     forget(message.course)
     row.paused_by = PausedBy.NOBODY
-    edited = add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=message.parent)
+    edited = add_message(
+        row,
+        role=Role.USER,
+        origin=MessageOrigin.TYPED,
+        content=text,
+        parent=message.parent,
+        course=message.course,
+    )
     want_answer(row)
     return edited
 

@@ -148,6 +148,18 @@ def test_going_back_to_an_earlier_branch_goes_back_to_its_course(answered: Dialo
     assert edited.course.number == 1
 
 
+def test_the_first_message_edited_on_an_older_branch_stays_in_its_course(answered: Dialog) -> None:
+    first = Message.objects.get(content="Hello")
+    edit_message(dialog=answered, message=first, content="Other")
+    Dialog.objects.update(answer_due=False, handled_seq=100)
+    start_course(dialog=answered)
+    choose_branch(dialog=answered, message=first)
+
+    edited = edit_message(dialog=answered, message=first, content="Third")
+
+    assert edited.course.number == 1
+
+
 def test_pausing_holds_what_is_due_and_going_on_takes_it_up(answered: Dialog) -> None:
     answered.courses.update(level="critical", due="critical")
 
