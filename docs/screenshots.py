@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser import executable
+from tests.e2e.steps import play
 from tests.stack import Stack, running_stack
 
 HERE = Path(__file__).parent / "screenshots"
 PASSWORD = "pictures-pass-1"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 DESKTOP, PHONE = (1280, 800), (390, 844)
-WINDOW = 32_768
 
 QUESTION = "Which index does this query need? It takes four seconds:\n\nSELECT * FROM orders WHERE customer_id = 42 ORDER BY placed_at DESC LIMIT 20;"  # noqa: E501
 ANSWER = """The query filters by `customer_id` and sorts by `placed_at`, so one index over **both columns, in that order**, serves it:
@@ -32,25 +31,49 @@ CREATE INDEX CONCURRENTLY orders_by_customer
 | with the index | 20 | 0.3 ms |
 
 `CONCURRENTLY` keeps the table writable while the index is built."""  # noqa: E501
-# Prompt tokens of each generation, rising through the levels of a 32,768-token window.
-RISING = [1_840, 3_120, 5_460, 8_015, 11_240, 13_900, 17_300, 20_110, 22_480, 25_020, 27_650, 30_120]
-LEVELS = {"healthy": 9_430, "caution": 26_310, "critical": 30_870, "unknown": None}
+PONDERING = "I write down what matters first."
+NOTED = """{"content": "First step: create orders_by_customer CONCURRENTLY on staging, then explain the query again.\\nRun: make explain QUERY=q42\\nThe customer's limit: no lock longer than 2 s."}"""  # noqa: E501
+TASKDOC = """{"content": "Make the orders page answer within **200 ms**. Measure before and after; nothing may lock the table."}"""  # noqa: E501
+AGAIN = "The reminder says where to go on: the index is built on **staging** first. I explain the query again as soon as it stands; no lock may last longer than two seconds."  # noqa: E501
 
 
-def script() -> dict[str, Any]:
-    """A step for every level, chosen by a word in the question, and one for every generation of the chart."""
-    steps = [_step(match=f"[{level}]", prompt_tokens=tokens) for level, tokens in LEVELS.items()]
-    steps += [_step(match=f"Step {number}.", prompt_tokens=tokens) for number, tokens in enumerate(RISING, 1)]
-    return {"steps": [*steps, _step(prompt_tokens=1_200)]}
-
-
-def _step(*, prompt_tokens: int | None, match: str = "") -> dict[str, Any]:
+def said(prompt_tokens: int | None, text: str = ANSWER) -> dict[str, Any]:
+    """An answer; None for one without usage."""
+    details = prompt_tokens and {"cached_tokens": prompt_tokens - 300}
     usage = prompt_tokens and {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": 214,
-        "prompt_tokens_details": {"cached_tokens": prompt_tokens - 300},
+        "prompt_tokens_details": details,
     }
-    return {"match": match, "text": ANSWER, "usage": usage}
+    # The page shows each message before the next comes.
+    return {"text": text, "usage": usage, "delay": 0.4}
+
+
+def calling(prompt_tokens: int, name: str, arguments: str = "{}") -> dict[str, Any]:
+    call = {"id": name, "name": name, "arguments": arguments}
+    return {**said(prompt_tokens, ""), "tool_calls": [call], "finish": "tool_calls"}
+
+
+# What Dominds asks for next is not answered while the picture is taken.
+SILENCE = {"text": PONDERING, "hang": True}
+LEVELS = {
+    "healthy": [said(9_430)],
+    "caution": [said(26_310), calling(26_540, "add_reminder", NOTED), said(26_810, "Reminder 1 holds it.")],
+    "critical": [said(30_870), SILENCE],
+    "unknown": [said(None)],
+}
+# Prompt tokens of each generation, rising through the levels of a 32,768-token window.
+RISING = [1_840, 3_120, 5_460, 8_015, 11_240, 13_900, 17_300, 20_110, 22_480, 25_020, 27_650, 30_120]
+# The agent writes down what it needs, clears its mind, and goes on in a course that is nearly empty.
+CLEARING = [
+    calling(22_140, "update_taskdoc", TASKDOC),
+    said(22_350),
+    said(25_370),
+    calling(25_910, "add_reminder", NOTED),
+    calling(26_230, "clear_mind"),
+    calling(1_460, "read_course", '{"course": 1}'),
+    said(2_310, AGAIN),
+]
 
 
 ROWS = """
@@ -75,16 +98,17 @@ def sign_in(page: Page, stack: Stack) -> None:
 def new_dialog(page: Page, stack: Stack) -> None:
     page.goto(stack.url)
     page.click("text=New dialog >> nth=0")
+    # Enter means "send" only once the page's scripts have run.
+    page.wait_for_load_state()
     page.wait_for_selector("#composer-text")
 
 
 def ask(page: Page, text: str) -> None:
-    answers = page.locator(".message-row.assistant:not(.live)")
-    count = answers.count()
+    """Send, and wait until the agent rests, or ponders over what Dominds asks."""
     page.fill("#composer-text", text)
     page.press("#composer-text", "Enter")
-    answers.nth(count).wait_for()
-    page.wait_for_selector("#turn:not([data-busy])", state="attached")
+    page.locator(".message-row.user", has_text=text).first.wait_for(state="attached")
+    page.wait_for_selector(f"#turn:not([data-busy]), .live:has-text('{PONDERING}')", state="attached")
 
 
 def shoot(page: Page, name: str) -> None:
@@ -102,25 +126,37 @@ def a_page(browser: Browser, stack: Stack, *, size: tuple[int, int], theme: str)
 
 def levels(page: Page, stack: Stack, *, name: str) -> None:
     """The dialog page at every level."""
-    for level in LEVELS:
+    for level, steps in LEVELS.items():
+        play(stack, *steps)
         new_dialog(page, stack)
-        page.fill("#composer-text", "")
-        ask(page, f"{QUESTION}\n[{level}]")
-        page.evaluate("() => { document.getElementById('scroller').scrollTop = 0; }")
-        page.locator(".message-row.user .message-text").evaluate(
-            "(bubble) => { bubble.textContent = bubble.textContent.replace(/\\n\\[\\w+\\]$/, ''); }"
-        )
+        ask(page, QUESTION)
+        # What Dominds asked stands at the end.
+        if not page.locator(".inserted").count():
+            page.evaluate("() => { document.getElementById('scroller').scrollTop = 0; }")
         page.evaluate("() => document.activeElement.blur()")
         shoot(page, f"{name}-{level}")
 
 
 def panel(page: Page, stack: Stack) -> None:
     """The panel, after a dialog that has risen through all levels."""
+    play(stack, *[said(tokens) for tokens in RISING], SILENCE)
     new_dialog(page, stack)
-    for number in range(1, len(RISING) + 1):
+    # One generation answers what Dominds asks when caution begins.
+    for number in range(1, len(RISING)):
         ask(page, f"Step {number}. And the next query?")
     page.click(".meter-button")
     shoot(page, "panel")
+
+
+def courses(page: Page, stack: Stack) -> None:
+    """A new course, with what came along in the notebook."""
+    play(stack, *CLEARING)
+    new_dialog(page, stack)
+    ask(page, QUESTION)
+    ask(page, "And the other queries of that page?")
+    page.click(".notebook-open button")
+    page.evaluate("() => document.activeElement.blur()")
+    shoot(page, "courses")
 
 
 def main() -> None:
@@ -128,13 +164,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         data.mkdir()
-        (data / "script.json").write_text(json.dumps(script()))
         with (
             running_stack(data, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as stack,
             sync_playwright() as playwright,
         ):
             stack.shell(ROWS)
             browser = playwright.chromium.launch(executable_path=executable(), args=CHROMIUM)
+            # First, while there are no other dialogs beside it.
+            courses(a_page(browser, stack, size=DESKTOP, theme="light"), stack)
             for theme in ("light", "dark"):
                 levels(a_page(browser, stack, size=DESKTOP, theme=theme), stack, name=f"dialog-{theme}")
                 levels(a_page(browser, stack, size=PHONE, theme=theme), stack, name=f"phone-{theme}")
