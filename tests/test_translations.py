@@ -75,7 +75,9 @@ def skeleton(readme: Path) -> tuple[list[str], list[str], list[str]]:
     """What does not depend on the language: the levels of the headings, the commands, and where links lead."""
     text = readme.read_text()
     commands = [line.split("#")[0].strip() for block in text.split("```")[1::2] for line in block.splitlines()]
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("README")]
+    # A paper that has a Chinese twin is linked in the reader's language.
+    links = [link.replace(".zh-Hans.md", ".md") for link in re.findall(r"\]\(([^)]+)\)", text)]
+    links = [link for link in links if not link.startswith("README")]
     return re.findall(r"^#+ ", text, flags=re.MULTILINE), commands, links
 
 
