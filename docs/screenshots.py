@@ -16,6 +16,8 @@ HERE = Path(__file__).parent / "screenshots"
 PASSWORD = "pictures-pass-1"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 DESKTOP, PHONE = (1280, 800), (390, 844)
+# The whole panel, down to its chart.
+TALL = (1280, 1180)
 
 QUESTION = "Which index does this query need? It takes four seconds:\n\nSELECT * FROM orders WHERE customer_id = 42 ORDER BY placed_at DESC LIMIT 20;"  # noqa: E501
 ANSWER = """The query filters by `customer_id` and sorts by `placed_at`, so one index over **both columns, in that order**, serves it:
@@ -175,8 +177,8 @@ def main() -> None:
             for theme in ("light", "dark"):
                 levels(a_page(browser, stack, size=DESKTOP, theme=theme), stack, name=f"dialog-{theme}")
                 levels(a_page(browser, stack, size=PHONE, theme=theme), stack, name=f"phone-{theme}")
+            panel(a_page(browser, stack, size=TALL, theme="light"), stack)
             page = a_page(browser, stack, size=DESKTOP, theme="light")
-            panel(page, stack)
             page.goto(stack.url)
             shoot(page, "list")
 
