@@ -1,7 +1,8 @@
-"""A worker in a process of its own that kills itself at a chosen database step, as `kill -9` would.
+"""A worker in a process of its own that kills itself at a chosen moment, as `kill -9` would.
 
 Each is forked off a server process that has Django loaded and neither threads nor connections, so that forking is
-safe. Every step of the driver goes through one adapter; the worker counts there.
+safe. Every database step of the driver goes through one adapter, and every write through one connection: the worker
+counts there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+from collections import Counter
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +40,19 @@ forked.set_forkserver_preload(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kill:
-    """Right before or right after its `step`-th database step, counted from 1."""
+class Moment(Enum):
+    BEFORE_STEP = auto()
+    AFTER_STEP = auto()
+    # In the middle of a step: what its transaction has written by then must be gone.
+    BEFORE_WRITE = auto()
 
-    step: int
-    after: bool = False
+
+@dataclass(frozen=True)
+class Kill:
+    """At the `number`-th moment of this kind, counted from 1."""
+
+    moment: Moment
+    number: int
 
 
 def work(dialog: Dialog, *, traces: Path, kill: Kill | None = None) -> bool:
@@ -60,28 +70,34 @@ def _live(database: str, dialog: Dialog, traces: Path, kill: Kill | None) -> Non
     connection.settings_dict["NAME"] = database
     registry.mcp_tools = lambda agent: outside_tools(agent, traces)
     if kill:
-        _count_steps(kill)
+        _lay(kill)
     drive_until_idle(dialog)
 
 
-def _count_steps(kill: Kill) -> None:
-    call = DatabaseSyncToAsync.__call__
-    steps = 0
+def _lay(kill: Kill) -> None:
+    """From now on this process counts such moments, and dies at the one that was chosen."""
+    call, moments = DatabaseSyncToAsync.__call__, Counter[Moment]()
 
-    async def counted(self: DatabaseSyncToAsync, *args: Any, **kwargs: Any) -> Any:
-        nonlocal steps
-        steps += 1
-        mine = steps == kill.step
-        if mine and not kill.after:
+    def reach(moment: Moment) -> None:
+        moments[moment] += 1
+        if Kill(moment, moments[moment]) == kill:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    async def step(self: DatabaseSyncToAsync, *args: Any, **kwargs: Any) -> Any:
+        reach(Moment.BEFORE_STEP)
         try:
             return await call(self, *args, **kwargs)
         finally:
             # Also where the step was cancelled, as the look at a stop is when the answer is there.
-            if mine:
-                os.kill(os.getpid(), signal.SIGKILL)
+            reach(Moment.AFTER_STEP)
 
-    DatabaseSyncToAsync.__call__ = counted
+    def statement(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith(("INSERT", "UPDATE", "DELETE")):
+            reach(Moment.BEFORE_WRITE)
+        return execute(sql, *rest)
+
+    DatabaseSyncToAsync.__call__ = step
+    connection.execute_wrappers.append(statement)
 
 
 def outside_tools(_agent: Agent, traces: Path) -> tuple[OutsideTool, ...]:

@@ -6,7 +6,7 @@ One story is told again and again, each time by a worker that is killed at anoth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from dialogs.services.autonomous import start_run
 from dialogs.services.dialogs import create_dialog
 from dialogs.services.tool_calls import INTERRUPTED
 from tests.dialogs.driver.conftest import Play, a_call, calling, said
-from tests.dialogs.driver.killed_worker import Kill, work
+from tests.dialogs.driver.killed_worker import Kill, Moment, work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -113,15 +113,6 @@ def undisturbed(tell: Tell) -> dict[str, Any]:
     return telling.outcome()
 
 
-def every_third() -> Iterator[Kill]:
-    """Before the first step, after the fourth, before the seventh ..."""
-    return (Kill(step=step, after=step % 2 == 0) for step in count(1, 3))
-
-
-def every_one() -> Iterator[Kill]:
-    return (Kill(step=step, after=after) for step in count(1) for after in (False, True))
-
-
 def assert_nothing_is_lost_or_doubled(telling: Telling, undisturbed: dict[str, Any]) -> None:
     assert telling.outcome() == undisturbed, telling.deaths
     statuses = set(telling.dialog.generations.values_list("status", flat=True))
@@ -144,27 +135,25 @@ def test_the_story_without_a_death(undisturbed: dict[str, Any]) -> None:
     assert undisturbed["dialog"][:3] == (False, False, "")
 
 
-@pytest.mark.parametrize("kills", [every_third, pytest.param(every_one, marks=pytest.mark.long)])
-def test_a_worker_may_be_killed_at_any_step(
-    kills: Callable[[], Iterator[Kill]], tell: Tell, undisturbed: dict[str, Any]
-) -> None:
-    killed = 0
-    for kill in kills():
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("every", [pytest.param(9, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
+def test_a_worker_may_be_killed_at_any(moment: Moment, every: int, tell: Tell, undisturbed: dict[str, Any]) -> None:
+    # The kinds of moments take turns.
+    for number in count(1 + 3 * moment.value % every, every):
         telling = tell()
-        if telling.go_on(kill):
+        if telling.go_on(Kill(moment, number)):
             break
-        killed += 1
         assert telling.go_on()
         assert_nothing_is_lost_or_doubled(telling, undisturbed)
 
-    assert killed > 30, "the story has more steps than that"
+    assert number > 90, "the story has more such moments than that"
 
 
 @pytest.mark.parametrize("steps", [17, *(pytest.param(steps, marks=pytest.mark.long) for steps in range(12, 40))])
 def test_every_worker_may_be_killed_after_some_steps(steps: int, tell: Tell, undisturbed: dict[str, Any]) -> None:
     telling = tell()
 
-    while not telling.go_on(Kill(step=steps, after=len(telling.deaths) % 2 == 0)):
+    while not telling.go_on(Kill(Moment.AFTER_STEP, steps)):
         assert len(telling.deaths) < 40, "the workers get nowhere"
 
     assert len(telling.deaths) >= 2
