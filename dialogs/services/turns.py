@@ -106,11 +106,13 @@ def push(held: Claim) -> None:
 
 @transaction.atomic
 def end_run(held: Claim) -> None:
-    """Autonomous mode: all generations are used. What the agent still wanted to call is not called."""
+    """Autonomous mode: all generations are used. What the agent still wanted to call is not called, and what is due
+    waits for the person: the limit is what they allowed."""
     row = fenced(held)
     autonomous.reach_limit(row)
+    row.paused_by = PausedBy.PERSON
     if row.answer_due:
         withdraw_open_calls(row, words=RUN_USED_UP)
-        close_answer(row)
+        close_answer(row, "paused_by")
     else:
-        save(row)
+        save(row, "paused_by")
