@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from dialogs.models import Course, Dialog, Generation
+from dialogs.models import Course, Dialog, Generation, Message
+from dialogs.models.message import Role
+from dialogs.selectors.tool_calls import CLEAR_MIND
 
-# So many courses in a row that were critical from their first answer on: opening another one does not help.
+# So many courses in a row that came to nothing: opening another one does not help.
 FUTILE_COURSES = 6
 UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)
 
 
 def clearing_is_futile(dialog: Dialog) -> bool:
     """True when the newest courses were all opened without the agent's doing and all critical from the start."""
-    newest = list(dialog.courses.order_by("-number")[:FUTILE_COURSES])
+    newest = _newest(dialog)
     return len(newest) == FUTILE_COURSES and all(_was_full_at_once(course) for course in newest)
+
+
+def only_clears(dialog: Dialog) -> bool:
+    """True when the agent's every answer of the newest courses called `clear_mind`."""
+    newest = _newest(dialog)
+    answers = Message.objects.filter(course__in=newest, role=Role.ASSISTANT)
+    return len(newest) == FUTILE_COURSES and not answers.exclude(calls__name=CLEAR_MIND).exists()
+
+
+def _newest(dialog: Dialog) -> list[Course]:
+    return list(dialog.courses.order_by("-number")[:FUTILE_COURSES])
 
 
 def _was_full_at_once(course: Course) -> bool:

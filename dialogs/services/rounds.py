@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from dialogs.models import Course, Dialog, Question, ToolCall
 from dialogs.models.reminder import Author
+from dialogs.selectors.remediation_state import only_clears
 from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
 from dialogs.services import courses
 from dialogs.services.lease import Claim, fenced
@@ -21,6 +22,10 @@ from dialogs.text import storable
 Status = ToolCall.Status
 FAILED = (Status.FAILED, Status.INTERRUPTED, Status.WITHDRAWN)
 NOT_CLEARED = "Not cleared, because these calls of the same round failed: {names}. Look at their results first."
+NOTHING_TO_CLEAR = (
+    "Not cleared: in the newest courses you did nothing but clear. Go on with the first actionable step, or answer "
+    "the person in words."
+)
 CLEARED = "A new course begins."
 
 
@@ -73,14 +78,16 @@ def perform(held: Claim, call: ToolCall, action: Callable[[Dialog], str]) -> Non
 
 @transaction.atomic
 def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
-    """Open a new course at the agent's word, unless a sibling of this round failed or still waits for a person."""
+    """Open a new course at the agent's word, unless a sibling of this round failed or still waits for a person.
+
+    An agent that does nothing else is refused: its rounds come to an end, courses would not.
+    """
     row = fenced(held)
     siblings = [other for other in calls_of(call.message) if other.name != CLEAR_MIND]
     if any(other.is_open for other in siblings):
         return
-    failed = [other.name for other in siblings if other.status in FAILED]
-    if failed:
-        close_call(row, call, Status.FAILED, NOT_CLEARED.format(names=", ".join(failed)))
+    if refusal := _refusal(row, siblings):
+        close_call(row, call, Status.FAILED, refusal)
         save(row)
         return
     if reminder.strip():
@@ -88,3 +95,10 @@ def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
         mark_curated(current_course(row))
     close_call(row, call, Status.DONE, CLEARED)
     courses.clear_mind(row, opened_by=Course.OpenedBy.AGENT)
+
+
+def _refusal(row: Dialog, siblings: Sequence[ToolCall]) -> str:
+    failed = [other.name for other in siblings if other.status in FAILED]
+    if failed:
+        return NOT_CLEARED.format(names=", ".join(failed))
+    return NOTHING_TO_CLEAR if only_clears(row) else ""

@@ -375,6 +375,18 @@ def test_clear_mind_is_refused_when_a_sibling_failed(dialog: Dialog, play: Play)
     assert "update_reminder" in dict(results(requests()[1]))["b"]
 
 
+def test_an_agent_that_only_clears_is_refused_and_then_stopped(dialog: Dialog, play: Play, settings: Any) -> None:
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 3
+    requests = play(calling(10, "clear_mind"))
+
+    ask(dialog, "Clear your mind")
+    drive_until_idle(dialog)
+
+    assert dialog.courses.count() == 6
+    assert "did nothing but clear" in results(requests()[6])[-1][1]
+    assert (dialog.paused_by, dialog.answer_due) == ("rounds", False)
+
+
 def test_an_earlier_course_can_be_read_in_pages(dialog: Dialog, play: Play) -> None:
     look = calling(10, "read_course", '{"course": 1, "page": 2}')
     requests = play(said(10, "word " * 1200), calling(10, "clear_mind"), look, HEALTHY)
