@@ -1,0 +1,100 @@
+"""Three hundred generations without a human: course after course, nothing lost, and the last as cheap as the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
+
+from dialogs.driver.run import drive
+from dialogs.models import LLM, Dialog
+from dialogs.providers.base import ChatMessage, ToolCall
+from dialogs.providers.pairs import broken_law
+from dialogs.services.autonomous import start_run
+from tests.dialogs.driver.conftest import Play
+from tests.dialogs.driver.long_script import CYCLE, GENERATIONS, WINDOW, reminder_of, steps
+
+pytestmark = pytest.mark.django_db(transaction=True)
+COURSES = 2 * GENERATIONS // CYCLE
+
+
+class QueryCount:
+    def __init__(self) -> None:
+        self.queries = 0
+
+    def __call__(self, execute: Any, *call: Any) -> Any:
+        self.queries += 1
+        return execute(*call)
+
+
+def drive_counting(dialog: Dialog) -> list[int]:
+    """Drive to the end; how many queries each slice made. A slice is a generation."""
+    counted = QueryCount()
+
+    async def slices() -> list[int]:
+        made = []
+        while (await Dialog.objects.aget(pk=dialog.pk)).is_busy:
+            before = counted.queries
+            await drive(dialog.pk)
+            made.append(counted.queries - before)
+        return made
+
+    with connection.execute_wrapper(counted):
+        return async_to_sync(slices)()
+
+
+def test_a_run_of_three_hundred_generations_loses_nothing_and_grows_no_dearer(
+    dialog: Dialog, llm: LLM, play: Play
+) -> None:
+    llm.context_length, llm.optimal_max_tokens = WINDOW, None
+    llm.save()
+    requests = play(*steps())
+    run = start_run(dialog=dialog, goal="Build the thing", max_generations=GENERATIONS)
+
+    queries = drive_counting(dialog)
+
+    run.refresh_from_db()
+    dialog.refresh_from_db()
+    assert (run.generations, run.ended_by, dialog.generations.count()) == (GENERATIONS, "limit", GENERATIONS)
+    assert (dialog.is_busy, dialog.answer_due) == (False, False)
+    opened_by = list(dialog.courses.order_by("number").values_list("opened_by", flat=True))
+    assert opened_by == ["start", *["auto", "agent"] * (COURSES // 2)][:COURSES]
+    assert_every_request_is_lawful(requests())
+    assert_every_reminder_stays(requests())
+    assert_no_dearer(queries)
+
+
+def assert_every_request_is_lawful(requests: Sequence[dict[str, Any]]) -> None:
+    for request in requests:
+        messages = [
+            ChatMessage(**{**message, "tool_calls": tuple(ToolCall(**call) for call in message["tool_calls"])})
+            for message in request["messages"]
+        ]
+        # Pairs of calls and results, one system message, first.
+        assert broken_law(messages) == ""
+        assert [message.role for message in messages].count("system") == 1
+        said = "\n".join(message.content for message in messages if message.role == "user")
+        # A course's opening is no prompt: it stays, as the first message of its course.
+        assert said.count("[System notice]") - said.count("[System notice] Course ") <= 1
+
+
+def assert_every_reminder_stays(requests: Sequence[dict[str, Any]]) -> None:
+    """Each course adds one; from then on it is in the system message of every request, in every course."""
+    kept = [[n for n in range(1, COURSES + 1) if f"{reminder_of(n)}\n" in system_of(request)] for request in requests]
+    assert kept[0] == []
+    assert kept[-1] == list(range(1, COURSES + 1))
+    assert all(earlier == later[: len(earlier)] for earlier, later in pairwise(kept))
+
+
+def system_of(request: dict[str, Any]) -> str:
+    return str(request["messages"][0]["content"]) + "\n"
+
+
+def assert_no_dearer(queries: list[int]) -> None:
+    """Any two courses one after the other do the same work. A look at the stop flag more or less is chance."""
+    first, last = sum(queries[:CYCLE]), sum(queries[GENERATIONS - CYCLE : GENERATIONS])
+    assert last == pytest.approx(first, rel=0.03)
