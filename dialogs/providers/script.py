@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from dialogs.providers.base import ChatRequest, NotConfigured, RequestRefused, ToolCall
 
@@ -69,7 +71,10 @@ class MemoryScript:
 
 
 class FileScript:
-    """Progress is kept in `<file>.requests.jsonl`, one line a request, so that processes share it."""
+    """Progress is kept in `<file>.requests.jsonl`, one line a request, so that processes share it.
+
+    Each line ends with how many steps had been played in order by then: only the end is read, however long the log.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,14 +82,21 @@ class FileScript:
         self.steps, self.models = _load(path)
 
     def take(self, request: ChatRequest) -> Step:
-        with self.log.open("a+") as log:
+        with self.log.open("ab+") as log:
             fcntl.flock(log, fcntl.LOCK_EX)
-            log.seek(0)
-            played = sum(not json.loads(line)["matched"] for line in log)
+            played = _played(log)
             chosen = choose(self.steps, request, played=played)
             line = {"step": chosen.step, "matched": chosen.matched, **asdict(request)}
-            log.write(json.dumps(line) + "\n")
+            line["played"] = played + (not chosen.matched)
+            log.write(json.dumps(line).encode() + b"\n")
         return self.steps[chosen.step]
+
+
+def _played(log: IO[bytes]) -> int:
+    size = log.seek(0, os.SEEK_END)
+    log.seek(max(0, size - 40))
+    found = re.search(rb'"played": (\d+)}\n$', log.read())
+    return int(found[1]) if found else 0
 
 
 def choose(steps: Sequence[Step], request: ChatRequest, *, played: int) -> Taken:
