@@ -52,7 +52,7 @@ check: install-dev  ## everything a commit must pass: style, types, templates, m
 	$(BIN)/python -m pytest tests --ignore tests/e2e
 	$(BIN)/python -m pytest tests/e2e
 
-bench: install-dev  ## measure: tokens end to end, from the provider's chunk to the page
+bench: install-dev  ## measure: a run on its own, and tokens end to end, from the provider's chunk to the page
 	$(BIN)/python -m benchmarks
 
 screenshots: install-dev  ## take the pictures in docs/

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import streaming
+from benchmarks import autonomous, streaming
 
+autonomous.main()
 streaming.main()

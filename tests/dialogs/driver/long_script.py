@@ -20,9 +20,9 @@ def reminder_of(course: int) -> str:
     return f"Learned in course {course}"
 
 
-def steps() -> list[dict[str, Any]]:
+def steps(generations: int = GENERATIONS) -> list[dict[str, Any]]:
     """One step a generation."""
-    return [step for first in range(1, 2 * GENERATIONS // CYCLE, 2) for step in _overrun(first) + _tidy(first + 1)]
+    return [step for first in range(1, 2 * generations // CYCLE, 2) for step in _overrun(first) + _tidy(first + 1)]
 
 
 def _overrun(course: int) -> list[dict[str, Any]]:
