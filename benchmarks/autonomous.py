@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+from uuid import uuid4
 
 # isort: off
 # In this order: the first makes a data folder and starts a Valkey, the second loads Django over them.
@@ -86,11 +87,11 @@ def rss_mb() -> float:
 
 
 def new_dialog(generations: int) -> Dialog:
-    name = f"long-{generations}.json"
+    name = f"{uuid4().hex}.json"
     (Path(tests.environment.data_dir) / name).write_text(json.dumps({"steps": steps(generations)}))
     provider = Provider.objects.create(name=name, kind="scripted", base_url=name)
     llm = LLM.objects.create(provider=provider, model_id="scripted", context_length=WINDOW)
-    agent = Agent.objects.create(name=name, slug=name.replace(".", "-"), llm=llm)
+    agent = Agent.objects.create(name=name, slug=name[:32], llm=llm)
     owner, _made = User.objects.get_or_create(username="bench")
     return create_dialog(owner=owner, agent=agent)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from channels.db import DatabaseSyncToAsync
 from django.db import connection
@@ -58,7 +59,10 @@ class Kill:
 def work(dialog: Dialog, *, traces: Path, kill: Kill | None = None) -> bool:
     """Drive the dialog in another process until it rests. False when the worker was killed on the way."""
     worker = forked.Process(target=_live, args=(connection.settings_dict["NAME"], dialog, traces, kill))
-    worker.start()
+    with mock.patch.dict(os.environ):
+        # The server outlives the tests, and would leave its measure of coverage lying about.
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+        worker.start()
     worker.join(WORKER_SECONDS)
     if worker.exitcode not in (0, -signal.SIGKILL):
         worker.kill()
