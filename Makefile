@@ -7,6 +7,9 @@
 PYTHON ?= python3
 DEMO ?= 1
 BIN := .venv/bin
+# Tests that start whole processes have the machine to themselves; the rest share it.
+SIDE_BY_SIDE := tests --ignore tests/e2e -m "not stack and not long" --numprocesses 2 --dist loadfile
+ONE_BY_ONE := tests --ignore tests/e2e -m "stack and not long"
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
 
 # uv is used where it is there. It does not read pip's settings, so it is told where pip finds files.
@@ -31,15 +34,17 @@ run: install  ## start everything on this machine; Ctrl-C stops it
 	@exec $(BIN)/python manage.py $(UP)
 
 test: install-dev  ## run every test: units, services, real processes, then a real browser
-	$(BIN)/python -m pytest tests --ignore tests/e2e --cov --cov-report=term
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov --cov-report=term
 	$(BIN)/python -m coverage report --include='health/monitor/*,dialogs/driver/decide.py,dialogs/driver/state.py' --fail-under=100
+	$(BIN)/python -m pytest $(ONE_BY_ONE)
 	$(BIN)/python -m pytest tests/e2e
 
 test-long: install-dev  ## run the tests with large counts
 	$(BIN)/python -m pytest tests --ignore tests/e2e -m long
 
 test-postgres: install-dev  ## run the same tests on a PostgreSQL that is started for them
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest tests --ignore tests/e2e
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(ONE_BY_ONE)
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest tests/e2e
 
 check: install-dev  ## everything a commit must pass: style, types, templates, migrations, tests
@@ -49,7 +54,8 @@ check: install-dev  ## everything a commit must pass: style, types, templates, m
 	find templates -name '*.html' | xargs $(BIN)/djade --check --target-version 5.2
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check --fail-level WARNING
-	$(BIN)/python -m pytest tests --ignore tests/e2e
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest $(ONE_BY_ONE)
 	$(BIN)/python -m pytest tests/e2e
 
 bench: install-dev  ## measure: a run on its own, and tokens end to end, from the provider's chunk to the page
