@@ -133,8 +133,6 @@ def test_a_server_that_takes_no_tools_is_recognised(status: int | None, words: s
     assert isinstance(from_answer(status, {"error": {"message": words}}), ToolsRefused)
 
 
-@pytest.mark.parametrize(
-    "words", ["tool_call_id is missing", "invalid tools[0].function.name", "unsupported file"]
-)
+@pytest.mark.parametrize("words", ["tool_call_id is missing", "invalid tools[0].function.name", "unsupported file"])
 def test_a_wrong_call_is_no_refusal_of_tools(words: str) -> None:
     assert type(from_answer(400, {"error": {"message": words}})) is RequestRefused
