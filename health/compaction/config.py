@@ -1,0 +1,134 @@
+"""Seed 4's configuration, every key, with its defaults. Frozen; `ContextConfig()` is the seed's YAML.
+
+`configuration.load` reads and checks YAML; here only the values live. Shares are fractions of 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class RecoveryMode(StrEnum):
+    FRESH_START = "fresh_start"
+    TRUNCATE = "truncate"
+    ERROR = "error"
+
+
+class PlaceholderDetail(StrEnum):
+    BRIEF = "brief"
+    LINKED = "linked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummarizeOld:
+    """The first `old_threshold` of the units become one summary of at most `summary_length` tokens."""
+
+    old_threshold: float = 0.6
+    summary_length: int = 300
+    min_coherence: float = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrioritizeRecent:
+    rel_threshold: float = 0.5
+    recent_bias: float = 0.2
+    priority_boost: float = 1.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressRatios:
+    """What is left of each kind, at most. P1 is never shortened."""
+
+    code: float = 0.7
+    text: float = 0.5
+    plan_ref: float = 1.0
+    log: float = 0.4
+    other: float = 0.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContentTypeChunking:
+    compress_ratios: CompressRatios = field(default_factory=CompressRatios)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscardLowRel:
+    discard_percent: float = 0.3
+    placeholder_detail: PlaceholderDetail = PlaceholderDetail.BRIEF
+    min_coherence: float = 0.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hybrid:
+    max_iterations: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlidingWindow:
+    """Seed 3: at most `max_messages`, of which the newest `recent_share` always stay."""
+
+    max_messages: int = 24
+    recent_share: float = 0.4
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectPassages:
+    """Passages fill the context up to `fill` of the limit."""
+
+    fill: float = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlmLimit:
+    """`limit` counts only where `follow_default` is off."""
+
+    type: str
+    limit: int
+    follow_default: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    max_attempts: int = 3
+    backoff_base_seconds: float = 5
+    max_delay_seconds: float = 60
+
+
+PER_LLM = (
+    LlmLimit(type="local_14b", limit=3500, follow_default=True),
+    LlmLimit(type="cloud_grok", limit=8000, follow_default=False),
+    LlmLimit(type="gpt4", limit=6000, follow_default=True),
+)
+CHAIN_ORDER = ("summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextConfig:
+    """A compaction begins above `warning_threshold` of the limit, aims at `goal`, and is content with `accept`.
+
+    A run that frees less than `min_gain` is not applied. `ledger_share` bounds what is carried word for word.
+    """
+
+    min_limit: int = 3500
+    default_limit: int = 5000
+    warning_threshold: float = 0.8
+    goal: float = 0.7
+    accept: float = 0.8
+    min_gain: float = 0.1
+    ledger_share: float = 0.1
+    per_llm: tuple[LlmLimit, ...] = PER_LLM
+    chain_order: tuple[str, ...] = CHAIN_ORDER
+    summarize_old: SummarizeOld = field(default_factory=SummarizeOld)
+    prioritize_recent: PrioritizeRecent = field(default_factory=PrioritizeRecent)
+    content_type_chunking: ContentTypeChunking = field(default_factory=ContentTypeChunking)
+    discard_low_rel: DiscardLowRel = field(default_factory=DiscardLowRel)
+    hybrid: Hybrid = field(default_factory=Hybrid)
+    sliding_window: SlidingWindow = field(default_factory=SlidingWindow)
+    select_passages: SelectPassages = field(default_factory=SelectPassages)
+    recovery_mode: RecoveryMode = RecoveryMode.FRESH_START
+    handover_tokens: int = 500
+    retry_default: RetryPolicy = field(default_factory=RetryPolicy)
+    retry_per_tool: tuple[tuple[str, RetryPolicy], ...] = (
+        ("askQuestion", RetryPolicy(max_attempts=4, backoff_base_seconds=10)),
+    )

@@ -1,0 +1,95 @@
+"""What a run of the chain did, step by step, and what it cost: values for a card, a log row, a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from health.compaction.config import RecoveryMode
+from health.compaction.units import ContextState
+
+
+class Status(StrEnum):
+    APPLIED = "applied"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class Code(StrEnum):
+    """Why a run failed, in seed 4's words."""
+
+    TOKEN_LIMIT_EXCEEDED = "TOKEN_LIMIT_EXCEEDED"  # noqa: S105
+    BREAKER_FAILED = "BREAKER_FAILED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One strategy's turn. `phase` is the strategy's name, or "detection", "recovery", "handover", "success".
+
+    A step that did not shrink has `changed=False` and says why in `note`. `ms` is stamped by the runner.
+    """
+
+    phase: str
+    estimated_before: int
+    estimated_after: int
+    changed: bool
+    note: str = ""
+    ms: float = 0.0
+
+
+class Extent(StrEnum):
+    """How much of a removed message was read by what replaced it."""
+
+    IN_FULL = "in full"
+    IN_PART = "in part"
+    NOT_AT_ALL = "not at all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """The coverage receipt of one removed message, in characters."""
+
+    source_id: str
+    extent: Extent
+    read: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """One identifier, number, path, URL or binding sentence of the removed text. `kept` = it still stands in context."""
+
+    text: str
+    kind: str
+    source_id: str
+    kept: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionOutcome:
+    """The result of a run. `state` is the new context, or the old one where nothing was applied.
+
+    `messages` is `state` in OpenAI form, filled by `compact_messages` only. `reason` is a sentence for a person.
+    """
+
+    status: Status
+    state: ContextState
+    estimated_tokens_before: int
+    estimated_tokens_after: int
+    steps: tuple[Step, ...] = ()
+    coverage: tuple[Receipt, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    ledger: tuple[Any, ...] = ()
+    removed_ids: tuple[str, ...] = ()
+    coherence: float | None = None
+    reward: float | None = None
+    recovered: RecoveryMode | None = None
+    code: Code | None = None
+    reason: str = ""
+    counter: str = ""
+    grade: str = ""
+    embedder: str = ""
+    warnings: tuple[str, ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)

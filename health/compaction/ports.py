@@ -1,0 +1,134 @@
+"""What compaction asks of the world, as values: counting, embedding, summarising, pruning.
+
+A strategy is a generator: it yields `Need`s, is sent the answers, and returns an `Attempt`. Any answer may be
+None (no helper, or the helper failed): then the strategy goes on without it. Closing the generator cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from health.compaction.units import ContextState, Unit
+
+
+class Grade(StrEnum):
+    """How far an estimate is to be trusted."""
+
+    EXACT = "exact"  # the model's own vocabulary
+    APPROXIMATE = "approximate"  # another family's vocabulary
+    ROUGH = "rough"  # characters
+
+
+class Counter(Protocol):
+    """Estimates tokens. Never measured, never exact about templates; `per_message` is 4 or 5 by family."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def grade(self) -> Grade: ...
+    @property
+    def per_message(self) -> int: ...
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text alone, in one batch. Never raises."""
+        ...
+
+
+def counted(units: Iterable[Unit], counter: Counter) -> tuple[Unit, ...]:
+    """The units, each with its estimate; those that have one are not counted again. One batch."""
+    units = tuple(units)
+    missing = [unit for unit in units if unit.estimated_tokens is None]
+    tokens = iter(counter.count([text for unit in missing for text in (unit.content, unit.attached)]))
+    sizes = {id(unit): counter.per_message + unit.image_tokens + next(tokens) + next(tokens) for unit in missing}
+    return tuple(replace(unit, estimated_tokens=sizes[id(unit)]) if id(unit) in sizes else unit for unit in units)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embed:
+    """Vectors of these texts, all from one embedder. Answered by `Embedded` or None."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedded:
+    """Unit-length rows, one for each text. `name` says which embedder: vectors of two are never compared."""
+
+    vectors: NDArray[np.float32]
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summarise:
+    """A summary by a model: `source` in pieces that fit it, at most `max_tokens`. Answered by `Summarised` or None."""
+
+    source: tuple[Unit, ...]
+    max_tokens: int
+    focus: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summarised:
+    """A model's answer, not yet checked. `read_chars` counts what it was shown of each source message."""
+
+    text: str
+    finished: bool
+    read_chars: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prune:
+    """What the pruning agent decides about these units. Answered by its JSON text, not yet checked, or None."""
+
+    units: tuple[Unit, ...]
+    target_tokens: int
+    task: str = ""
+
+
+Need = Embed | Summarise | Prune
+Answer = Embedded | Summarised | str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """How much of one removed message was read before it was removed, in characters."""
+
+    source_id: str
+    read: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What one strategy made of a state. `note` says why nothing changed, or what a reader should know."""
+
+    state: ContextState
+    changed: bool
+    note: str = ""
+    reads: tuple[Read, ...] = ()
+
+
+def unchanged(state: ContextState, note: str) -> Attempt:
+    return Attempt(state=state, changed=False, note=note)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kit:
+    """What every strategy is handed beside the state."""
+
+    counter: Counter
+
+    def counted(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
+        return counted(units, self.counter)
+
+    def tokens(self, text: str) -> int:
+        return self.counter.count([text])[0]
+
+
+Asking = Generator[Need, Any, Attempt]
+Strategy = Callable[[ContextState, Kit], Asking]

@@ -1,0 +1,71 @@
+"""Text in pieces: passages (sentences, list items, lines) and words, English and Chinese alike.
+
+A passage is a slice of the original, never a rewriting: what is chosen later is verbatim. Words are lower
+case; a run of Chinese, Japanese or Korean is its overlapping pairs, as nothing else finds them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_FENCE = re.compile(r"^(```|~~~)")
+# A sentence ends after its mark and closing quotes; not after a digit's or initial's point.
+_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|(?<=[。！？；])[”’」』）]*")
+_ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|approx|Fig|[A-Z]))\.$")
+_WORD = re.compile(rf"[a-z0-9]+(?:[-_'][a-z0-9]+)*|[{CJK}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """`text == source[start:end]`; `code` marks lines inside a fence."""
+
+    start: int
+    end: int
+    text: str
+    code: bool = False
+
+
+def passages(text: str) -> list[Passage]:
+    """The passages of a text in order. Blank lines and blanks between them belong to none."""
+    found: list[Passage] = []
+    at, fenced = 0, False
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line.lstrip())
+        if fenced or mark:
+            _add(found, text, at, at + len(line), code=True)
+            fenced = fenced != bool(mark)
+        else:
+            _add_sentences(found, text, at, line)
+        at += len(line)
+    return found
+
+
+def _add_sentences(found: list[Passage], text: str, at: int, line: str) -> None:
+    start = 0
+    for end in _END.finditer(line):
+        if _ABBREVIATED.search(line, start, end.start()):
+            continue
+        _add(found, text, at + start, at + end.end(), code=False)
+        start = end.end()
+    _add(found, text, at + start, at + len(line), code=False)
+
+
+def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -> None:
+    piece = text[start:end]
+    bare = piece.rstrip() if code else piece.strip()
+    if bare:
+        begin = start if code else start + len(piece) - len(piece.lstrip())
+        found.append(Passage(begin, begin + len(bare), bare, code))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in order, repetitions included."""
+    found: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if word[0] > "\u2e80":
+            found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            found.append(word)
+    return found

@@ -1,0 +1,145 @@
+"""What compaction sees: units of context, and the state that a strategy turns into a smaller one. Frozen.
+
+A unit is one message of the request, or one that compaction wrote. Units of one `round_id` (an assistant's
+calls and all their results) are one cut: kept together or dropped together. Counts here are estimates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
+
+from health.compaction.config import ContextConfig
+
+
+class Kind(StrEnum):
+    """What a unit's content is, which decides how it may be shortened. Values are seed 4's."""
+
+    MESSAGE = "message"
+    CODE = "code"
+    PLAN_REF = "plan_ref"
+    LOG = "log"
+    SUMMARY = "summary"
+    PLACEHOLDER = "placeholder"
+    OTHER = "other"
+
+
+WRITTEN = frozenset({Kind.SUMMARY, Kind.PLACEHOLDER})
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+INSTRUCTING = frozenset({Role.SYSTEM, Role.DEVELOPER})
+
+
+class Priority(IntEnum):
+    """Set by the user. The smallest number is the most important: take the `min` of several."""
+
+    P1 = 1
+    P2 = 2
+    P3 = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """A tool call that an assistant's unit asks for; `arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unit:
+    """One piece of context, in the order of the request.
+
+    `content` is the text that a strategy may shorten; `attached` goes with it as it is (calls, reasoning).
+    `source_ids` are the messages a unit stands for, `inserted` marks the driver's own prompts: never the last
+    user message, never P1. `estimated_tokens` is of the whole unit, None until counted.
+    """
+
+    id: str
+    role: Role
+    content: str
+    kind: Kind = Kind.MESSAGE
+    timestamp: float = 0.0
+    priority: Priority | None = None
+    pinned: bool = False
+    inserted: bool = False
+    round_id: str | None = None
+    calls: tuple[Call, ...] = ()
+    answers: str | None = None
+    attached: str = ""
+    image_tokens: int = 0
+    source_ids: tuple[str, ...] = ()
+    estimated_tokens: int | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The messages it stands for: itself, unless it was written by compaction."""
+        return self.source_ids or (self.id,)
+
+    def saying(self, content: str) -> Unit:
+        """The same unit with other content, to be counted again."""
+        return self if content == self.content else replace(self, content=content, estimated_tokens=None)
+
+
+def synthetic_id(kind: str, source_ids: Iterable[str]) -> str:
+    """An id that is the same for the same sources and differs for others: unique across runs without chance."""
+    digest = hashlib.sha256("\n".join(source_ids).encode()).hexdigest()[:12]
+    return f"{kind}-{digest}"
+
+
+def highest_priority(units: Iterable[Unit]) -> Priority | None:
+    """The most important tag among them, None without tags."""
+    return min((unit.priority for unit in units if unit.priority is not None), default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextState:
+    """A context on its way to fit. `overhead_tokens` is what is sent besides units: tool schemas, priming.
+
+    Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty.
+    """
+
+    units: tuple[Unit, ...]
+    limit: int
+    overhead_tokens: int = 0
+    task: str = ""
+    priority_areas: tuple[str, ...] = ()
+    config: ContextConfig = field(default_factory=ContextConfig)
+
+    @property
+    def estimated_tokens(self) -> int:
+        return self.overhead_tokens + total(self.units)
+
+    @property
+    def fits(self) -> bool:
+        return self.estimated_tokens <= self.limit
+
+    def having(self, units: Iterable[Unit]) -> ContextState:
+        return replace(self, units=tuple(units))
+
+
+def total(units: Iterable[Unit]) -> int:
+    """The sum of counted units; an uncounted one is an error of ours."""
+    tokens = [unit.estimated_tokens for unit in units]
+    if None in tokens:
+        raise ValueError("a unit was not counted: pass units through ports.counted")
+    return sum(number for number in tokens if number is not None)
+
+
+def rounds(units: Sequence[Unit]) -> list[tuple[Unit, ...]]:
+    """The units in cuts: each round as one tuple, every other unit alone. In order of their first units."""
+    cuts: dict[str, list[Unit]] = {}
+    for unit in units:
+        cuts.setdefault(f"round {unit.round_id}" if unit.round_id else f"unit {unit.id}", []).append(unit)
+    return [tuple(cut) for cut in cuts.values()]
