@@ -59,7 +59,7 @@ class Receipt:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """One identifier, number, path, URL or binding sentence of the removed text. `kept` = it still stands in context."""
+    """One identifier, number, path, URL or binding sentence of removed text. `kept`: it still stands in context."""
 
     text: str
     kind: str
