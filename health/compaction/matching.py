@@ -1,0 +1,77 @@
+"""How well chunks match what is asked: BM25 and embeddings fused by rank, and shared with the neighbours.
+
+Matching is worth only as much as the question is specific: a general one ("go on") chooses worse than chance.
+A chunk gets half of its neighbours' score, so that a reply comes along with its question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from health.compaction.features import Features, shape_weight, tokens_of
+
+_K1, _B = 1.2, 0.6
+_RANK_OFFSET = 10
+_ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "ely", "es", "ly", "e", "s")
+
+
+def stem(word: str) -> str:
+    """A crude stem: enough that "booked" finds "booking"."""
+    if not word.isascii() or not word.isalpha():
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+class Question:
+    """What is asked, in stems. `specific` is 0 where none of it occurs in the history, or all of it everywhere."""
+
+    def __init__(self, text: str, features: Features) -> None:
+        self.features = features
+        asked = {stem(token.lower()) for token in tokens_of(text) if shape_weight(token)}
+        stems = {key: stem(key) for key in features.frequency}
+        frequency: dict[str, int] = {}
+        for key, one in stems.items():
+            if one in asked:
+                frequency[one] = frequency.get(one, 0) + features.frequency[key]
+        count = len(features.each) + 1
+        self.rarity = {one: math.log((count + 1) / (times + 0.5)) for one, times in frequency.items() if times < count}
+        self.stem_of = {key: one for key, one in stems.items() if one in self.rarity}
+
+    @property
+    def specific(self) -> float:
+        return min(1.0, sum(self.rarity.values()) / (2.5 * math.log(len(self.features.each) + 2)))
+
+    def bm25(self, lengths: Sequence[int]) -> NDArray[np.float64]:
+        """One score for each chunk; `lengths` in tokens."""
+        mean = sum(lengths) / max(1, len(lengths))
+        scores = np.zeros(len(lengths))
+        for at, keys in enumerate(self.features.each):
+            hit = {self.stem_of[key] for key in keys if key in self.stem_of}
+            if hit:
+                norm = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths[at] / mean))
+                scores[at] = norm * sum(self.rarity[one] for one in hit)
+        return scores
+
+
+def fused(*scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Reciprocal ranks added up, the best being 1. A score of zero or less has no rank."""
+    total = np.zeros(len(scores[0]))
+    for one in scores:
+        order = np.argsort(-one, kind="stable")
+        ranks = np.empty(len(one))
+        ranks[order] = np.arange(len(one))
+        total += np.where(one > 0, _RANK_OFFSET / (_RANK_OFFSET + ranks), 0.0)
+    return total / max(1e-9, float(total.max(initial=0.0)))
+
+
+def with_neighbours(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each score, or half of the better neighbour's."""
+    padded = np.concatenate(([0.0], scores, [0.0]))
+    return np.maximum(scores, 0.5 * np.maximum(padded[:-2], padded[2:]))

@@ -1,0 +1,85 @@
+"""The messages that passages are chosen from, each cut into chunks: units, and the lines of earlier digests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from health.compaction.chunks import Chunk, chunks
+from health.compaction.digest import GAP, is_digest, read_back
+from health.compaction.units import Role, Unit
+
+_PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
+_SHORT_REPLY = 160
+
+
+@dataclass(frozen=True)
+class Source:
+    """One message: `unit_at` is its unit's place in the state. `whole` says that its unit is nothing but this text."""
+
+    unit_at: int
+    role: Role
+    text: str
+    chunks: tuple[Chunk, ...]
+    tool: str = ""
+
+    def bonus(self, number: int) -> float:
+        return 0.0
+
+
+def sources_of(units: Sequence[Unit], kept: Collection[str]) -> list[Source]:
+    """Every message that is not kept as it is, in order."""
+    names = {call.id: call.name for unit in units for call in unit.calls}
+    return [
+        source
+        for at, unit in enumerate(units)
+        if unit.id not in kept
+        for source in _sources(at, unit, names.get(unit.answers or "", ""))
+    ]
+
+
+def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
+    if is_digest(unit.content):
+        for line in read_back(unit.content):
+            pieces = tuple(_pieces(line.text))
+            yield Source(at, Role(line.role), line.text, pieces, line.tool)
+        return
+    if unit.content.strip():
+        yield _source(at, unit.role, unit.content, tool)
+    for call in unit.calls:
+        yield _source(at, unit.role, call.arguments, call.name)
+
+
+def _source(at: int, role: Role, text: str, tool: str) -> Source:
+    return Source(at, role, text, tuple(chunks(text)), tool)
+
+
+def _pieces(text: str) -> Iterator[Chunk]:
+    """The chunks of a digest's line: no chunk reaches over a gap."""
+    at = 0
+    for piece in text.split(GAP):
+        for chunk in chunks(piece):
+            yield Chunk(at + chunk.start, at + chunk.end, chunk.text)
+        at += len(piece) + len(GAP)
+
+
+def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]]) -> list[int | None]:
+    """For each chunk the one before it, where it makes little sense without: a reply, or "It moved to Friday"."""
+    leans: list[int | None] = []
+    for one, (at, number) in enumerate(places):
+        before = one - 1 if one else None
+        leans.append(before if before is not None and _leans(sources, at, number) else None)
+    return leans
+
+
+def _leans(sources: Sequence[Source], at: int, number: int) -> bool:
+    source = sources[at]
+    if source.role is Role.TOOL:
+        return False
+    if _PRONOUN.match(source.chunks[number].text):
+        return True
+    if number or not at or len(source.text) > _SHORT_REPLY:
+        return False
+    asked = sources[at - 1]
+    return asked.role != source.role and asked.text.rstrip().endswith(("?", "？"))

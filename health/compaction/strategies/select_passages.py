@@ -1,0 +1,115 @@
+"""Chooses sentences, list items and records inside the messages, and keeps those that are needed most.
+
+Where a task is stated, what matches it; otherwise, and beside it, as many distinct names, numbers and events as
+the budget holds. The newest messages stay whole; what is chosen of older ones stands in a digest, verbatim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+
+from health.compaction.choose import Candidate, Chooser
+from health.compaction.features import Features
+from health.compaction.invariants import protected_ids
+from health.compaction.matching import Question, fused, with_neighbours
+from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Read, unchanged
+from health.compaction.sources import Source, leaning, sources_of
+from health.compaction.strategies.passage_view import View
+from health.compaction.units import ContextState, Role, Unit, rounds, total
+
+TAIL_SHARE = 0.25
+EXPONENT = 0.75
+LABEL_TOKENS = 3
+MARGIN_TOKENS = 8
+TASK_WEIGHT = 40.0
+LAST_MESSAGE_WEIGHT = 10.0
+RULE_BONUS = 8.0
+PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
+
+
+def select_passages(state: ContextState, kit: Kit) -> Asking:
+    """Fill the context with passages up to `fill` of the limit."""
+    target = int(state.config.select_passages.fill * state.limit)
+    if state.estimated_tokens <= target:
+        return unchanged(state, "Everything fits.")
+    guarded = protected_ids(state.units)
+    free = target - state.overhead_tokens - total(unit for unit in state.units if unit.id in guarded)
+    kept = guarded | tail_ids(state.units, guarded, budget_tokens=int(free * TAIL_SHARE))
+    room = target - state.overhead_tokens - total(unit for unit in state.units if unit.id in kept)
+    sources = sources_of(state.units, kept)
+    if room <= 0 or not sources:
+        return unchanged(state, "What must stay leaves no room for passages.")
+    order = yield from chosen_order(sources, state, kit, budget_tokens=room)
+    view = View(state=state, kit=kit, kept=frozenset(kept), sources=sources)
+    units = view.fitting(order, budget_tokens=target)
+    if units is None:
+        return unchanged(state, "Passages would not make it smaller.")
+    reads = tuple(
+        Read(source_id=one, read=len(unit.content), total=len(unit.content))
+        for unit in state.units
+        if unit.id not in kept
+        for one in unit.sources
+    )
+    return Attempt(state=state.having(units), changed=True, reads=reads)
+
+
+def tail_ids(units: Sequence[Unit], guarded: frozenset[str], *, budget_tokens: int) -> frozenset[str]:
+    """The newest cuts that fit the budget whole, without a gap. Protected ones cost nothing here."""
+    tail: set[str] = set()
+    for cut in reversed(rounds(units)):
+        cost = total(unit for unit in cut if unit.id not in guarded)
+        if cost > budget_tokens:
+            break
+        budget_tokens -= cost
+        tail.update(unit.id for unit in cut)
+    return frozenset(tail)
+
+
+def chosen_order(
+    sources: Sequence[Source], state: ContextState, kit: Kit, *, budget_tokens: int
+) -> Generator[Need, Any, list[tuple[int, int]]]:
+    """(source, chunk) pairs, the most needed first."""
+    places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
+    texts = [sources[at].chunks[number].text for at, number in places]
+    features = Features(texts, from_tool=[sources[at].role is Role.TOOL for at, _ in places])
+    sizes = kit.counter.count(texts)
+    bonus = yield from asked_for(texts, sizes, features, state)
+    leans = leaning(sources, places)
+    candidates = [
+        Candidate(
+            tokens=sizes[one] + 1,
+            bonus=float(bonus[one]) + sources[at].bonus(number),
+            prior=PRIOR.get(sources[at].role, 1.0),
+            group=at,
+            leans_on=leans[one],
+        )
+        for one, (at, number) in enumerate(places)
+    ]
+    chooser = Chooser(candidates, features, exponent=EXPONENT, label=LABEL_TOKENS)
+    return [places[one] for one in chooser.choose(budget_tokens - MARGIN_TOKENS)]
+
+
+def asked_for(
+    texts: Sequence[str], sizes: Sequence[int], features: Features, state: ContextState
+) -> Generator[Need, Any, Any]:
+    """What each chunk is worth for what is asked: for the task, and less for the last user message."""
+    bonus = np.zeros(len(texts))
+    for text, weight in ((state.task, TASK_WEIGHT), (last_said(state), LAST_MESSAGE_WEIGHT)):
+        question = Question(text, features)
+        if not question.specific:
+            continue
+        scores = [question.bm25(sizes)]
+        if text == state.task:
+            answer = yield Embed(texts=(text, *texts))
+            if isinstance(answer, Embedded):
+                scores.append((answer.vectors[1:] @ answer.vectors[0]).astype(float))
+        bonus += weight * question.specific * with_neighbours(fused(*scores))
+    return bonus
+
+
+def last_said(state: ContextState) -> str:
+    said = (unit.content for unit in reversed(state.units) if unit.role is Role.USER and not unit.inserted)
+    return next(said, "")[:2000]
