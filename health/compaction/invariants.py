@@ -1,0 +1,129 @@
+"""The laws of compaction, in one place: asserted after every strategy, and on the messages before every send.
+
+A law that is broken is told in a sentence; an empty list means that all hold. Each check is one pass.
+Sources: design §5 and §6, requirements C.6, X14 (the safe part) and X23 (prompts of ours are no user's words).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from health.compaction import wire
+from health.compaction.pairing import paired
+from health.compaction.units import INSTRUCTING, WRITTEN, Priority, Role, Unit
+
+
+def protected_ids(units: Sequence[Unit]) -> frozenset[str]:
+    """The floor that no strategy touches: system prompts, P1, pinned, first request, last user message, open round."""
+    kept = {unit.id for unit in units if _is_marked(unit)}
+    said = [unit.id for unit in units if _is_said(unit)]
+    return frozenset(kept.union(said[:1], said[-1:], (unit.id for unit in open_round(units))))
+
+
+def open_round(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The round that ends the list, still to be answered by the model; empty when something else ends it."""
+    last = units[-1].round_id if units else None
+    if last is None:
+        return ()
+    return tuple(unit for unit in units if unit.round_id == last)
+
+
+def _is_marked(unit: Unit) -> bool:
+    return unit.role in INSTRUCTING or unit.pinned or unit.priority is Priority.P1
+
+
+def _is_said(unit: Unit) -> bool:
+    """A user's own words: not a prompt of the driver's, not a summary."""
+    return unit.role is Role.USER and not unit.inserted and unit.kind not in WRITTEN
+
+
+def broken(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool = False) -> list[str]:
+    """The laws that `after` breaks, made from `before`. A recovery may shorten results of the open round."""
+    if not after:
+        return ["nothing is left"] if before else []
+    return [
+        *_unordered(before, after),
+        *_repeated(after),
+        *_torn_rounds(before, after),
+        *_unanswered(after),
+        *_touched(before, after, recovering=recovering),
+        *_misplaced_prompt(before, after),
+    ]
+
+
+def broken_request(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The laws that a request breaks in OpenAI's format: no message at all, calls and results that do not pair."""
+    if not messages:
+        return ["the request has no messages"]
+    if any(message.get("role") not in wire.ROLES for message in messages):
+        return ["a message has no role that providers know"]
+    return paired((str(position), message) for position, message in enumerate(messages)).faults
+
+
+def _unordered(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
+    place = {unit.id: number for number, unit in enumerate(before)}
+    kept = [unit.id for unit in after if unit.id in place]
+    return [
+        f"{later} comes after {earlier}, though it was said before"
+        for earlier, later in zip(kept, kept[1:], strict=False)
+        if place[later] < place[earlier]
+    ]
+
+
+def _repeated(after: Sequence[Unit]) -> list[str]:
+    seen: set[str] = set()
+    return [f"the id {unit.id} stands twice" for unit in after if unit.id in seen or seen.add(unit.id)]  # type: ignore[func-returns-value]
+
+
+def _torn_rounds(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
+    """Rounds of which a part is missing, and rounds with something in between."""
+    whole, left = _members(before), _members(after)
+    torn = [f"{name} lost a part" for name, ids in left.items() if not whole.get(name, ids) <= ids]
+    runs = [name for name, _ in groupby(unit.round_id for unit in after) if name is not None]
+    split = [f"{name} is interrupted" for name in left if runs.count(name) > 1] if len(runs) > len(left) else []
+    return torn + split
+
+
+def _members(units: Iterable[Unit]) -> dict[str, set[str]]:
+    rounds: dict[str, set[str]] = {}
+    for unit in units:
+        if unit.round_id is not None:
+            rounds.setdefault(unit.round_id, set()).add(unit.id)
+    return rounds
+
+
+def _unanswered(after: Sequence[Unit]) -> list[str]:
+    """Calls without result and results without call, in `after` alone."""
+    asked = sorted((unit.round_id or "", call.id) for unit in after for call in unit.calls)
+    answered = sorted((unit.round_id or "", unit.answers) for unit in after if unit.answers is not None)
+    if asked == answered:
+        return []
+    return [f"{len(asked)} calls have {len(answered)} results, or those of other calls"]
+
+
+def _touched(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool) -> list[str]:
+    now = {unit.id: unit for unit in after}
+    protected = protected_ids(before)
+    shortened = {unit.id for unit in open_round(before) if unit.role is Role.TOOL} if recovering else set()
+    return [
+        f"{unit.id} is protected and was {'changed' if unit.id in now else 'removed'}"
+        for unit in before
+        if unit.id in protected and not _is_same(unit, now.get(unit.id), but_content=unit.id in shortened)
+    ]
+
+
+def _is_same(one: Unit, other: Unit | None, *, but_content: bool) -> bool:
+    if other is None:
+        return False
+    said = but_content or one.content == other.content
+    return said and (one.role, one.attached, one.calls, one.answers, one.image_tokens) == (
+        (other.role, other.attached, other.calls, other.answers, other.image_tokens)
+    )
+
+
+def _misplaced_prompt(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
+    """Nothing comes before a system prompt that opened the conversation."""
+    opening = before[0] if before and before[0].role in INSTRUCTING else None
+    return [f"{after[0].id} stands before the system prompt"] if opening and after[0].id != opening.id else []

@@ -1,0 +1,190 @@
+"""The border: OpenAI-format messages become units, and units become messages again.
+
+Nothing is lost on the way: a unit whose content no strategy changed is rendered as an equal copy of its message,
+unknown fields included. The input is never mutated. Cost: about a millisecond for a hundred messages.
+
+A caller marks a message with a key of ours: `"dominds": {"priority": 1, "pinned": true, "inserted": true}`. It
+stays in what `render` returns, as the next compaction needs it; `sendable` takes it off before a provider sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from health.compaction import wire
+from health.compaction.kinds import kind_of
+from health.compaction.pairing import STRAY_RESULT, Placed, paired
+from health.compaction.units import WRITTEN, Priority, Role, Unit
+from health.compaction.wire import InvalidMessages
+
+__all__ = ["IMAGE_TOKENS", "MARKS", "InvalidMessages", "Orphans", "Parsed", "parse", "render", "sendable"]
+
+IMAGE_TOKENS = 100
+MARKS = "dominds"
+
+
+class Orphans(StrEnum):
+    """What to do with results without their call, and calls without result.
+
+    REPAIR labels such a result as a user's text and gives such a call a result that says there is none: every
+    word stays. So compact before asking the model, not between a call and its results.
+    """
+
+    REPAIR = "repair"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parsed:
+    """Units, not yet counted, and by unit id the message each was read from (the caller's own, never to be changed)."""
+
+    units: tuple[Unit, ...]
+    originals: Mapping[str, Mapping[str, Any]]
+    warnings: tuple[str, ...] = ()
+
+
+def parse(
+    messages: Sequence[Mapping[str, Any]], *, orphans: Orphans = Orphans.REPAIR, image_tokens: int = IMAGE_TOKENS
+) -> Parsed:
+    """Units of a conversation, one for each message. Ids are the messages' own, else "m0", "m1" by position.
+
+    Raises InvalidMessages for what is no message, and for unpaired calls and results when they are to be refused.
+    """
+    _check(messages)
+    pairing = paired(zip(_ids(messages), messages, strict=True))
+    if pairing.faults and orphans is Orphans.REFUSE:
+        raise InvalidMessages(f"{_sentence(pairing.faults[0])} Remove it, or pass orphans=Orphans.REPAIR.")
+    units = tuple(_unit(placed, image_tokens) for placed in pairing.placed)
+    originals = {placed.id: placed.message for placed in pairing.placed}
+    return Parsed(units=units, originals=originals, warnings=tuple(map(_sentence, pairing.faults)))
+
+
+def render(units: Iterable[Unit], originals: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of these units. What compaction wrote comes from the user, whatever its role says."""
+    return [_message(unit, originals.get(unit.id)) for unit in units]
+
+
+def sendable(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages without the key of ours, which strict providers refuse."""
+    return [{key: value for key, value in message.items() if key != MARKS} for message in messages]
+
+
+def _check(messages: Any) -> None:
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise InvalidMessages(f"messages must be a list of messages, not {type(messages).__name__}.")
+    for position, message in enumerate(messages):
+        fault = _fault(message)
+        if fault:
+            raise InvalidMessages(f"messages[{position}] {fault}")
+
+
+def _fault(message: Any) -> str:
+    """What is wrong with one message and what to do, or empty."""
+    if not isinstance(message, Mapping):
+        return f"is {type(message).__name__}, not a dict: pass model_dump() of an SDK's object."
+    role = message.get("role")
+    if not isinstance(role, str) or role not in wire.ROLES:
+        said = "has no role" if role is None else f"has an unknown role {role!r}"
+        return f"{said}: give it one of {', '.join(wire.ROLES)}."
+    content = message.get("content")
+    if not (content is None or isinstance(content, str | list | tuple)):
+        return f"has content of type {type(content).__name__}: it must be a string, null or a list of parts."
+    if isinstance(content, list | tuple) and not all(isinstance(part, str | Mapping) for part in content):
+        return 'has a content part that is no dict: write it as {"type": "text", "text": …}.'
+    return _fault_of_calls(message)
+
+
+def _fault_of_calls(message: Mapping[str, Any]) -> str:
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, list | tuple) or not all(_is_call(call) for call in calls):
+        return 'has tool_calls that are no list of {"id", "type", "function": {"name", "arguments"}}: correct them.'
+    return ""
+
+
+def _is_call(call: Any) -> bool:
+    return isinstance(call, Mapping) and isinstance(call.get("function") or call.get("custom") or {}, Mapping)
+
+
+def _ids(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The messages' own ids as far as they are unique, else their positions."""
+    taken: set[str] = set()
+    ids = []
+    for position, message in enumerate(messages):
+        own = message.get("id")
+        name = own if isinstance(own, str) and own else f"m{position}"
+        while name in taken:
+            name = f"m{position}" if name == own else f"{name}'"
+        taken.add(name)
+        ids.append(name)
+    return ids
+
+
+def _unit(placed: Placed, image_tokens: int) -> Unit:
+    message = placed.message
+    role, content, marks = wire.role_of(message), wire.text_of(message), _marks(message)
+    return Unit(
+        id=placed.id,
+        role=role,
+        content=content,
+        kind=kind_of(content, role),
+        timestamp=wire.seconds_of(message),
+        priority=_priority(marks),
+        pinned=bool(marks.get("pinned")),
+        inserted=bool(marks.get("inserted")) or placed.stray or _was_stray(role, content),
+        round_id=placed.round_id,
+        calls=wire.calls_of(message) if role is Role.ASSISTANT else (),
+        answers=wire.answered_by(message) if role is Role.TOOL else None,
+        attached=wire.attached_to(message),
+        image_tokens=image_tokens * wire.media_count(message),
+    )
+
+
+def _marks(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    marks = message.get(MARKS)
+    return marks if isinstance(marks, Mapping) else {}
+
+
+def _priority(marks: Mapping[str, Any]) -> Priority | None:
+    try:
+        return Priority(marks["priority"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _was_stray(role: Role, content: str) -> bool:
+    """A stray result that an earlier compaction labelled is still no word of the user's."""
+    return role is Role.USER and content.startswith(STRAY_RESULT)
+
+
+def _message(unit: Unit, original: Mapping[str, Any] | None) -> dict[str, Any]:
+    if original is None or unit.kind in WRITTEN - {kind_of(unit.content, unit.role)}:
+        return {"role": Role.USER.value, "content": unit.content}
+    copy: dict[str, Any] = _copied(original)
+    if unit.content != wire.text_of(original):
+        copy["content"] = _with_text(copy.get("content"), unit.content)
+    return copy
+
+
+def _with_text(content: Any, text: str) -> Any:
+    """The text in place of the first text part; the others go, images stay."""
+    if content is None or isinstance(content, str):
+        return text
+    first = next((number for number, part in enumerate(content) if wire.is_text(part)), len(content))
+    kept = [part for part in content[first:] if not wire.is_text(part)]
+    return [*content[:first], *([{"type": "text", "text": text}] if text else []), *kept]
+
+
+def _copied(value: Any) -> Any:
+    """A deep copy of JSON values; anything else is shared, as nobody here changes it."""
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(inner) for inner in value]
+    return value
+
+
+def _sentence(fault: str) -> str:
+    return f"{fault[0].upper()}{fault[1:]}." if not fault.startswith("messages[") else f"{fault}."
