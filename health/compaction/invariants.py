@@ -6,8 +6,9 @@ Sources: design §5 and §6, requirements C.6, X14 (the safe part) and X23 (prom
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from health.compaction import wire
@@ -67,23 +68,22 @@ def _unordered(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
     kept = [unit.id for unit in after if unit.id in place]
     return [
         f"{later} comes after {earlier}, though it was said before"
-        for earlier, later in zip(kept, kept[1:], strict=False)
+        for earlier, later in pairwise(kept)
         if place[later] < place[earlier]
     ]
 
 
 def _repeated(after: Sequence[Unit]) -> list[str]:
-    seen: set[str] = set()
-    return [f"the id {unit.id} stands twice" for unit in after if unit.id in seen or seen.add(unit.id)]  # type: ignore[func-returns-value]
+    times = Counter(unit.id for unit in after)
+    return [f"the id {name} stands {number} times" for name, number in times.items() if number > 1]
 
 
 def _torn_rounds(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
     """Rounds of which a part is missing, and rounds with something in between."""
     whole, left = _members(before), _members(after)
     torn = [f"{name} lost a part" for name, ids in left.items() if not whole.get(name, ids) <= ids]
-    runs = [name for name, _ in groupby(unit.round_id for unit in after) if name is not None]
-    split = [f"{name} is interrupted" for name in left if runs.count(name) > 1] if len(runs) > len(left) else []
-    return torn + split
+    runs = Counter(name for name, _ in groupby(unit.round_id for unit in after) if name is not None)
+    return torn + [f"{name} is interrupted" for name, number in runs.items() if number > 1]
 
 
 def _members(units: Iterable[Unit]) -> dict[str, set[str]]:

@@ -27,8 +27,8 @@ _LOG_LINE = re.compile(
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
 )
 _CODE_LINE = re.compile(
-    r"\s*(?:\d+[\t:|]\s*)?(?:def |class |import |from \S+ import |return\b|async |await |@\w|#include|package |func |fn |let "
-    r"|const |var |public |private |static |if\b.*[:{]$|for\b.*[:{]$|while\b.*[:{]$|else\b|\}|//|/\*|\*/|#!)"
+    r"\s*(?:\d+[\t:|]\s*)?(?:def |class |import |from \S+ import |return\b|async |await |@\w|#include|package |func |fn "
+    r"|let |const |var |public |private |static |if\b.*[:{]$|for\b.*[:{]$|while\b.*[:{]$|else\b|\}|//|/\*|\*/|#!)"
     r"|.*[;{}]\s*$"
 )
 

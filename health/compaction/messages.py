@@ -17,7 +17,7 @@ from typing import Any
 from health.compaction import wire
 from health.compaction.kinds import kind_of
 from health.compaction.pairing import STRAY_RESULT, Placed, paired
-from health.compaction.units import WRITTEN, Priority, Role, Unit
+from health.compaction.units import Priority, Role, Unit
 from health.compaction.wire import InvalidMessages
 
 __all__ = ["IMAGE_TOKENS", "MARKS", "InvalidMessages", "Orphans", "Parsed", "parse", "render", "sendable"]
@@ -160,7 +160,7 @@ def _was_stray(role: Role, content: str) -> bool:
 
 
 def _message(unit: Unit, original: Mapping[str, Any] | None) -> dict[str, Any]:
-    if original is None or unit.kind in WRITTEN - {kind_of(unit.content, unit.role)}:
+    if original is None:
         return {"role": Role.USER.value, "content": unit.content}
     copy: dict[str, Any] = _copied(original)
     if unit.content != wire.text_of(original):
@@ -182,7 +182,7 @@ def _copied(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_copied(inner) for inner in value]
+        return type(value)(_copied(inner) for inner in value)
     return value
 
 
