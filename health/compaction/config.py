@@ -73,6 +73,28 @@ class SlidingWindow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PayloadLimits:
+    """Seed 3's HISTORY_CONFIG; its eighth number, MAX_MESSAGES, is `SlidingWindow.max_messages`.
+
+    The numbers after `max_actions` are ours, for payloads of other tools; `bulky_tokens` is where those begin.
+    """
+
+    max_text_chars: int = 1000
+    max_data_chars: int = 2000
+    max_ui_nodes: int = 200
+    max_ui_depth: int = 2
+    max_ui_children: int = 20
+    max_web_elements: int = 200
+    max_actions: int = 8
+    array_head: int = 6
+    array_tail: int = 2
+    map_keys: int = 40
+    log_edge_lines: int = 5
+    diff_context_lines: int = 1
+    bulky_tokens: int = 200
+
+
+@dataclass(frozen=True, kw_only=True)
 class SelectPassages:
     """Passages fill the context up to `fill` of the limit."""
 
@@ -125,6 +147,7 @@ class ContextConfig:
     discard_low_rel: DiscardLowRel = field(default_factory=DiscardLowRel)
     hybrid: Hybrid = field(default_factory=Hybrid)
     sliding_window: SlidingWindow = field(default_factory=SlidingWindow)
+    payloads: PayloadLimits = field(default_factory=PayloadLimits)
     select_passages: SelectPassages = field(default_factory=SelectPassages)
     recovery_mode: RecoveryMode = RecoveryMode.FRESH_START
     handover_tokens: int = 500

@@ -77,6 +77,7 @@ class Unit:
     round_id: str | None = None
     calls: tuple[Call, ...] = ()
     answers: str | None = None
+    failed: bool | None = None  # a tool result's status, where the caller knows it
     attached: str = ""
     image_tokens: int = 0
     source_ids: tuple[str, ...] = ()
@@ -143,3 +144,11 @@ def rounds(units: Sequence[Unit]) -> list[tuple[Unit, ...]]:
     for unit in units:
         cuts.setdefault(f"round {unit.round_id}" if unit.round_id else f"unit {unit.id}", []).append(unit)
     return [tuple(cut) for cut in cuts.values()]
+
+
+def tools_by_result(units: Iterable[Unit]) -> dict[str, str]:
+    """The name of the tool by the id of the unit that holds its result. Call ids repeat between rounds."""
+    units = tuple(units)
+    names = {(unit.round_id, call.id): call.name for unit in units for call in unit.calls}
+    found = {unit.id: names.get((unit.round_id, unit.answers)) for unit in units if unit.answers is not None}
+    return {unit_id: name for unit_id, name in found.items() if name is not None}
