@@ -50,9 +50,13 @@ def counted(units: Iterable[Unit], counter: Counter) -> tuple[Unit, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Embed:
-    """Vectors of these texts, all from one embedder. Answered by `Embedded` or None."""
+    """Vectors of these texts, all from one embedder. The first `queries` are not worth keeping for long.
+
+    Answered by `Embedded` or None.
+    """
 
     texts: tuple[str, ...]
+    queries: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +123,10 @@ def unchanged(state: ContextState, note: str) -> Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Kit:
-    """What every strategy is handed beside the state."""
+    """What every strategy is handed beside the state. `may_summarise`: a model may be asked for summaries."""
 
     counter: Counter
+    may_summarise: bool = False
 
     def counted(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
         return counted(units, self.counter)
