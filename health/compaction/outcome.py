@@ -68,6 +68,19 @@ class Loss:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BreakingOutcome:
+    """What the reward is computed from, in seed 4's seven fields. Shares are from 0 to 1."""
+
+    success: bool
+    used_recovery: bool
+    coherence_delta: float
+    tokens_reduced: int
+    time_ms: float
+    priority_preserved: float
+    original_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompactionOutcome:
     """The result of a run. `state` is the new context, or the old one where nothing was applied.
 
@@ -85,6 +98,7 @@ class CompactionOutcome:
     removed_ids: tuple[str, ...] = ()
     coherence: float | None = None
     reward: float | None = None
+    breaking: BreakingOutcome | None = None
     recovered: RecoveryMode | None = None
     code: Code | None = None
     reason: str = ""
