@@ -1,0 +1,1 @@
+"""The development set: conversations whose later needs are known by construction. See `benchmarks.devset`."""
