@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from health.compaction.config import ContextConfig
+from health.compaction.invariants import broken
 from health.compaction.ports import Answer, Attempt, Embed, Embedded, Grade, Kit, Need, Strategy
 from health.compaction.text import CJK
 from health.compaction.units import Call, ContextState, Priority, Role, Unit
@@ -145,3 +146,16 @@ def ids(state_or_units: ContextState | Iterable[Unit]) -> list[str]:
 def texts(state: ContextState) -> str:
     """All contents, for asking what still stands."""
     return "\n".join(unit.content for unit in state.units)
+
+
+def broken_laws(before: ContextState, attempt: Attempt) -> list[str]:
+    """The laws that an attempt broke, and counts and timestamps that are not what they must be."""
+    after = attempt.state.units
+    stamps = [unit.timestamp for unit in after]
+    recounted = KIT.counted(replace(unit, estimated_tokens=None) for unit in after)
+    return [
+        *broken(before.units, after),
+        *(["timestamps fall"] if stamps != sorted(stamps) else []),
+        *(["a unit is not counted, or wrongly"] if recounted != after else []),
+        *(["it is larger"] if attempt.changed and attempt.state.estimated_tokens >= before.estimated_tokens else []),
+    ]
