@@ -94,10 +94,10 @@ class Standing:
         self._texts = [_flat(text_of(message)) for message in result]
 
     def has(self, originals: Sequence[Message], part: Part) -> bool:
-        """Does this part stand verbatim with at least half of the words that stood around it?"""
+        """Does this part, or one that says the same, stand verbatim with half of the words that stood around it?"""
         span = _flat(part.text)
         around = _neighbours(text_of(originals[part.at]), part.text)
-        return any(
+        return any(self.has(originals, other) for other in part.also) or any(
             _overlap(around, _near(text, at, at + len(span))) for text in self._texts for at in _places(text, span)
         )
 

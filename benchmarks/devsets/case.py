@@ -17,10 +17,15 @@ _MARKED = re.compile(r"«([^»]*)»")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A verbatim span of the message at index `at`."""
+    """A verbatim span of the message at index `at`, or one of `also` that says the same elsewhere."""
 
     text: str
     at: int
+    also: tuple[Part, ...] = ()
+
+    @classmethod
+    def from_value(cls, value: Message) -> Part:
+        return cls(value["text"], value["at"], tuple(map(cls.from_value, value["also"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,7 @@ class Case:
     def from_json(cls, line: str) -> Case:
         value = json.loads(line)
         value["needed"] = tuple(
-            Needed(tuple(Part(**part) for part in item["parts"]), item["why"], item["asked"])
-            for item in value["needed"]
+            Needed(tuple(map(Part.from_value, item["parts"])), item["why"], item["asked"]) for item in value["needed"]
         )
         return cls(**value)
 
