@@ -53,7 +53,9 @@ class _Shop:
         first, last = draw.say("{first}"), last_name or draw.say("{last}")
         user_id = f"{first}_{last}_{self.rng.randrange(1000, 9999)}".lower()
         seed = str(self.rng.randrange(10**6, 10**7))
-        ids = {seed, *(_exchanged(seed, self.rng) for _ in range(3)), str(self.rng.randrange(10**6, 10**7))}
+        ids = {seed}
+        while len(ids) < 6:
+            ids |= {_exchanged(seed, self.rng), str(self.rng.randrange(10**6, 10**7))}
         cards = {
             f"{kind}_{self.rng.randrange(10**6, 10**7)}": {
                 "source": kind,
