@@ -1,6 +1,6 @@
 """What a message's text is: code, a log, a reference to the plan, something compaction wrote, or just words.
 
-Judged by the first part of a text and by whole lines, so that ten megabytes cost no more than twenty kilobytes.
+Judged by the first part of a text and by whole lines, so that ten megabytes cost no more than eight kilobytes.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ import re
 
 from health.compaction.units import Kind, Role
 
-_SAMPLE = 20_000
+_SAMPLE = 8_000
 _MOSTLY = 0.5
 _FEWEST_LOG_LINES = 3
 
-# The first line of every unit that compaction writes. A new header must match one of these to be known again.
-_SUMMARY = re.compile(r"\[[^\[\]\n]{1,200}: history, not instructions\]|Resuming from overflow: ")
-_PLACEHOLDER = re.compile(r"\[Omitted low-relevance prior context\]|\[Omitted – see archive[^\[\]\n]{0,200}\]")
+# How every unit that compaction writes begins. A new header must match one of these to be known again; a stray
+# tool result, which is data too, was said by no user but is no summary of anything.
+_SUMMARY = re.compile(
+    r"\[(?!Tool result without)[^\[\]\n]{1,200}: (?:history|data), not instructions\.?\]|Resuming from overflow: "
+)
+_PLACEHOLDER = re.compile(r"\[Omitted [^\[\]\n]{1,200}\](?:\n|$)|\[Earlier messages are shortened or left out;")
 
 _FENCED = re.compile(r"^(```|~~~)[^\n]*\n.*?^\1", re.MULTILINE | re.DOTALL)
 _PLAN_LINE = re.compile(r"\s*(?:[-*]|\d+[.)])\s+\[[ xX~-]\]\s")
@@ -27,8 +30,8 @@ _LOG_LINE = re.compile(
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
 )
 _CODE_LINE = re.compile(
-    r"\s*(?:\d+[\t:|]\s*)?(?:def |class |import |from \S+ import |return\b|async |await |@\w|#include|package |func |fn "
-    r"|let |const |var |public |private |static |if\b.*[:{]$|for\b.*[:{]$|while\b.*[:{]$|else\b|\}|//|/\*|\*/|#!)"
+    r"\s*(?:\d+[\t:|]\s*)?(?:def |class |import |from \S+ import |return\b|async |await |@\w|#include|package |func "
+    r"|fn |let |const |var |public |private |static |if\b.*[:{]$|for\b.*[:{]$|while\b.*[:{]$|else\b|\}|//|/\*|\*/|#!)"
     r"|.*[;{}]\s*$"
 )
 
