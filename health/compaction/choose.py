@@ -15,21 +15,25 @@ from health.compaction.features import DIMINISHING, Features
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that may be kept. `bonus` is worth of its own (relevance, rules), `prior` multiplies what it covers."""
+    """A chunk that may be kept. `bonus` is worth of its own (relevance, rules), `prior` multiplies what it covers.
+
+    The first chosen of a `group` (a message) costs its `label` too.
+    """
 
     tokens: int
     bonus: float
     prior: float
     group: int
+    label: int
     leans_on: int | None = None
 
 
 class Chooser:
     """One choice. `chosen` grows in greedy order, so that any prefix of it is a choice for a smaller budget."""
 
-    def __init__(self, candidates: Sequence[Candidate], features: Features, *, exponent: float, label: int) -> None:
+    def __init__(self, candidates: Sequence[Candidate], features: Features, *, exponent: float) -> None:
         self.candidates, self.features = candidates, features
-        self.exponent, self.label = exponent, label
+        self.exponent = exponent
         self.chosen: list[int] = []
         self._taken: set[int] = set()
         self._groups: set[int] = set()
@@ -57,8 +61,8 @@ class Chooser:
 
     def _cost(self, at: int) -> int:
         together = self._with(at)
-        labels = {self.candidates[one].group for one in together} - self._groups
-        return sum(self.candidates[one].tokens for one in together) + self.label * len(labels)
+        labels = {c.group: c.label for c in (self.candidates[one] for one in together) if c.group not in self._groups}
+        return sum(self.candidates[one].tokens for one in together) + sum(labels.values())
 
     def _rate(self, at: int) -> float:
         worth = sum(self._worth(one) for one in self._with(at))

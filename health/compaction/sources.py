@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from health.compaction.chunks import Chunk, chunks
-from health.compaction.digest import GAP, is_digest, read_back
+from health.compaction.digest import GAP, NOTICE, is_digest, read_back
 from health.compaction.units import Role, Unit
 
 _PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
@@ -24,9 +24,6 @@ class Source:
     chunks: tuple[Chunk, ...]
     tool: str = ""
 
-    def bonus(self, number: int) -> float:
-        return 0.0
-
 
 def sources_of(units: Sequence[Unit], kept: Collection[str]) -> list[Source]:
     """Every message that is not kept as it is, in order."""
@@ -34,7 +31,7 @@ def sources_of(units: Sequence[Unit], kept: Collection[str]) -> list[Source]:
     return [
         source
         for at, unit in enumerate(units)
-        if unit.id not in kept
+        if unit.id not in kept and unit.content != NOTICE
         for source in _sources(at, unit, names.get(unit.answers or "", ""))
     ]
 
@@ -42,8 +39,7 @@ def sources_of(units: Sequence[Unit], kept: Collection[str]) -> list[Source]:
 def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
     if is_digest(unit.content):
         for line in read_back(unit.content):
-            pieces = tuple(_pieces(line.text))
-            yield Source(at, Role(line.role), line.text, pieces, line.tool)
+            yield _source(at, Role(line.role), line.text, line.tool)
         return
     if unit.content.strip():
         yield _source(at, unit.role, unit.content, tool)
@@ -51,12 +47,17 @@ def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
         yield _source(at, unit.role, call.arguments, call.name)
 
 
+def is_lines(unit: Unit) -> bool:
+    """Does its choice stand as lines of a digest? Otherwise the message is shortened in place."""
+    return unit.round_id is not None or is_digest(unit.content)
+
+
 def _source(at: int, role: Role, text: str, tool: str) -> Source:
-    return Source(at, role, text, tuple(chunks(text)), tool)
+    return Source(at, role, text, tuple(_pieces(text)), tool)
 
 
 def _pieces(text: str) -> Iterator[Chunk]:
-    """The chunks of a digest's line: no chunk reaches over a gap."""
+    """The chunks of a text. None reaches over a gap that an earlier choice left."""
     at = 0
     for piece in text.split(GAP):
         for chunk in chunks(piece):

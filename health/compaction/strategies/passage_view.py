@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from health.compaction.digest import GAP, Line, written
+from health.compaction.digest import GAP, NOTICE, Line, written
 from health.compaction.ports import Kit
-from health.compaction.sources import Source
+from health.compaction.sources import Source, is_lines
 from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
 
 
@@ -30,6 +30,20 @@ class View:
             number = min(number - 1, int(number * budget_tokens / tokens))
 
     def units(self, chosen: Iterable[tuple[int, int]]) -> list[Unit]:
+        texts = self._texts(chosen)
+        units: list[Unit] = []
+        for lined, group in groupby(enumerate(self.state.units), key=lambda pair: self._is_lined(pair[1])):
+            if lined:
+                units.extend(self._digest(list(group), texts))
+            else:
+                units.extend(filter(None, (self._shortened(unit, texts.get(at, [])) for at, unit in group)))
+        return list(self.kit.counted(self._noticed(units)))
+
+    def _is_lined(self, unit: Unit) -> bool:
+        return unit.id not in self.kept and is_lines(unit)
+
+    def _texts(self, chosen: Iterable[tuple[int, int]]) -> dict[int, list[Line]]:
+        """What is left of each unit that is not kept, by its place."""
         by_source: dict[int, set[int]] = {}
         for at, number in chosen:
             by_source.setdefault(at, set()).add(number)
@@ -37,26 +51,48 @@ class View:
         for at in sorted(by_source):
             source = self.sources[at]
             lines.setdefault(source.unit_at, []).append(Line(source.role, _joined(source, by_source[at]), source.tool))
-        units: list[Unit] = []
-        numbered = enumerate(self.state.units)
-        for is_kept, group in groupby(numbered, key=lambda pair: pair[1].id in self.kept):
-            gap = list(group)
-            units.extend([unit for _, unit in gap] if is_kept else [self._digest(gap, lines)])
-        return list(self.kit.counted(units))
+        return lines
+
+    def _shortened(self, unit: Unit, lines: Sequence[Line]) -> Unit | None:
+        if unit.id in self.kept:
+            return unit
+        return unit.saying(lines[0].text) if lines else None
 
     @staticmethod
-    def _digest(gap: Sequence[tuple[int, Unit]], lines: dict[int, list[Line]]) -> Unit:
+    def _digest(gap: Sequence[tuple[int, Unit]], texts: dict[int, list[Line]]) -> list[Unit]:
+        """What is left of tool rounds that stood together; nothing if nothing was chosen."""
+        lines = [line for at, _ in gap for line in texts.get(at, ())]
         covered = [unit for _, unit in gap]
         sources = tuple(dict.fromkeys(one for unit in covered for one in unit.sources))
-        return Unit(
+        if not lines:
+            return []
+        digest = Unit(
             id=synthetic_id("digest", sources),
             role=Role.USER,
             kind=Kind.SUMMARY,
-            content=written(line for at, _ in gap for line in lines.get(at, ())),
+            content=written(lines),
             timestamp=covered[-1].timestamp,
             priority=highest_priority(covered),
             source_ids=sources,
         )
+        return [digest]
+
+    def _noticed(self, units: list[Unit]) -> list[Unit]:
+        """The units with a notice where the first change is: nothing is left out silently."""
+        place = next(
+            (at for at, (old, new) in enumerate(zip(self.state.units, units, strict=False)) if old is not new),
+            len(units),
+        )
+        sources = tuple(unit.id for unit in self.state.units if unit.id not in self.kept)
+        notice = Unit(
+            id=synthetic_id("notice", sources),
+            role=Role.USER,
+            kind=Kind.PLACEHOLDER,
+            content=NOTICE,
+            timestamp=self.state.units[place].timestamp,
+            source_ids=sources,
+        )
+        return [*units[:place], notice, *units[place:]]
 
 
 def _joined(source: Source, numbers: set[int]) -> str:

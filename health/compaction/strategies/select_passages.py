@@ -6,26 +6,27 @@ the budget holds. The newest messages stay whole; what is chosen of older ones s
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Any
 
 import numpy as np
 
 from health.compaction.choose import Candidate, Chooser
+from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
-from health.compaction.invariants import protected_ids
 from health.compaction.matching import Question, fused, with_neighbours
 from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Read, unchanged
-from health.compaction.sources import Source, leaning, sources_of
+from health.compaction.sources import Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
-from health.compaction.units import ContextState, Role, Unit, rounds, total
+from health.compaction.units import ContextState, Role, Unit
 
-TAIL_SHARE = 0.25
-EXPONENT = 0.75
-LABEL_TOKENS = 3
-MARGIN_TOKENS = 8
-TASK_WEIGHT = 40.0
+TAIL_SHARE = 0.1
+EXPONENT = 0.65
+LINE_TOKENS = 3
+MARGIN_TOKENS = 40
+TASK_WEIGHT = 25.0
 LAST_MESSAGE_WEIGHT = 10.0
+OWN_ENOUGH = 8.0
 RULE_BONUS = 8.0
 PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
 
@@ -35,37 +36,48 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     target = int(state.config.select_passages.fill * state.limit)
     if state.estimated_tokens <= target:
         return unchanged(state, "Everything fits.")
-    guarded = protected_ids(state.units)
-    free = target - state.overhead_tokens - total(unit for unit in state.units if unit.id in guarded)
-    kept = guarded | tail_ids(state.units, guarded, budget_tokens=int(free * TAIL_SHARE))
-    room = target - state.overhead_tokens - total(unit for unit in state.units if unit.id in kept)
+    kept, room = whole_ids(state, target_tokens=target)
     sources = sources_of(state.units, kept)
     if room <= 0 or not sources:
         return unchanged(state, "What must stay leaves no room for passages.")
     order = yield from chosen_order(sources, state, kit, budget_tokens=room)
-    view = View(state=state, kit=kit, kept=frozenset(kept), sources=sources)
+    view = View(state=state, kit=kit, kept=kept, sources=sources)
     units = view.fitting(order, budget_tokens=target)
     if units is None:
         return unchanged(state, "Passages would not make it smaller.")
-    reads = tuple(
+    return Attempt(state=state.having(units), changed=True, reads=reads_of(state.units, kept))
+
+
+def whole_ids(state: ContextState, *, target_tokens: int) -> tuple[frozenset[str], int]:
+    """What stays as it is, and the tokens left beside it: all that is protected, and the newest cuts."""
+    pieces = cuts(state.units)
+    guarded = [cut for cut in pieces if cut.protected]
+    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded)
+    newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
+    return ids_of(guarded) | ids_of(newest), free - sum(cut.tokens for cut in newest)
+
+
+def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:
+    """The newest unprotected cuts that fit the budget whole, without a gap."""
+    found: list[Cut] = []
+    for cut in reversed(pieces):
+        if cut.protected:
+            continue
+        budget_tokens -= cut.tokens
+        if budget_tokens < 0:
+            break
+        found.append(cut)
+    return found
+
+
+def reads_of(units: Sequence[Unit], kept: Collection[str]) -> tuple[Read, ...]:
+    """Every chunk of what is not kept was weighed: all of it was read."""
+    return tuple(
         Read(source_id=one, read=len(unit.content), total=len(unit.content))
-        for unit in state.units
+        for unit in units
         if unit.id not in kept
         for one in unit.sources
     )
-    return Attempt(state=state.having(units), changed=True, reads=reads)
-
-
-def tail_ids(units: Sequence[Unit], guarded: frozenset[str], *, budget_tokens: int) -> frozenset[str]:
-    """The newest cuts that fit the budget whole, without a gap. Protected ones cost nothing here."""
-    tail: set[str] = set()
-    for cut in reversed(rounds(units)):
-        cost = total(unit for unit in cut if unit.id not in guarded)
-        if cost > budget_tokens:
-            break
-        budget_tokens -= cost
-        tail.update(unit.id for unit in cut)
-    return frozenset(tail)
 
 
 def chosen_order(
@@ -78,18 +90,27 @@ def chosen_order(
     sizes = kit.counter.count(texts)
     bonus = yield from asked_for(texts, sizes, features, state)
     leans = leaning(sources, places)
+    labels = [label_tokens(state.units[source.unit_at], kit) for source in sources]
     candidates = [
         Candidate(
             tokens=sizes[one] + 1,
-            bonus=float(bonus[one]) + sources[at].bonus(number),
+            bonus=float(bonus[one]) * min(1.0, features.own(one) / OWN_ENOUGH),
             prior=PRIOR.get(sources[at].role, 1.0),
             group=at,
+            label=labels[at],
             leans_on=leans[one],
         )
         for one, (at, number) in enumerate(places)
     ]
-    chooser = Chooser(candidates, features, exponent=EXPONENT, label=LABEL_TOKENS)
+    chooser = Chooser(candidates, features, exponent=EXPONENT)
     return [places[one] for one in chooser.choose(budget_tokens - MARGIN_TOKENS)]
+
+
+def label_tokens(unit: Unit, kit: Kit) -> int:
+    """What a message costs beside its text, once something of it stands."""
+    if is_lines(unit):
+        return LINE_TOKENS
+    return kit.counter.per_message + unit.image_tokens + (kit.tokens(unit.attached) if unit.attached else 0)
 
 
 def asked_for(
