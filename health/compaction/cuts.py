@@ -7,7 +7,7 @@ its result: so whatever is put in a cut's place never lands inside a round.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from health.compaction.invariants import protected_ids
@@ -56,6 +56,15 @@ def _end(units: Sequence[Unit], start: int, last: dict[str | None, int]) -> int:
 
 def ids_of(chosen: Iterable[Cut]) -> frozenset[str]:
     return frozenset(unit.id for cut in chosen for unit in cut.units)
+
+
+def oldest(free: Iterable[Cut], tokens: int) -> Iterator[Cut]:
+    """As many of the cuts, the first ones first, as hold so many tokens; all if they do not."""
+    for cut in free:
+        if tokens <= 0:
+            return
+        yield cut
+        tokens -= cut.tokens
 
 
 def floor_share(count: int, share: float) -> int:

@@ -109,6 +109,7 @@ class ContextState:
     """A context on its way to fit. `overhead_tokens` is what is sent besides units: tool schemas, priming.
 
     Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty.
+    `originals` are what the run began with: what was summarised in it is summarised again from these.
     """
 
     units: tuple[Unit, ...]
@@ -116,6 +117,7 @@ class ContextState:
     overhead_tokens: int = 0
     task: str = ""
     priority_areas: tuple[str, ...] = ()
+    originals: tuple[Unit, ...] = field(default=(), repr=False)
     config: ContextConfig = field(default_factory=ContextConfig)
 
     @property

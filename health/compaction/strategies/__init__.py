@@ -3,5 +3,20 @@
 from __future__ import annotations
 
 from health.compaction.ports import Strategy
+from health.compaction.strategies.discard_low_rel import discard_low_rel
+from health.compaction.strategies.hybrid import hybrid
+from health.compaction.strategies.keep_last_five import keep_last_five
+from health.compaction.strategies.prioritize_recent import prioritize_recent
+from health.compaction.strategies.select_passages import select_passages
+from health.compaction.strategies.summarize_old import summarize_old
+from health.compaction.strategies.truncate import truncate
 
-REGISTRY: dict[str, Strategy] = {}
+REGISTRY: dict[str, Strategy] = {
+    "summarize_old": summarize_old,
+    "prioritize_recent": prioritize_recent,
+    "discard_low_rel": discard_low_rel,
+    "hybrid": hybrid,
+    "keep_last_five": keep_last_five,
+    "truncate": truncate,
+    "select_passages": select_passages,
+}

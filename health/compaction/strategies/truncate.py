@@ -5,11 +5,12 @@ Also what `summarize_old` falls back to when its summary is not coherent (C45), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from health.compaction import placeholders
-from health.compaction.cuts import Cut, cuts, ids_of
+from health.compaction.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.pressure import marks
 from health.compaction.units import ContextState, total
 
 
@@ -21,7 +22,7 @@ def truncate(state: ContextState, kit: Kit) -> Asking:
 def truncated(state: ContextState, kit: Kit, old: Sequence[Cut], *, note: str = "") -> Attempt:
     """The state without the oldest unprotected of these cuts, as many as it takes."""
     free = [cut for cut in old if not cut.protected]
-    excess = state.estimated_tokens - int(state.limit * state.config.goal)
+    excess = state.estimated_tokens - marks(state.config, limit=state.limit).goal
     if excess <= 0:
         return unchanged(state, "already at the goal")
     if not free:
@@ -29,17 +30,8 @@ def truncated(state: ContextState, kit: Kit, old: Sequence[Cut], *, note: str = 
     header = placeholders.header_for(state.config, placeholders.EARLIER)
     # Reserved for the largest placeholder there could be, so that the goal is met with it.
     (largest,) = kit.counted([placeholders.placeholder([unit for cut in free for unit in cut.units], header=header)])
-    gone = ids_of(_oldest(free, excess + total([largest])))
+    gone = ids_of(oldest(free, excess + total([largest])))
     units = placeholders.with_one(state, gone, header=header, kit=kit)
     if units == state.units:
         return unchanged(state, "what could be dropped is smaller than its placeholder")
     return Attempt(state=state.having(units), changed=True, note=note)
-
-
-def _oldest(free: Sequence[Cut], tokens: int) -> Iterator[Cut]:
-    """As many cuts, oldest first, as hold so many tokens; all of them if they do not."""
-    for cut in free:
-        if tokens <= 0:
-            return
-        yield cut
-        tokens -= cut.tokens

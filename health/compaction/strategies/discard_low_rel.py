@@ -1,0 +1,59 @@
+"""Strategy `discard_low_rel`: the least relevant 30 % of the units go, by whole rounds, a placeholder at each gap.
+
+At most n − ceil(0.7 n) of all n units, chosen among the unprotected; chronological order stays (C58-C62, DC8-DC11).
+Undone when the rest is no longer coherent; then a summary is tried, once, unless the chain had its turn (DC24).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from health.compaction import placeholders, scoring
+from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
+from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.strategies.prioritize_recent import scorable, score
+from health.compaction.strategies.summarize_old import summarize_old
+from health.compaction.units import ContextState
+
+
+def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
+    candidates = [cut for cut in cuts(state.units) if scorable(cut)]
+    allowed = len(state.units) - ceil_share(len(state.units), 1 - state.config.discard_low_rel.discard_percent)
+    if not candidates or not allowed:
+        return unchanged(state, "too few units to drop a share of them")
+    relevance = yield from scoring.relevance(state, kit, [unit for cut in candidates for unit in cut.units])
+    if not relevance.known:
+        return unchanged(state, "there is no task to be relevant to")
+    gone = ids_of(_lowest(candidates, relevance.scores, allowed))
+    header = placeholders.header_for(state.config, placeholders.LOW_RELEVANCE)
+    units = placeholders.with_gaps(state.units, gone, header=header, kit=kit)
+    if units == state.units:
+        return unchanged(state, "what could be dropped is larger than the share, or smaller than its placeholder")
+    return (yield from _if_coherent(state, state.having(units), kit))
+
+
+def _lowest(candidates: Sequence[Cut], scores: dict[str, float], allowed: int) -> Iterator[Cut]:
+    """The least relevant cuts, the older first among equals; one with more units than are still allowed stays."""
+    for cut in sorted(candidates, key=lambda cut: score(cut, scores)):
+        if len(cut.units) <= allowed:
+            allowed -= len(cut.units)
+            yield cut
+
+
+def _if_coherent(before: ContextState, after: ContextState, kit: Kit) -> Asking:
+    coherence = yield from scoring.coherence(before.units, after.units, query=scoring.query_of(before))
+    bound = before.config.discard_low_rel.min_coherence
+    if coherence >= bound:
+        return Attempt(state=after, changed=True, note=f"coherence {coherence:.2f}")
+    note = f"undone: coherence {coherence:.2f} is under {bound}"
+    if _had_a_summary(before.config.chain_order):
+        return unchanged(before, note)
+    summarised: Attempt = yield from summarize_old(before, kit)
+    return replace(summarised, note=f"{note}; tried summarize_old: {summarised.note or 'done'}")
+
+
+def _had_a_summary(chain: Sequence[str]) -> bool:
+    """Whether the chain tries `summarize_old` before this strategy anyway."""
+    here = chain.index("discard_low_rel") if "discard_low_rel" in chain else 0
+    return "summarize_old" in chain[:here]

@@ -1,0 +1,96 @@
+"""Strategy `hybrid`: the strategies before it in the chain once more, in passes, each with tighter parameters (DC13).
+
+At most `max_iterations` passes (C68); it ends when the goal is reached or a pass saves less than 1 %. It never
+runs itself, so it cannot recurse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from health.compaction import strategies
+from health.compaction.config import CHAIN_ORDER, ContextConfig
+from health.compaction.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
+from health.compaction.pressure import marks
+from health.compaction.units import ContextState
+
+NAME = "hybrid"
+WORTH_A_PASS = 0.01
+# What each pass leaves of every share that is kept, in its first, second and all later passes.
+TIGHTER = (0.75, 0.5, 0.25)
+
+
+def hybrid(state: ContextState, kit: Kit) -> Asking:
+    best, passes = state, 0
+    reads: tuple[Read, ...] = ()
+    for factor in _factors(state.config.hybrid.max_iterations):
+        before = best.estimated_tokens
+        if at_goal(best):
+            break
+        attempt: Attempt = yield from _pass(best, kit, factor)
+        best, reads, passes = attempt.state, (*reads, *attempt.reads), passes + 1
+        if before - best.estimated_tokens < WORTH_A_PASS * before:
+            break
+    if best is state or best.estimated_tokens >= state.estimated_tokens:
+        return unchanged(state, "already at the goal" if at_goal(state) else "tighter parameters saved nothing")
+    return Attempt(state=best, changed=True, note=f"{passes} pass{'es' * (passes > 1)}", reads=reads)
+
+
+def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:
+    """Each earlier strategy once, on the best state so far; ends early at the goal."""
+    best = state
+    reads: tuple[Read, ...] = ()
+    config = tightened(state.config, factor)
+    for strategy in _earlier(state.config.chain_order):
+        if at_goal(best):
+            break
+        attempt: Attempt = yield from strategy(replace(best, config=config), kit)
+        if attempt.changed and attempt.state.estimated_tokens < best.estimated_tokens:
+            best, reads = replace(attempt.state, config=state.config), (*reads, *attempt.reads)
+    return Attempt(state=best, changed=best is not state, reads=reads)
+
+
+def at_goal(state: ContextState) -> bool:
+    return state.estimated_tokens <= marks(state.config, limit=state.limit).goal
+
+
+def tightened(config: ContextConfig, factor: float) -> ContextConfig:
+    """Every share that is kept becomes `factor` of itself. Bounds of coherence stay, plan references stay whole."""
+
+    def kept(share: float) -> float:
+        return share * factor
+
+    def kept_of_rest(share: float) -> float:
+        return 1 - kept(1 - share)
+
+    old, recent, discard = config.summarize_old, config.prioritize_recent, config.discard_low_rel
+    ratios = config.content_type_chunking.compress_ratios
+    window = config.sliding_window
+    return replace(
+        config,
+        summarize_old=replace(
+            old, old_threshold=kept_of_rest(old.old_threshold), summary_length=int(kept(old.summary_length))
+        ),
+        prioritize_recent=replace(
+            recent, rel_threshold=kept_of_rest(recent.rel_threshold), recent_bias=kept(recent.recent_bias)
+        ),
+        content_type_chunking=replace(
+            config.content_type_chunking,
+            compress_ratios=replace(
+                ratios, code=kept(ratios.code), text=kept(ratios.text), log=kept(ratios.log), other=kept(ratios.other)
+            ),
+        ),
+        discard_low_rel=replace(discard, discard_percent=kept_of_rest(discard.discard_percent)),
+        sliding_window=replace(window, max_messages=max(1, int(kept(window.max_messages)))),
+    )
+
+
+def _factors(passes: int) -> Iterator[float]:
+    return (TIGHTER[min(number, len(TIGHTER) - 1)] for number in range(passes))
+
+
+def _earlier(chain: tuple[str, ...]) -> list[Strategy]:
+    """The known strategies before this one in the chain; the seed's, where it stands in none."""
+    order = chain if NAME in chain else CHAIN_ORDER
+    return [strategies.REGISTRY[name] for name in order[: order.index(NAME)] if name in strategies.REGISTRY]

@@ -1,0 +1,64 @@
+"""Strategy `keep_last_five`: what is protected and the last five messages, by whole rounds (L93, DL9).
+
+If that is too much: the oldest rounds of the five go as far as the last three messages (L88), then the largest
+unprotected tool results are shortened to their head and tail. One placeholder stands for all that went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from health.compaction import placeholders
+from health.compaction.clamp import shortened
+from health.compaction.cuts import Cut, cuts, ids_of, oldest
+from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.units import ContextState, Role, Unit, total
+
+KEPT_MESSAGES = 5
+LEAST_MESSAGES = 3
+# A result is never shortened below this: less would not tell what it was.
+LEAST_RESULT_TOKENS = 120
+
+
+def keep_last_five(state: ContextState, kit: Kit) -> Asking:
+    yield from ()
+    found = cuts(state.units)
+    earlier = _before_the_last(KEPT_MESSAGES, found, state)
+    newer = _before_the_last(LEAST_MESSAGES, found, state)[len(earlier) :]
+    gone = [*earlier, *oldest(newer, _excess_without(earlier, newer, state, kit))]
+    header = placeholders.header_for(state.config, placeholders.EARLIER)
+    dropped = state.having(placeholders.with_one(state, ids_of(gone), header=header, kit=kit))
+    after = _with_short_results(dropped, kit)
+    if after.units == state.units:
+        return unchanged(state, "nothing but the last messages and what is protected")
+    return Attempt(state=after, changed=True)
+
+
+def _before_the_last(messages: int, found: Sequence[Cut], state: ContextState) -> list[Cut]:
+    """The unprotected cuts that end before the last so many messages begin."""
+    end = len(state.units) - messages
+    return [cut for cut in found if not cut.protected and cut.start + len(cut.units) <= end]
+
+
+def _excess_without(earlier: Sequence[Cut], newer: Sequence[Cut], state: ContextState, kit: Kit) -> int:
+    """By how much the limit is passed when the earlier cuts are gone and a placeholder tells of all."""
+    gone = [unit for cut in (*earlier, *newer) for unit in cut.units]
+    excess = state.estimated_tokens - sum(cut.tokens for cut in earlier) - state.limit
+    if excess <= 0 or not gone:
+        return excess
+    header = placeholders.header_for(state.config, placeholders.EARLIER)
+    return excess + total(kit.counted([placeholders.placeholder(gone, header=header)]))
+
+
+def _with_short_results(state: ContextState, kit: Kit) -> ContextState:
+    """The state with its largest results shortened, one after another, until it fits."""
+    results = [unit for cut in cuts(state.units) if not cut.protected for unit in cut.units if unit.role is Role.TOOL]
+    short: dict[str, Unit] = {}
+    excess = state.estimated_tokens - state.limit
+    for unit in sorted(results, key=lambda unit: -total([unit])):
+        if excess <= 0:
+            break
+        least = max(LEAST_RESULT_TOKENS, total([unit]) - excess)
+        short[unit.id] = shortened(unit, max_tokens=least, kit=kit)
+        excess -= total([unit]) - total([short[unit.id]])
+    return state.having(short.get(unit.id, unit) for unit in state.units)

@@ -1,0 +1,47 @@
+"""Strategy `prioritize_recent`: keeps what is relevant to the task, what is recent and what is protected (C46-C50).
+
+A round counts with the best score of its units. What goes leaves a placeholder at its gap. Where all is relevant
+it is not applicable, and the chain goes on (DC23).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from health.compaction import placeholders, scoring
+from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
+from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.units import ContextState, Kind
+
+
+def prioritize_recent(state: ContextState, kit: Kit) -> Asking:
+    candidates = older(state, cuts(state.units))
+    if not candidates:
+        return unchanged(state, "everything is recent or protected")
+    relevance = yield from scoring.relevance(state, kit, [unit for cut in candidates for unit in cut.units])
+    if not relevance.known:
+        return unchanged(state, "there is no task to be relevant to")
+    threshold = state.config.prioritize_recent.rel_threshold
+    gone = ids_of(cut for cut in candidates if score(cut, relevance.scores) < threshold)
+    if not gone:
+        return unchanged(state, "everything is highly relevant")
+    header = placeholders.header_for(state.config, placeholders.LOW_RELEVANCE)
+    units = placeholders.with_gaps(state.units, gone, header=header, kit=kit)
+    if units == state.units:
+        return unchanged(state, "what is not relevant is smaller than its placeholders")
+    return Attempt(state=state.having(units), changed=True)
+
+
+def older(state: ContextState, found: Sequence[Cut]) -> list[Cut]:
+    """The cuts that have to earn their place: unprotected, and no unit among the last `recent_bias` of all."""
+    recent = len(state.units) - ceil_share(len(state.units), state.config.prioritize_recent.recent_bias)
+    return [cut for cut in found if cut.start + len(cut.units) <= recent and scorable(cut)]
+
+
+def scorable(cut: Cut) -> bool:
+    """Whether relevance decides about it: not about what is protected, nor about placeholders, which say nothing."""
+    return not cut.protected and any(unit.kind is not Kind.PLACEHOLDER for unit in cut.units)
+
+
+def score(cut: Cut, scores: dict[str, float]) -> float:
+    return max(scores[unit.id] for unit in cut.units)

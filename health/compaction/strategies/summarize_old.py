@@ -1,0 +1,78 @@
+"""Strategy `summarize_old`: the first 60 % of the units become one summary of at most 300 tokens (C39-C45).
+
+The split moves back to where no round is cut. Protected cuts of the old part stay where they are; the summary
+stands where the last unit stood that it tells of, with its time, so the order stays chronological. Placeholders
+stay too: nothing was read of what they stand for. An incoherent summary gives way to truncation of the old part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from health.compaction import placeholders, scoring
+from health.compaction.cuts import Cut, cuts, floor_share
+from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.strategies.truncate import truncated
+from health.compaction.summaries import Summary, summary
+from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id
+
+
+def summarize_old(state: ContextState, kit: Kit) -> Asking:
+    old = old_part(state)
+    gone = [unit for cut in old if not cut.protected for unit in cut.units if unit.kind is not Kind.PLACEHOLDER]
+    if all(unit.kind is Kind.SUMMARY for unit in gone):
+        return unchanged(state, "nothing old to summarise")
+    settings, focus = state.config.summarize_old, scoring.query_of(state)
+    told: Summary = yield from summary(told_from(state, gone), max_tokens=settings.summary_length, kit=kit, focus=focus)
+    if not told.text:
+        return _truncated(state, kit, old, "no summary fits")
+    after = state.having(_replaced(state, gone, told.text, kit))
+    if after.estimated_tokens >= state.estimated_tokens:
+        return unchanged(state, "the summary is not smaller than its source")
+    coherence = yield from scoring.coherence(state.units, after.units, query=focus)
+    if coherence < settings.min_coherence:
+        return _truncated(state, kit, old, f"coherence {coherence:.2f} is under {settings.min_coherence}")
+    note = f"coherence {coherence:.2f}. {told.note}".strip()
+    return Attempt(state=after, changed=True, note=note, reads=told.reads)
+
+
+def old_part(state: ContextState) -> list[Cut]:
+    """The cuts that end within the first `old_threshold` of the units."""
+    split = floor_share(len(state.units), state.config.summarize_old.old_threshold)
+    return [cut for cut in cuts(state.units) if cut.start + len(cut.units) <= split]
+
+
+def told_from(state: ContextState, gone: Sequence[Unit]) -> list[Unit]:
+    """What the summary is made from: originals, not digests. An earlier summary only where its originals are away."""
+    known = {unit.id: unit for unit in (*state.originals, *state.units) if unit.kind is not Kind.SUMMARY}
+    source: dict[str, Unit] = {}
+    for unit in gone:
+        originals = [known[one] for one in unit.source_ids if one in known]
+        complete = unit.source_ids and len(originals) == len(unit.source_ids)
+        source.update((one.id, one) for one in (originals if complete else [unit]))
+    return list(source.values())
+
+
+def _replaced(state: ContextState, gone: Sequence[Unit], text: str, kit: Kit) -> tuple[Unit, ...]:
+    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
+    written = Unit(
+        id=synthetic_id("summary", sources),
+        role=Role.USER,
+        kind=Kind.SUMMARY,
+        content=text,
+        timestamp=gone[-1].timestamp,
+        priority=highest_priority(gone),
+        source_ids=sources,
+    )
+    ids, last = {unit.id for unit in gone}, gone[-1].id
+    units = kit.counted(
+        written if unit.id == last else unit for unit in state.units if unit.id == last or unit.id not in ids
+    )
+    header = placeholders.header_for(state.config, placeholders.EARLIER)
+    return placeholders.with_gaps(units, frozenset(), header=header, kit=kit)
+
+
+def _truncated(state: ContextState, kit: Kit, old: Sequence[Cut], why: str) -> Attempt:
+    attempt = truncated(state, kit, old)
+    return replace(attempt, note=f"{why}: {attempt.note or 'the oldest were dropped instead'}")
