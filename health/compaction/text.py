@@ -14,7 +14,7 @@ _FENCE = re.compile(r"^(```|~~~)")
 # A sentence ends after its mark and closing quotes; not after a digit's or initial's point.
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|(?<=[。！？；])[”’」』）]*")
 _ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|approx|Fig|[A-Z]))\.$")
-_WORD = re.compile(rf"[a-z0-9]+(?:[-_'][a-z0-9]+)*|[{CJK}]+")
+_WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:[-_'][^\W_{CJK}]+)*")
 
 
 @dataclass(frozen=True, slots=True)
