@@ -1,7 +1,8 @@
 """Strategy `discard_low_rel`: the least relevant 30 % of the units go, by whole rounds, a placeholder at each gap.
 
-At most n − ceil(0.7 n) of all n units, chosen among the unprotected; chronological order stays (C58-C62, DC8-DC11).
-Undone when the rest is no longer coherent; then a summary is tried, once, unless the chain had its turn (DC24).
+At most n − ceil(0.7 n) of all n units (placeholders are none), chosen among the unprotected; chronological order
+stays (C58-C62, DC8-DC11). Undone when the rest is no longer coherent; then a summary is tried, once,
+unless the chain had its turn (DC24).
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.strategies.prioritize_recent import scorable, score
 from health.compaction.strategies.summarize_old import summarize_old
-from health.compaction.units import ContextState
+from health.compaction.units import ContextState, Kind
 
 
 def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
     candidates = [cut for cut in cuts(state.units) if scorable(cut)]
-    allowed = len(state.units) - ceil_share(len(state.units), 1 - state.config.discard_low_rel.discard_percent)
+    number = sum(1 for unit in state.units if unit.kind is not Kind.PLACEHOLDER)
+    allowed = number - ceil_share(number, 1 - state.config.discard_low_rel.discard_percent)
     if not candidates or not allowed:
         return unchanged(state, "too few units to drop a share of them")
     relevance = yield from scoring.relevance(state, kit, [unit for cut in candidates for unit in cut.units])

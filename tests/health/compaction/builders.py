@@ -20,7 +20,7 @@ from health.compaction.config import ContextConfig
 from health.compaction.invariants import broken
 from health.compaction.ports import Answer, Attempt, Embed, Embedded, Grade, Kit, Need, Strategy
 from health.compaction.text import CJK
-from health.compaction.units import Call, ContextState, Priority, Role, Unit
+from health.compaction.units import Call, ContextState, Kind, Priority, Role, Unit
 
 _TOKEN = re.compile(rf"[{CJK}]|[^\s{CJK}]+")
 _MARK = re.compile(r"~([01]\.?\d*)")
@@ -159,3 +159,20 @@ def broken_laws(before: ContextState, attempt: Attempt) -> list[str]:
         *(["a unit is not counted, or wrongly"] if recounted != after else []),
         *(["it is larger"] if attempt.changed and attempt.state.estimated_tokens >= before.estimated_tokens else []),
     ]
+
+
+def placeholders_in(state: ContextState) -> list[Unit]:
+    return [unit for unit in state.units if unit.kind is Kind.PLACEHOLDER]
+
+
+def a_marked(cosine: float, **fields: Any) -> Unit:
+    """A unit of thirty words that `like_marked` puts at this cosine to the task; an assistant's."""
+    number = next(_numbers)
+    words = " ".join(f"m{number}w{i}" for i in range(29))
+    return a_unit(f"~{cosine} {words}", **({"role": Role.ASSISTANT} | fields))
+
+
+def between(*middle: Unit, tail: int = 10) -> tuple[Unit, ...]:
+    """The units between a first request and a long enough recent part, all unmarked: so that they are judged."""
+    units = (a_unit("what it is for", id="first"), *middle, *a_talk(tail - 1, words=30), a_unit("go on", id="last"))
+    return tuple(replace(unit, timestamp=float(next(_numbers))) for unit in units)

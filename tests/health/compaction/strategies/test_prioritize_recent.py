@@ -1,0 +1,275 @@
+"""prioritize_recent: what is relevant, recent or protected stays (C17-C19, C46-C51)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail, PrioritizeRecent
+from health.compaction.ports import Embed
+from health.compaction.scoring import relevance
+from health.compaction.strategies.prioritize_recent import prioritize_recent
+from health.compaction.units import Kind, Role, Unit
+from tests.health.compaction.builders import (
+    KIT,
+    Listening,
+    a_marked,
+    a_round,
+    a_state,
+    a_talk,
+    a_unit,
+    between,
+    broken_laws,
+    finish,
+    ids,
+    like_marked,
+    p1,
+    p3,
+    pinned,
+    placeholders_in,
+    play,
+)
+
+
+def kept(*middle: Unit, **fields: object) -> list[str]:
+    """The ids that are left when these units are judged."""
+    state = a_state(*between(*middle), task="the task", **fields)  # type: ignore[arg-type]
+    return ids(play(prioritize_recent, state, like_marked).state)
+
+
+def with_settings(**settings: float) -> ContextConfig:
+    return ContextConfig(prioritize_recent=PrioritizeRecent(**settings))
+
+
+def test_a_unit_just_under_the_threshold_goes() -> None:
+    assert "x" not in kept(a_marked(0.49, id="x"))
+
+
+def test_a_unit_at_the_threshold_stays() -> None:
+    assert "x" in kept(a_marked(0.5, id="x"), a_marked(0.1))
+
+
+def test_another_threshold_counts() -> None:
+    assert "x" not in kept(a_marked(0.6, id="x"), config=with_settings(rel_threshold=0.7))
+
+
+def test_the_last_fifth_stays_whatever_it_says() -> None:
+    units = [a_unit("first"), *(a_marked(0.1, id=f"x{i}") for i in range(8)), a_unit("go on", id="last")]
+
+    after = play(prioritize_recent, a_state(*units, task="task"), like_marked).state
+
+    assert ids(after)[-2:] == ["x7", "last"]
+    assert "x6" not in ids(after)
+
+
+def test_a_fifth_is_rounded_up() -> None:
+    units = [a_unit("first"), *(a_marked(0.1, id=f"x{i}") for i in range(9)), a_unit("go on", id="last")]
+
+    after = play(prioritize_recent, a_state(*units, task="task"), like_marked).state
+
+    assert ids(after)[-3:] == ["x7", "x8", "last"]
+
+
+def test_another_share_of_recent_ones_counts() -> None:
+    units = [a_unit("first"), *(a_marked(0.1, id=f"x{i}") for i in range(8)), a_unit("go on", id="last")]
+    state = a_state(*units, task="task", config=with_settings(recent_bias=0.5))
+
+    after = play(prioritize_recent, state, like_marked).state
+
+    assert ids(after)[-5:] == ["x4", "x5", "x6", "x7", "last"]
+
+
+def test_p1_stays_however_irrelevant() -> None:
+    assert "x" in kept(p1(a_marked(0.0, id="x")), a_marked(0.1))
+
+
+def test_p1_is_boosted_once_and_not_twice() -> None:
+    unit = p1(a_marked(0.34))
+    state = a_state(*between(unit), task="the task")
+
+    scores = finish(relevance(state, KIT, [unit]), like_marked).scores
+
+    assert scores[unit.id] == pytest.approx(0.51, abs=0.001)
+
+
+def test_no_boost_lifts_a_score_above_one() -> None:
+    unit = p1(a_marked(0.9))
+    state = a_state(*between(unit), task="the task")
+
+    assert finish(relevance(state, KIT, [unit]), like_marked).scores[unit.id] == 1.0
+
+
+@pytest.mark.parametrize("mark", [p3, replace])
+def test_p3_and_untagged_units_are_judged_alike(mark: Callable[[Unit], Unit]) -> None:
+    assert "x" not in kept(mark(a_marked(0.4, id="x")))
+
+
+def test_a_pinned_unit_stays() -> None:
+    assert "x" in kept(pinned(a_marked(0.0, id="x")), a_marked(0.1))
+
+
+def test_the_first_request_the_last_user_message_and_the_system_prompt_stay() -> None:
+    system = a_unit("be kind", role=Role.SYSTEM, id="s")
+    state = a_state(system, *between(a_marked(0.0)), task="the task")
+
+    assert {"s", "first", "last"} <= set(ids(play(prioritize_recent, state, like_marked).state))
+
+
+def test_units_are_matched_by_id_so_that_not_everything_goes() -> None:
+    """DC2: the seed compared copies by identity, kept nothing and called it a success."""
+    units = between(a_marked(0.9, id="x"), a_marked(0.1, id="y"))
+    state = a_state(*units, task="the task")
+
+    after = play(prioritize_recent, state, like_marked).state
+
+    assert set(ids(units)) - set(ids(after)) == {"y"}
+
+
+def test_equal_texts_are_told_apart_by_their_ids() -> None:
+    twin = a_marked(0.1, id="old")
+    state = a_state(*between(twin, tail=5), replace(twin, id="new", timestamp=1e9), task="the task")
+
+    after = ids(play(prioritize_recent, state, like_marked).state)
+
+    assert "old" not in after
+    assert "new" in after
+
+
+def test_what_stays_keeps_its_order() -> None:
+    order = kept(a_marked(0.6, id="a"), a_marked(0.1), a_marked(0.9, id="b"), a_marked(0.7, id="c"))
+
+    assert [one for one in order if one in "abc"] == ["a", "b", "c"]
+
+
+def test_a_round_stays_whole_for_its_best_part() -> None:
+    asked, answered = a_round("~0.1 " + "word " * 29, "~0.8 " + "word " * 29, id="r")
+
+    assert {"r-a", "r-t0"} <= set(kept(asked, answered, a_marked(0.1)))
+
+
+def test_a_round_goes_whole_when_no_part_is_relevant() -> None:
+    asked, answered = a_round("~0.1 " + "word " * 29, "~0.2 " + "word " * 29, id="r")
+
+    assert not {"r-a", "r-t0"} & set(kept(asked, answered))
+
+
+def test_a_round_that_reaches_into_the_recent_part_stays_whole() -> None:
+    round_ = a_round("~0.1 " + "word " * 29, "~0.1 " + "word " * 29, id="r")
+    units = [a_unit("first"), *(a_marked(0.1) for _ in range(6)), *round_, a_unit("go on", id="last")]
+
+    after = play(prioritize_recent, a_state(*units, task="task"), like_marked).state
+
+    assert {"r-a", "r-t0"} <= set(ids(after))
+
+
+def test_where_all_is_highly_relevant_nothing_changes_and_it_says_so() -> None:
+    """DC23: the seed forced a fresh start here, before other strategies had their turn."""
+    state = a_state(*between(*(a_marked(0.9) for _ in range(5))), task="the task", limit=10)
+
+    attempt = play(prioritize_recent, state, like_marked)
+
+    assert (attempt.changed, attempt.state, attempt.note) == (False, state, "everything is highly relevant")
+
+
+def test_without_a_task_nothing_is_judged() -> None:
+    units = [a_unit("words " * 30, role=Role.ASSISTANT) for _ in range(10)]
+
+    attempt = play(prioritize_recent, a_state(*units))
+
+    assert (attempt.changed, attempt.note) == (False, "there is no task to be relevant to")
+
+
+def test_an_empty_history_stays_empty() -> None:
+    assert not play(prioritize_recent, a_state()).changed
+
+
+def test_a_single_message_stays() -> None:
+    assert not play(prioritize_recent, a_state(a_unit("only one")), like_marked).changed
+
+
+def test_each_gap_has_its_placeholder() -> None:
+    units = between(a_marked(0.1, id="a"), a_marked(0.9), a_marked(0.1, id="b"))
+
+    after = play(prioritize_recent, a_state(*units, task="the task"), like_marked).state
+
+    assert [unit.source_ids for unit in placeholders_in(after)] == [("a",), ("b",)]
+
+
+def test_placeholders_are_linked_where_the_configuration_says_so() -> None:
+    linked = ContextConfig(discard_low_rel=DiscardLowRel(placeholder_detail=PlaceholderDetail.LINKED))
+    state = a_state(*between(a_marked(0.1, id="x")), task="the task", config=linked)
+
+    (told,) = placeholders_in(play(prioritize_recent, state, like_marked).state)
+
+    assert told.content == "[Omitted – see archive]\n1 message: x"
+
+
+def test_a_placeholder_is_not_judged_by_its_words() -> None:
+    once = play(prioritize_recent, a_state(*between(a_marked(0.1)), task="task"), like_marked).state
+    listening = Listening(like_marked)
+
+    play(prioritize_recent, once, listening)
+
+    assert not any("Omitted" in text for need in listening.needs if isinstance(need, Embed) for text in need.texts)
+
+
+def test_irrelevant_units_smaller_than_their_placeholder_stay() -> None:
+    state = a_state(*between(a_unit("~0.1 ok", id="x", role=Role.ASSISTANT)), task="the task")
+
+    attempt = play(prioritize_recent, state, like_marked)
+
+    assert (attempt.changed, attempt.state) == (False, state)
+
+
+def test_all_scores_are_asked_for_in_one_batch() -> None:
+    """DC3: the seed used promises as numbers; scores come before anything is decided."""
+    listening = Listening(like_marked)
+
+    play(prioritize_recent, a_state(*between(a_marked(0.1), a_marked(0.2)), task="task"), listening)
+
+    assert len(listening.needs) == 1
+
+
+def test_without_an_embedder_words_decide() -> None:
+    about = a_unit("the harbour crane permit was renewed " * 5, id="about", role=Role.ASSISTANT)
+    other = a_unit("lunch menus change every second week " * 5, id="other", role=Role.ASSISTANT)
+    units = (a_unit("first"), about, other, *a_talk(9, words=30), a_unit("harbour crane permit renewed?"))
+
+    after = ids(play(prioritize_recent, a_state(*units, task="harbour crane permit renewed")).state)
+
+    assert "about" in after
+    assert "other" not in after
+
+
+def test_chinese_is_judged_by_its_meaning_too() -> None:
+    about = a_unit("港口起重机许可证已经续期" * 4, id="about", role=Role.ASSISTANT)
+    other = a_unit("食堂菜单每两周更换一次吧" * 4, id="other", role=Role.ASSISTANT)
+    units = (a_unit("开始"), about, other, *a_talk(9, words=30), a_unit("港口起重机许可证续期"))
+
+    after = ids(play(prioritize_recent, a_state(*units, task="港口起重机许可证续期")).state)
+
+    assert "about" in after
+    assert "other" not in after
+
+
+def test_nothing_of_what_went_was_read() -> None:
+    assert play(prioritize_recent, a_state(*between(a_marked(0.1)), task="task"), like_marked).reads == ()
+
+
+def test_running_again_changes_nothing() -> None:
+    once = play(prioritize_recent, a_state(*between(a_marked(0.1), a_marked(0.7)), task="task"), like_marked).state
+
+    twice = play(prioritize_recent, once, like_marked)
+
+    assert [unit.kind for unit in twice.state.units].count(Kind.PLACEHOLDER) == 1
+    assert not twice.changed
+
+
+def test_the_laws_hold_whatever_is_relevant() -> None:
+    for cosine in (0.0, 0.3, 0.5, 0.9):
+        round_ = a_round(f"~{cosine} " + "word " * 29, "~0.2 " + "word " * 40)
+        state = a_state(*between(a_marked(cosine), *round_, p1(a_marked(0.0)), a_marked(0.1)), task="task")
+
+        assert broken_laws(state, play(prioritize_recent, state, like_marked)) == []

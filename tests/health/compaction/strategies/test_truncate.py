@@ -1,0 +1,236 @@
+"""truncate: the oldest unprotected cuts go until the goal is reached (DC20)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
+from health.compaction.strategies.truncate import truncate
+from health.compaction.units import Role, Unit
+from tests.health.compaction.builders import (
+    KIT,
+    WordCounter,
+    a_round,
+    a_state,
+    a_talk,
+    a_unit,
+    broken_laws,
+    ids,
+    p1,
+    p3,
+    pinned,
+    placeholders_in,
+    play,
+    texts,
+)
+
+LINKED = ContextConfig(discard_low_rel=DiscardLowRel(placeholder_detail=PlaceholderDetail.LINKED))
+
+
+def test_the_oldest_go_first() -> None:
+    state = a_state(*a_talk(10), limit=100)
+
+    after = play(truncate, state).state
+
+    assert ids(after)[0] == "t0"
+    assert ids(after)[2:] == ["t5", "t6", "t7", "t8", "t9"]
+
+
+def test_it_drops_no_more_than_the_goal_needs() -> None:
+    state = a_state(*a_talk(10), limit=100)
+
+    after = play(truncate, state).state
+
+    assert 60 < after.estimated_tokens <= 70
+
+
+def test_another_goal_is_aimed_at() -> None:
+    state = a_state(*a_talk(10), limit=100, config=ContextConfig(goal=0.5))
+
+    assert play(truncate, state).state.estimated_tokens <= 50
+
+
+def test_a_state_at_the_goal_stays_as_it_is() -> None:
+    state = a_state(*a_talk(7), limit=100)
+
+    attempt = play(truncate, state)
+
+    assert (attempt.changed, attempt.state, attempt.note) == (False, state, "already at the goal")
+
+
+def test_what_is_sent_besides_units_counts() -> None:
+    state = a_state(*a_talk(7), limit=100, overhead_tokens=30)
+
+    assert play(truncate, state).state.estimated_tokens <= 70
+
+
+def test_an_empty_history_stays_empty() -> None:
+    assert not play(truncate, a_state(limit=1)).changed
+
+
+def test_one_message_larger_than_the_limit_stays() -> None:
+    state = a_state(*a_talk(1, words=500), limit=100)
+
+    attempt = play(truncate, state)
+
+    assert (attempt.changed, attempt.note) == (False, "nothing unprotected to drop")
+
+
+def test_where_all_is_protected_nothing_changes() -> None:
+    state = a_state(*map(p1, a_talk(10)), limit=50)
+
+    assert play(truncate, state).state == state
+
+
+@pytest.mark.parametrize("mark", [p1, pinned])
+def test_what_is_marked_survives_in_its_place(mark: Callable[[Unit], Unit]) -> None:
+    units = a_talk(10)
+    state = a_state(*units[:2], mark(units[2]), *units[3:], limit=60)
+
+    after = play(truncate, state).state
+
+    assert ids(after)[2] == "t2"
+    assert mark(units[2]).content in texts(after)
+
+
+def test_p3_goes_like_all_others() -> None:
+    units = a_talk(10)
+    state = a_state(units[0], p3(units[1]), *units[2:], limit=100)
+
+    assert "t1" not in ids(play(truncate, state).state)
+
+
+def test_the_system_prompt_stays_first() -> None:
+    state = a_state(a_unit("be kind", role=Role.SYSTEM, id="s"), *a_talk(10), limit=80)
+
+    assert ids(play(truncate, state).state)[0] == "s"
+
+
+def test_the_first_request_and_the_last_user_message_stay() -> None:
+    state = a_state(*a_talk(10), limit=20)
+
+    assert {"t0", "t8"} <= set(ids(play(truncate, state).state))
+
+
+def test_a_round_goes_whole() -> None:
+    state = a_state(*a_talk(2), *a_round("look", "found " * 9, "more " * 9, id="r"), *a_talk(6, start=2), limit=100)
+
+    after = play(truncate, state)
+
+    assert not [one for one in ids(after.state) if one.startswith("r-")]
+    assert broken_laws(state, after) == []
+
+
+def test_the_open_round_stays_whole() -> None:
+    state = a_state(*a_talk(8), *a_round("look", "found " * 30, id="r"), limit=60)
+
+    after = play(truncate, state).state
+
+    assert ids(after)[-2:] == ["r-a", "r-t0"]
+
+
+def test_a_round_with_a_pinned_result_stays_whole() -> None:
+    asked, answered = a_round("look", "found " * 9, id="r")
+    state = a_state(*a_talk(2), asked, pinned(answered), *a_talk(8, start=2), limit=60)
+
+    assert {"r-a", "r-t0"} <= set(ids(play(truncate, state).state))
+
+
+def test_one_placeholder_tells_how_many_went() -> None:
+    state = a_state(*a_talk(10), limit=100)
+
+    (told,) = placeholders_in(play(truncate, state).state)
+
+    assert told.content == "[Omitted earlier context]\n4 messages"
+
+
+def test_one_placeholder_tells_of_all_gaps_around_what_is_protected() -> None:
+    units = a_talk(12)
+    state = a_state(*units[:3], p1(units[3]), *units[4:], limit=60)
+
+    (told,) = placeholders_in(play(truncate, state).state)
+
+    assert "t2" in told.source_ids
+    assert "t4" in told.source_ids
+
+
+def test_the_placeholder_has_the_time_of_the_first_that_went() -> None:
+    units = a_talk(10)
+
+    (told,) = placeholders_in(play(truncate, a_state(*units, limit=100)).state)
+
+    assert told.timestamp == units[1].timestamp
+
+
+def test_a_linked_placeholder_names_what_went() -> None:
+    (told,) = placeholders_in(play(truncate, a_state(*a_talk(10), limit=100, config=LINKED)).state)
+
+    assert told.content.startswith("[Omitted – see archive]\n")
+    assert "t1 to t" in told.content
+
+
+def test_a_second_run_leaves_one_placeholder_for_both() -> None:
+    once = play(truncate, a_state(*a_talk(10), limit=100)).state
+
+    twice = play(truncate, replace(once, limit=80)).state
+
+    (told,) = placeholders_in(twice)
+    assert told.source_ids[0] == "t1"
+    assert len(told.source_ids) > 4
+
+
+def test_running_again_changes_nothing() -> None:
+    once = play(truncate, a_state(*a_talk(10), limit=100)).state
+
+    assert not play(truncate, once).changed
+
+
+def test_messages_smaller_than_their_placeholder_are_not_worth_dropping() -> None:
+    state = a_state(*a_talk(1, words=90), a_unit("ok", role=Role.ASSISTANT), *a_talk(1, start=2), limit=100)
+
+    attempt = play(truncate, state)
+
+    assert (attempt.changed, attempt.note) == (False, "what could be dropped is smaller than its placeholder")
+
+
+def test_nothing_of_what_went_was_read() -> None:
+    assert play(truncate, a_state(*a_talk(10), limit=100)).reads == ()
+
+
+def test_chinese_is_dropped_by_its_tokens_not_by_its_words() -> None:
+    units = [a_unit("预算是五百元" * 3, id=f"z{i}", role=Role.USER if i % 2 else Role.ASSISTANT) for i in range(8)]
+    state = a_state(*units, limit=100)
+
+    after = play(truncate, state)
+
+    assert after.state.estimated_tokens <= 70
+    assert broken_laws(state, after) == []
+
+
+def test_what_a_message_costs_besides_its_words_is_counted() -> None:
+    kit = replace(KIT, counter=WordCounter(per_message=4))
+    state = a_state(*a_talk(10), limit=140, kit=kit)
+
+    after = play(truncate, state, kit=kit).state
+
+    assert 80 < after.estimated_tokens <= 98
+
+
+def test_the_given_state_is_not_changed() -> None:
+    state = a_state(*a_talk(10), limit=100)
+    before = state.units
+
+    play(truncate, state)
+
+    assert state.units == before
+
+
+def test_all_laws_hold_at_every_limit() -> None:
+    units = (*a_talk(3), *a_round("look", "found " * 20), *a_talk(4, start=3), *a_round("a", "b " * 9, "c " * 9))
+    for limit in range(1, 200, 7):
+        state = a_state(*units, *a_talk(3, start=7), limit=limit)
+
+        assert broken_laws(state, play(truncate, state)) == []
