@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 # By a character's bytes in UTF-8, which follow its script: Latin; Greek to Arabic; Indic, Chinese to Korean; emoji.
-_LETTER, _OTHER_ASCII, _TWO_BYTES, _THREE_BYTES, _FOUR_BYTES = 0.23, 0.5, 0.55, 1.3, 2.5
+_LETTER, _OTHER_ASCII, _TWO_BYTES, _THREE_BYTES, _FOUR_BYTES = 0.23, 0.75, 0.55, 1.3, 2.5
 _LETTERS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ASCII = bytes(range(0x80))
 _NOT_TWO, _NOT_THREE, _NOT_FOUR = (

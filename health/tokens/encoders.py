@@ -53,6 +53,7 @@ def by_tokenizers(file: bytes) -> Sizes:
 
     tokenizer = Tokenizer.from_buffer(file)
     tokenizer.encode_special_tokens = True
+    tokenizer.no_padding()
 
     def sizes(texts: Sequence[str]) -> list[int]:
         whole = [text.encode(errors="replace").decode() for text in texts]

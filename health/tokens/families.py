@@ -25,37 +25,50 @@ class Vocabulary(StrEnum):
     TEKKEN = "mistral-tekken"
 
 
+class ToolsAs(StrEnum):
+    """How the model is shown the schemas of its tools."""
+
+    JSON = "json"
+    INDENTED_JSON = "indented json"
+    TYPESCRIPT = "typescript"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """`per_message` is what a chat template puts around each message, in tokens."""
+    """`per_message` is what a chat template puts around each message, in tokens.
+
+    `image_tiles`: images cost by their tiles, as OpenAI documents it, instead of a flat 100 tokens.
+    """
 
     name: str
     vocabulary: Vocabulary
     per_message: int = 4
     grade: Grade = Grade.EXACT
+    tools_as: ToolsAs = ToolsAs.JSON
+    image_tiles: bool = False
 
 
-GPT = Family(name="gpt", vocabulary=Vocabulary.CL100K)
+GPT = Family(name="gpt", vocabulary=Vocabulary.CL100K, tools_as=ToolsAs.TYPESCRIPT, image_tiles=True)
 GPT_4O = replace(GPT, vocabulary=Vocabulary.O200K)
-LLAMA3 = Family(name="llama3", vocabulary=Vocabulary.LLAMA3)
+LLAMA3 = Family(name="llama3", vocabulary=Vocabulary.LLAMA3, tools_as=ToolsAs.INDENTED_JSON)
 LLAMA2 = Family(name="llama2", vocabulary=Vocabulary.LLAMA2)
 MISTRAL = Family(name="mistral", vocabulary=Vocabulary.MISTRAL_V3, per_message=5)
 MISTRAL_V1 = replace(MISTRAL, vocabulary=Vocabulary.MISTRAL_V1)
 TEKKEN = replace(MISTRAL, vocabulary=Vocabulary.TEKKEN)
-UNKNOWN = replace(GPT, grade=Grade.APPROXIMATE)
+UNKNOWN = Family(name="gpt", vocabulary=Vocabulary.CL100K, grade=Grade.APPROXIMATE)
 
 # What each row means is in tests/health/tokens/test_families.py, name by name.
 _ROWS = (
     (r"llama[-_ ]?3(?!\d)|distill-llama", LLAMA3),
     (r"llama[-_ ]?2(?!\d)|codellama|tinyllama|vicuna", LLAMA2),
     # Mistral moved to Tekken with Nemo; its small, medium and large models with those of 2025.
-    (r"mistral-?nemo|ministral|pixtral-12b|magistral|devstral|voxtral", TEKKEN),
+    (r"mistral-?nemo|ministral|pixtral-12b|magistral|devstral|voxtral|tekken", TEKKEN),
     (r"(?:mistral|pixtral)-(?:small|medium|large).*2[34](?:0[1-9]|1[0-2])(?!\d)", MISTRAL),
     (r"mistral-(?:small|medium|large)", TEKKEN),
-    (r"mistral.*v0\.[12]|mixtral-?8x7b", MISTRAL_V1),
+    (r"mistral.*v0\.[12]|mixtral-?8x7b|mistral-v1$", MISTRAL_V1),
     (r"mistral|mixtral|pixtral|codestral|mathstral", MISTRAL),
-    (r"gpt-oss|gpt-?4o|gpt-?4\.[15]|gpt-?[5-9]|(?:^|[/:])o[1-9](?:$|[-:])", GPT_4O),
-    (r"gpt-?(?:4|3\.?5)(?:$|[-:_])", GPT),
+    (r"gpt-oss|gpt-?4o|gpt-?4\.[15]|gpt-?[5-9]|(?:^|[/:])o[1-9](?:$|[-:])|^o200k", GPT_4O),
+    (r"gpt-?(?:4|3\.?5)(?:$|[-:_])|^cl100k", GPT),
     (r"gpt", UNKNOWN),
 )
 _TABLE = tuple((re.compile(pattern), family) for pattern, family in _ROWS)
