@@ -1,0 +1,90 @@
+"""Seed 3's compression of UI data: what `elementsJson` and `webElements` answered, and nothing else.
+
+Depth counts levels of `children` (DM1): attributes such as `position` never count. JSON stays JSON; a value that
+cannot be read or cut stays as it was (DM12).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from health.compaction.config import PayloadLimits
+from health.compaction.importance import UI_TOOLS
+from health.compaction.payload_json import Number, parse, written
+
+REDUNDANT = frozenset({"description", "help"})
+MARK = "[truncated]"
+_DATA_KEYS = frozenset({"data", "base64", "image", "screenshot", "attributes", "raw", "html", "dump"})
+_DATA = re.compile(r"data:[\w.+/-]{1,60}[;,]")
+
+
+def compress_ui(content: str, *, tool: str, limits: PayloadLimits | None = None) -> str:
+    """The result of a UI tool in seed 3's short form; of any other tool, or where it fails, the content as it is."""
+    if tool not in UI_TOOLS:
+        return content
+    limits = limits or PayloadLimits()
+    most = limits.max_web_elements if tool == "webElements" else limits.max_ui_nodes
+    try:
+        tree = _Tree(limits, most)
+        return written(tree.envelope(parse(content)), colon=": " if '": ' in content else ":")
+    except (ValueError, RecursionError):
+        return content
+
+
+class _Tree:
+    """One result on its way down. `left` counts the nodes below the first level that may still be kept."""
+
+    def __init__(self, limits: PayloadLimits, most: int) -> None:
+        self.limits, self.most, self.left = limits, most, most
+
+    def envelope(self, value: Any, key: str = "") -> Any:
+        """What surrounds the elements: the answer's own keys, down to the first list of elements."""
+        if isinstance(value, list):
+            return self._first_level(value)
+        if isinstance(value, dict) and "children" not in value:
+            return {key: self.envelope(item, key) for key, item in value.items() if key not in REDUNDANT}
+        return self._node(value, 0) if isinstance(value, dict) else self._attribute(value, key)
+
+    def _first_level(self, elements: list[Any]) -> list[Any]:
+        """The first `most` elements. Nodes below fill what these leave of it, in document order (DM9).
+
+        One element's children are let through in any case: seed 3's example keeps 200 elements and the first
+        one's 20 children.
+        """
+        kept = elements[: self.most]
+        self.left = max(self.most - len(kept), self.limits.max_ui_children)
+        return [self._node(element, 0) for element in kept]
+
+    def _node(self, value: Any, depth: int) -> Any:
+        if not isinstance(value, dict):
+            return self._attribute(value)
+        return {
+            key: self._children(item, depth + 1) if key == "children" else self._attribute(item, key)
+            for key, item in value.items()
+            if key not in REDUNDANT
+        }
+
+    def _children(self, value: Any, depth: int) -> Any:
+        if not isinstance(value, list):
+            return self._attribute(value)
+        if value and depth > self.limits.max_ui_depth:
+            return MARK
+        kept: list[Any] = []
+        for child in value[: self.limits.max_ui_children]:
+            if self.left <= 0:
+                break
+            self.left -= 1
+            kept.append(self._node(child, depth))
+        return kept
+
+    def _attribute(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: self._attribute(item, name) for name, item in value.items() if name not in REDUNDANT}
+        if isinstance(value, list):
+            return [self._attribute(item, key) for item in value]
+        if not isinstance(value, str) or isinstance(value, Number):
+            return value
+        is_data = key in _DATA_KEYS or _DATA.match(value)
+        most = self.limits.max_data_chars if is_data else self.limits.max_text_chars
+        return value if len(value) <= most else f"{value[:most]}...{MARK}"
