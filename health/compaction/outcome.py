@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -106,4 +105,4 @@ class CompactionOutcome:
     grade: str = ""
     embedder: str = ""
     warnings: tuple[str, ...] = ()
-    messages: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
