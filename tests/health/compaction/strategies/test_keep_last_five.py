@@ -1,0 +1,248 @@
+"""keep_last_five: what is protected and the last five messages, by whole rounds (L86-L93, DL9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
+from health.compaction.strategies.keep_last_five import LEAST_RESULT_TOKENS, keep_last_five
+from health.compaction.units import Role, Unit, total
+from tests.health.compaction.builders import (
+    a_round,
+    a_state,
+    a_talk,
+    a_unit,
+    broken_laws,
+    p1,
+    p3,
+    pinned,
+    placeholders_in,
+    play,
+    texts,
+)
+
+AMPLE = 100_000
+
+
+def left(*units: Unit, limit: int = AMPLE) -> list[str]:
+    """The ids that are left, without the placeholder's."""
+    after = play(keep_last_five, a_state(*units, limit=limit)).state
+    return [unit.id for unit in after.units if unit not in placeholders_in(after)]
+
+
+def test_the_last_five_messages_stay() -> None:
+    assert left(*a_talk(20))[-5:] == ["t15", "t16", "t17", "t18", "t19"]
+
+
+def test_nothing_else_stays_but_the_first_request() -> None:
+    assert left(*a_talk(20)) == ["t0", "t15", "t16", "t17", "t18", "t19"]
+
+
+def test_the_system_prompt_stays_word_for_word() -> None:
+    system = a_unit("be kind", role=Role.SYSTEM, id="s")
+    state = a_state(system, *a_talk(20), limit=AMPLE)
+
+    assert play(keep_last_five, state).state.units[0] == state.units[0]
+
+
+def test_a_short_history_has_its_system_prompt_once() -> None:
+    """DL9: the seed's fallback doubled it where there were five messages or fewer."""
+    assert left(a_unit("be kind", role=Role.SYSTEM, id="s"), *a_talk(4)) == ["s", "t0", "t1", "t2", "t3"]
+
+
+def test_the_last_user_message_stays_however_long_ago_it_was() -> None:
+    """DL9: the seed's fallback could lose the task."""
+    units = (*a_talk(5), *(one for number in range(6) for one in a_round(f"look {number}", "found " * 20)))
+
+    assert "t4" in left(*units)
+
+
+@pytest.mark.parametrize("mark", [p1, pinned])
+def test_what_is_marked_stays(mark: Callable[[Unit], Unit]) -> None:
+    units = a_talk(20)
+
+    assert "t3" in left(*units[:3], mark(units[3]), *units[4:])
+
+
+def test_p3_goes_like_all_others() -> None:
+    units = a_talk(20)
+
+    assert "t3" not in left(*units[:3], p3(units[3]), *units[4:])
+
+
+def test_a_round_that_begins_before_the_last_five_stays_whole() -> None:
+    """DL9: the seed's fallback parted calls from results, and providers refuse that."""
+    units = (*a_talk(10), *a_round("look", "one", "two", "three", id="r"), *a_talk(3, start=10))
+
+    assert left(*units)[-7:] == ["r-a", "r-t0", "r-t1", "r-t2", "t10", "t11", "t12"]
+
+
+def test_a_round_before_the_last_five_goes_whole() -> None:
+    units = (*a_talk(2), *a_round("look", "found " * 9, id="r"), *a_talk(8, start=2))
+
+    assert not {"r-a", "r-t0"} & set(left(*units))
+
+
+def test_the_open_round_stays_whole_however_large() -> None:
+    state = a_state(*a_talk(8), *a_round("look", *["found " * 50] * 8, id="r"), limit=100)
+
+    after = play(keep_last_five, state).state
+
+    assert after.units[-9:] == state.units[-9:]
+
+
+def test_one_placeholder_stands_at_the_gap() -> None:
+    after = play(keep_last_five, a_state(*a_talk(20), limit=AMPLE)).state
+
+    assert after.units[1].content == "[Omitted earlier context]\n14 messages"
+    assert len(placeholders_in(after)) == 1
+
+
+def test_a_linked_placeholder_names_what_went() -> None:
+    linked = ContextConfig(discard_low_rel=DiscardLowRel(placeholder_detail=PlaceholderDetail.LINKED))
+
+    (told,) = placeholders_in(play(keep_last_five, a_state(*a_talk(20), limit=AMPLE, config=linked)).state)
+
+    assert told.content.endswith("14 messages: t1 to t14")
+
+
+def test_five_messages_stay_as_they_are() -> None:
+    state = a_state(*a_talk(5), limit=AMPLE)
+
+    attempt = play(keep_last_five, state)
+
+    assert (attempt.changed, attempt.state) == (False, state)
+    assert attempt.note == "nothing but the last messages and what is protected"
+
+
+def test_an_empty_history_stays_empty() -> None:
+    assert not play(keep_last_five, a_state()).changed
+
+
+def test_a_single_message_stays_even_when_it_is_too_large() -> None:
+    assert not play(keep_last_five, a_state(*a_talk(1, words=500), limit=10)).changed
+
+
+def test_where_all_is_protected_nothing_changes() -> None:
+    state = a_state(*map(p1, a_talk(20)), limit=10)
+
+    assert play(keep_last_five, state).state == state
+
+
+def test_if_five_do_not_fit_the_oldest_of_them_go() -> None:
+    assert left(*a_talk(20, words=30), limit=160) == ["t0", "t16", "t17", "t18", "t19"]
+
+
+def test_no_more_of_the_five_go_than_must() -> None:
+    state = a_state(*a_talk(20, words=30), limit=160)
+
+    assert 130 <= play(keep_last_five, state).state.estimated_tokens <= 160
+
+
+def test_the_last_three_messages_stay_in_every_case() -> None:
+    assert left(*a_talk(20, words=100), limit=50)[-3:] == ["t17", "t18", "t19"]
+
+
+def with_large_results(limit: int) -> tuple[Unit, ...]:
+    units = (*a_talk(10), *a_round("look", "big " * 1000, "small " * 130, id="r"), *a_talk(1, start=10))
+    return play(keep_last_five, a_state(*units, limit=limit)).state.units
+
+
+def named(units: tuple[Unit, ...], name: str) -> Unit:
+    return next(unit for unit in units if unit.id == name)
+
+
+def test_then_the_largest_result_is_shortened() -> None:
+    after = with_large_results(limit=600)
+
+    assert total(after) <= 600
+    assert "left out here" in named(after, "r-t0").content
+
+
+def test_a_smaller_result_stays_whole_while_the_largest_is_enough() -> None:
+    assert "left out here" not in named(with_large_results(limit=600), "r-t1").content
+
+
+def test_a_shortened_result_keeps_its_beginning_and_its_end() -> None:
+    units = (*a_talk(10), *a_round("look", "START " + "big " * 1000 + "END", id="r"), *a_talk(1, start=10))
+
+    after = play(keep_last_five, a_state(*units, limit=400)).state
+
+    short = named(after.units, "r-t0").content
+    assert short.startswith("START")
+    assert short.endswith("END")
+
+
+def test_a_shortened_result_still_answers_its_call() -> None:
+    state = a_state(*a_talk(10), *a_round("look", "big " * 1000, id="r"), *a_talk(1, start=10), limit=400)
+
+    attempt = play(keep_last_five, state)
+
+    assert broken_laws(state, attempt) == []
+    assert named(attempt.state.units, "r-t0").answers == "r-c0"
+
+
+def test_a_result_is_never_shortened_to_nothing() -> None:
+    after = with_large_results(limit=1)
+
+    assert LEAST_RESULT_TOKENS / 2 < total([named(after, "r-t0")]) <= LEAST_RESULT_TOKENS
+
+
+def test_a_result_in_a_pinned_round_stays_whole() -> None:
+    asked, answered = a_round("look", "big " * 1000, id="r")
+    state = a_state(*a_talk(10), pinned(asked), answered, *a_talk(1, start=10), limit=100)
+
+    assert "big " * 1000 in texts(play(keep_last_five, state).state)
+
+
+def test_where_it_fits_no_result_is_shortened() -> None:
+    assert "left out here" not in named(with_large_results(limit=AMPLE), "r-t0").content
+
+
+def test_what_is_sent_besides_units_counts() -> None:
+    state = a_state(*a_talk(20, words=30), limit=260, overhead_tokens=100)
+
+    assert play(keep_last_five, state).state.fits
+
+
+def test_chinese_is_kept_and_dropped_alike() -> None:
+    units = [a_unit("预算是五百元" * 5, id=f"z{i}", role=Role.ASSISTANT if i % 2 else Role.USER) for i in range(12)]
+
+    assert left(*units) == ["z0", "z7", "z8", "z9", "z10", "z11"]
+
+
+def test_running_again_changes_nothing() -> None:
+    once = play(keep_last_five, a_state(*a_talk(20, words=30), limit=160)).state
+
+    assert play(keep_last_five, once).state == once
+
+
+def test_a_grown_context_keeps_one_placeholder() -> None:
+    once = play(keep_last_five, a_state(*a_talk(20), limit=AMPLE)).state
+    grown = a_state(*once.units, *a_talk(6, start=20), limit=AMPLE)
+
+    (told,) = placeholders_in(play(keep_last_five, grown).state)
+
+    assert told.content.endswith("20 messages")
+
+
+def test_nothing_of_what_went_was_read() -> None:
+    assert play(keep_last_five, a_state(*a_talk(20), limit=AMPLE)).reads == ()
+
+
+def test_half_of_a_long_chat_goes_at_least() -> None:
+    """L91: a reduction of 40 to 60 percent, or more."""
+    state = a_state(*a_talk(20), limit=AMPLE)
+
+    assert play(keep_last_five, state).state.estimated_tokens <= 0.6 * state.estimated_tokens
+
+
+def test_the_laws_hold_at_every_limit() -> None:
+    units = (*a_talk(6), *a_round("look", "found " * 300), p1(a_unit("important")), *a_talk(3, start=6))
+    for limit in range(1, 500, 23):
+        state = a_state(*(replace(unit, timestamp=float(at)) for at, unit in enumerate(units)), limit=limit)
+
+        assert broken_laws(state, play(keep_last_five, state)) == []
