@@ -29,7 +29,7 @@ def receipts(before: Sequence[Unit], after: Sequence[Unit], reads: Iterable[Read
     furthest = _furthest(reads)
     told = {source for unit in after if unit.kind is Kind.SUMMARY for source in unit.sources}
     left = {unit.id: len(unit.content) for unit in after}
-    return tuple(_receipt(unit, furthest if unit.id in told else {}, left) for unit in altered(before, after))
+    return tuple(_receipt(unit, _read_of(unit, furthest, told), left) for unit in altered(before, after))
 
 
 def _furthest(reads: Iterable[Read]) -> dict[str, int]:
@@ -39,10 +39,16 @@ def _furthest(reads: Iterable[Read]) -> dict[str, int]:
     return most
 
 
-def _receipt(unit: Unit, read: dict[str, int], left: dict[str, int]) -> Receipt:
+def _read_of(unit: Unit, furthest: dict[str, int], told: set[str]) -> int:
+    """An earlier summary is named by itself or by what it stood for."""
+    names = {unit.id, *unit.sources}
+    return max(furthest.get(name, 0) for name in names) if names & told else 0
+
+
+def _receipt(unit: Unit, read: int, left: dict[str, int]) -> Receipt:
     """What was shortened where it stands was read at least as far as it still stands."""
     total = len(unit.content)
-    known = min(total, max(read.get(unit.id, 0), left.get(unit.id, 0)))
+    known = min(total, max(read, left.get(unit.id, 0)))
     return Receipt(source_id=unit.id, extent=_extent(known, total), read=known, total=total)
 
 

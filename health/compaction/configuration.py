@@ -1,0 +1,161 @@
+"""Seed 4's configuration as YAML: read and checked key by key, and written again so that it reads the same.
+
+Keys that are missing have their defaults. Keys that are not known, and values that make no sense, are refused with
+the key's path, so that a person finds the line. Our own keys stand beside the seed's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from enum import StrEnum
+from typing import Any
+
+import yaml
+
+from health.compaction.config import (
+    CompressRatios,
+    ContentTypeChunking,
+    ContextConfig,
+    DiscardLowRel,
+    Hybrid,
+    LlmLimit,
+    PayloadLimits,
+    PlaceholderDetail,
+    PrioritizeRecent,
+    RecoveryMode,
+    RetryPolicy,
+    SelectPassages,
+    SlidingWindow,
+    SummarizeOld,
+)
+from health.compaction.config_checks import (
+    Check,
+    InvalidConfig,
+    each,
+    flag,
+    name,
+    number,
+    one_of,
+    refusal,
+    section,
+    share,
+    whole,
+)
+
+__all__ = ["MIN_LIMIT", "InvalidConfig", "dump", "load"]
+
+# The floor can be raised, never lowered (C4).
+MIN_LIMIT = 3500
+ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies"
+RETRY: Mapping[str, Check] = {
+    "max_attempts": whole(1),
+    "backoff_base_seconds": number(0),
+    "max_delay_seconds": number(0),
+}
+
+
+def _per_llm(value: object, path: str) -> LlmLimit:
+    keys = {"type": name, "limit": whole(1), "follow_default": flag}
+    found = section(keys)(value, path)
+    for key in keys:
+        if key not in found:
+            raise InvalidConfig(f"{path} lacks the key {key!r}.")
+    return LlmLimit(**found)
+
+
+def _per_tool(value: object, path: str) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise refusal(path, "a section with a key for each tool", value)
+    return {name(tool, path): section(RETRY)(policy, f"{path}.{tool}") for tool, policy in value.items()}
+
+
+STRATEGIES: Mapping[str, Check] = {
+    "chain_order": each(name),
+    "summarize_old": section(
+        {"old_threshold": share, "summary_length": whole(1), "min_coherence": share}, SummarizeOld
+    ),
+    "prioritize_recent": section(
+        {"rel_threshold": share, "recent_bias": share, "priority_boost": number(1)}, PrioritizeRecent
+    ),
+    "content_type_chunking": section(
+        {
+            "compress_ratios": section(
+                {"code": share, "text": share, "plan_ref": share, "log": share, "other": share}, CompressRatios
+            )
+        },
+        ContentTypeChunking,
+    ),
+    "discard_low_rel": section(
+        {"discard_percent": share, "placeholder_detail": one_of(PlaceholderDetail), "min_coherence": share},
+        DiscardLowRel,
+    ),
+    "hybrid": section({"max_iterations": whole(1)}, Hybrid),
+    "sliding_window": section({"max_messages": whole(1), "recent_share": share}, SlidingWindow),
+    "select_passages": section({"fill": share}, SelectPassages),
+}
+KEYS: Mapping[str, Check] = {
+    "min_limit": whole(MIN_LIMIT),
+    "default_limit": whole(1),
+    "warning_threshold": share,
+    "goal": share,
+    "accept": share,
+    "min_gain": share,
+    "ledger_share": share,
+    "per_llm": each(_per_llm),
+    BREAKING: section(STRATEGIES),
+    "payloads": section({field.name: whole(1) for field in fields(PayloadLimits)}, PayloadLimits),
+    "recovery_mode": one_of(RecoveryMode),
+    "handover_tokens": whole(1),
+    RETRIES: section({"default": section(RETRY), "per_tool": _per_tool}),
+}
+
+
+def load(text: str) -> ContextConfig:
+    """The configuration that the YAML states. Raises InvalidConfig, whose message names the key."""
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InvalidConfig(f"This is not YAML: {error}") from error
+    found = section({ROOT: section(KEYS)})({} if document is None else document, "").get(ROOT, {})
+    retries = found.pop(RETRIES, None)
+    config = ContextConfig(**found.pop(BREAKING, {}), **found, **({} if retries is None else _retry(retries)))
+    _check_order(config)
+    return config
+
+
+def dump(config: ContextConfig) -> str:
+    """YAML that `load` reads as the same configuration, in the seed's form."""
+    plain = _plain(asdict(config))
+    retries = {"default": plain.pop("retry_default"), "per_tool": dict(plain.pop("retry_per_tool"))}
+    breaking = {key: plain.pop(key) for key in STRATEGIES}
+    return yaml.safe_dump({ROOT: plain | {BREAKING: breaking, RETRIES: retries}}, sort_keys=False, allow_unicode=True)
+
+
+def _retry(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's policy inherits what it does not say; a document that names no tool has none of its own."""
+    default = found.get("default", {})
+    tools = found.get("per_tool", {})
+    return {
+        "retry_default": RetryPolicy(**default),
+        "retry_per_tool": tuple((tool, RetryPolicy(**default | policy)) for tool, policy in tools.items()),
+    }
+
+
+def _check_order(config: ContextConfig) -> None:
+    """A run must aim below where it begins, or it would begin again at once; and begin before all is full."""
+    if not 0 < config.warning_threshold < 1:
+        raise refusal(f"{ROOT}.warning_threshold", "above 0 and below 1", config.warning_threshold)
+    if config.goal >= config.warning_threshold:
+        raise refusal(f"{ROOT}.goal", f"below the warning_threshold of {config.warning_threshold:g}", config.goal)
+    if config.accept < config.goal:
+        raise refusal(f"{ROOT}.accept", f"at least the goal of {config.goal:g}", config.accept)
+
+
+def _plain(value: Any) -> Any:
+    """Only what YAML knows: tuples as lists, choices as words."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, StrEnum) else value

@@ -1,0 +1,84 @@
+"""How many tokens a context may have: the effective limit of (agent, LLM), with a trace of where it came from.
+
+Values in, values out: nothing here knows dialogs, tables or providers. Order of the terms: the agent's own limit,
+else the LLM's, else the default; P1 raises it, the floor raises it, the window caps it (X5, DC21, DC22).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from health.compaction.config import ContextConfig
+
+P1_FACTOR_PERCENT = 120
+LEAST_USABLE_TOKENS = 1024
+# The output reserve without a request for more: a tenth of the window, but never less than 64 nor more than a fifth.
+LEAST_RESERVE_TOKENS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One line of the trace: the limit in tokens after `what` was looked at."""
+
+    what: str
+    tokens: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveLimit:
+    """`refused` says why a dialog cannot start with this limit; empty where it can."""
+
+    tokens: int
+    trace: tuple[Term, ...]
+    refused: str = ""
+
+
+def output_reserve(window: int, *, requested: int | None = None) -> int:
+    """Tokens kept free for the answer: what was asked for, else a tenth of the window, within [64, a fifth] (DL3)."""
+    wanted = window // 10 if requested is None else requested
+    return min(max(wanted, LEAST_RESERVE_TOKENS), window // 5)
+
+
+def effective_limit(
+    config: ContextConfig,
+    *,
+    agent_limit: int | None = None,
+    llm_type: str = "",
+    window: int | None = None,
+    reserve: int = 0,
+    is_p1: bool = False,
+) -> EffectiveLimit:
+    """min(window − reserve, max(floor, chosen × 1.2 for a P1 agent)). `window` None: it caps nothing.
+
+    >>> effective_limit(ContextConfig(), agent_limit=2000).tokens
+    3500
+    """
+    trace = [_chosen(config, agent_limit, llm_type)]
+    if is_p1:
+        trace.append(Term(what="P1 agent", tokens=trace[-1].tokens * P1_FACTOR_PERCENT // 100, source="20 % more"))
+    if trace[-1].tokens < config.min_limit:
+        trace.append(Term(what="floor", tokens=config.min_limit, source="min_limit"))
+    if window is not None and trace[-1].tokens > window - reserve:
+        source = f"window of {window:,} less {reserve:,} for the answer"
+        trace.append(Term(what="window", tokens=max(0, window - reserve), source=source))
+    tokens = trace[-1].tokens
+    return EffectiveLimit(tokens=tokens, trace=tuple(trace), refused=_refused(tokens))
+
+
+def _chosen(config: ContextConfig, agent_limit: int | None, llm_type: str) -> Term:
+    if agent_limit is not None:
+        return Term(what="agent", tokens=agent_limit, source="the agent's own limit")
+    llm = next((llm for llm in config.per_llm if llm.type == llm_type), None)
+    if llm is not None and not llm.follow_default:
+        return Term(what="LLM", tokens=llm.limit, source=llm.type)
+    source = "default_limit" if llm is None else f"default_limit, which {llm.type} follows"
+    return Term(what="default", tokens=config.default_limit, source=source)
+
+
+def _refused(tokens: int) -> str:
+    if tokens >= LEAST_USABLE_TOKENS:
+        return ""
+    return (
+        f"Only {tokens:,} tokens are usable, fewer than {LEAST_USABLE_TOKENS:,}: load the model with a larger context."
+    )

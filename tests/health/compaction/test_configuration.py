@@ -1,0 +1,227 @@
+"""Seed 4's YAML: what it means, what is refused and in what words, and that writing it loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from health.compaction.config import (
+    CompressRatios,
+    ContentTypeChunking,
+    ContextConfig,
+    DiscardLowRel,
+    LlmLimit,
+    PlaceholderDetail,
+    RecoveryMode,
+    RetryPolicy,
+)
+from health.compaction.configuration import InvalidConfig, dump, load
+
+# Seed 4's document, word for word.
+SEED = """
+context_config:
+  min_limit: 3500  # Global floor (user-configurable)
+  default_limit: 5000  # Default per-agent
+  warning_threshold: 0.8  # 80% triggers breaking
+
+  # Per-LLM Type Configuration
+  per_llm:
+    - type: "local_14b"  # e.g., Qwen3-14B, Phi-4
+      limit: 3500
+      follow_default: true  # Checkbox toggle in UI
+    - type: "cloud_grok"
+      limit: 8000
+      follow_default: false
+    - type: "gpt4"
+      limit: 6000
+      follow_default: true
+
+  # Breaking Strategy Chain
+  breaking_strategy:
+    chain_order:
+      - "summarize_old"
+      - "prioritize_recent"
+      - "content_type_chunking"
+      - "discard_low_rel"
+      - "hybrid"
+
+    summarize_old:
+      old_threshold: 0.6  # First 60% considered "old"
+      summary_length: 300  # Target token count
+
+    prioritize_recent:
+      rel_threshold: 0.5  # Min relevance score to keep
+      recent_bias: 0.2  # Auto-keep last 20%
+      priority_boost: 1.5  # Multiplier for P1 units
+
+    content_type_chunking:
+      compress_ratios:
+        code: 0.7
+        text: 0.5
+        plan_ref: 1.0  # Keep verbatim
+        log: 0.4
+
+    discard_low_rel:
+      discard_percent: 0.3  # Discard bottom 30%
+      placeholder_detail: "brief"  # brief | linked
+
+    hybrid:
+      max_iterations: 3
+
+  recovery_mode: "fresh_start"  # fresh_start | truncate | error
+
+  # Retry Policies (integrated)
+  retry_policies:
+    default:
+      max_attempts: 3
+      backoff_base_seconds: 5
+      max_delay_seconds: 60
+    per_tool:
+      askQuestion:
+        max_attempts: 4
+        backoff_base_seconds: 10
+"""
+
+
+def with_key(path: str, value: str) -> str:
+    """A document of this one key: `a.b: 1` below the root."""
+    keys = ["context_config", *path.split(".")]
+    lines = [f"{'  ' * depth}{key}:" for depth, key in enumerate(keys)]
+    return "\n".join([*lines[:-1], f"{lines[-1]} {value}"])
+
+
+def test_the_seeds_document_is_the_default_configuration() -> None:
+    assert load(SEED) == ContextConfig()
+
+
+@pytest.mark.parametrize("text", ["", "context_config: {}", "{}"])
+def test_what_is_not_said_has_its_default(text: str) -> None:
+    assert load(text) == ContextConfig()
+
+
+def test_every_kind_of_key_can_be_set() -> None:
+    text = """
+context_config:
+  min_limit: 4000
+  recovery_mode: truncate
+  per_llm: [{type: tiny, limit: 3600, follow_default: false}]
+  breaking_strategy:
+    chain_order: [truncate]
+    discard_low_rel: {placeholder_detail: linked}
+    content_type_chunking: {compress_ratios: {code: 0.9}}
+  retry_policies: {default: {max_attempts: 5}, per_tool: {}}
+"""
+
+    config = load(text)
+
+    assert (config.min_limit, config.recovery_mode) == (4000, RecoveryMode.TRUNCATE)
+    assert config.per_llm == (LlmLimit(type="tiny", limit=3600, follow_default=False),)
+    assert config.chain_order == ("truncate",)
+    assert config.discard_low_rel == DiscardLowRel(placeholder_detail=PlaceholderDetail.LINKED)
+    assert config.content_type_chunking == ContentTypeChunking(compress_ratios=CompressRatios(code=0.9))
+    assert (config.retry_default, config.retry_per_tool) == (RetryPolicy(max_attempts=5), ())
+
+
+def test_a_tools_retries_inherit_what_they_do_not_say() -> None:
+    text = "context_config: {retry_policies: {default: {max_delay_seconds: 9}, per_tool: {ask: {max_attempts: 2}}}}"
+
+    assert load(text).retry_per_tool == (("ask", RetryPolicy(max_attempts=2, max_delay_seconds=9)),)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "complaint"),
+    [
+        ("warning_threshold", ".nan", "a number from 0 to 1, not nan"),
+        ("warning_threshold", "80", "a number from 0 to 1, not 80"),  # percent instead of a share
+        ("warning_threshold", "1.0", "above 0 and below 1"),  # would never warn
+        ("warning_threshold", "0.7", "below the warning_threshold"),  # not above the goal: would run each turn
+        ("goal", "0.8", "below the warning_threshold"),
+        ("accept", "0.6", "at least the goal"),
+        ("min_limit", "3499", "at least 3,500"),  # the floor is never lowered (C4)
+        ("min_limit", "3500.5", "a whole number"),
+        ("default_limit", "true", "a whole number"),
+        ("default_limit", "0", "at least 1"),
+        ("recovery_mode", "restart", "fresh_start or truncate or error, not 'restart'"),
+        ("recovery_mode", "[]", "fresh_start or truncate or error"),
+        ("per_llm", "{}", "a list"),
+        ("per_llm", "[{type: x, limit: 1}]", "lacks the key 'follow_default'"),
+        ("per_llm", "[{type: x, limit: 1, follow_default: maybe}]", "per_llm[0].follow_default must be true or false"),
+        ("per_llm", "[{type: ' ', limit: 1, follow_default: true}]", "per_llm[0].type must be a name"),
+        ("breaking_strategy", "chain", "a section with keys"),
+        ("breaking_strategy.chain_order", "[1]", "breaking_strategy.chain_order[0] must be a name"),
+        ("breaking_strategy.prioritize_recent.priority_boost", ".inf", "at least 1, not inf"),
+        ("breaking_strategy.prioritize_recent.priority_boost", "0.5", "at least 1"),
+        ("breaking_strategy.summarize_old.old_treshold", "0.6", "no key 'old_treshold'; it knows old_threshold"),
+        ("breaking_strategy.content_type_chunking.compress_ratios.code", "-0.1", "from 0 to 1"),
+        ("breaking_strategy.discard_low_rel.placeholder_detail", "long", "brief or linked"),
+        ("breaking_strategy.hybrid.max_iterations", "0", "at least 1"),
+        ("retry_policies.default.backoff_base_seconds", "-1", "at least 0"),
+        ("retry_policies.per_tool", "[]", "a section with a key for each tool"),
+        ("retry_policies.per_tool.ask.max_attempts", "'3'", "per_tool.ask.max_attempts must be a whole number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_key(path: str, value: str, complaint: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        load(with_key(path, value))
+
+    assert complaint in str(refused.value)
+    assert str(refused.value).startswith("context_config.")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a: [", "not YAML"),
+        ("[" * 2000, "not YAML"),
+        ("just words", "the document must be a section"),
+        ("contextconfig: {}", "has no key 'contextconfig'"),
+        ("context_config: 2024-13-45", "not YAML"),  # a date that there is not
+        ("context_config: {2024-12-24: 1}", "has no key '2024-12-24'"),
+        ("x: !!python/object:os.system {}", "not YAML"),
+    ],
+)
+def test_what_is_no_configuration_is_refused_in_words(text: str, complaint: str) -> None:
+    with pytest.raises(InvalidConfig, match=complaint):
+        load(text)
+
+
+def test_a_long_wrong_value_is_not_repeated_in_full() -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        load(with_key("recovery_mode", "x" * 10_000))
+
+    assert len(str(refused.value)) < 250
+
+
+shares = st.floats(0, 1, allow_nan=False)
+configs = st.builds(
+    ContextConfig,
+    min_limit=st.integers(3500, 10**9),
+    default_limit=st.integers(1, 10**9),
+    warning_threshold=st.floats(0.75, 0.99),
+    goal=st.floats(0.1, 0.7),
+    accept=st.floats(0.7, 1),
+    min_gain=shares,
+    chain_order=st.lists(st.text("abc_", min_size=1)).map(tuple),
+    per_llm=st.lists(
+        st.builds(
+            LlmLimit,
+            type=st.text(min_size=1).filter(str.strip),
+            limit=st.integers(1, 10**6),
+            follow_default=st.booleans(),
+        )
+    ).map(tuple),
+    recovery_mode=st.sampled_from(RecoveryMode),
+    discard_low_rel=st.builds(
+        DiscardLowRel, discard_percent=shares, placeholder_detail=st.sampled_from(PlaceholderDetail)
+    ),
+    retry_per_tool=st.dictionaries(
+        st.text(min_size=1).filter(str.strip), st.builds(RetryPolicy, max_attempts=st.integers(1, 9))
+    ).map(lambda tools: tuple(tools.items())),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(configs)
+def test_what_is_written_reads_the_same(config: ContextConfig) -> None:
+    assert load(dump(config)) == config
