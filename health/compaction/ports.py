@@ -123,10 +123,14 @@ def unchanged(state: ContextState, note: str) -> Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Kit:
-    """What every strategy is handed beside the state. `may_summarise`: a model may be asked for summaries."""
+    """What every strategy is handed beside the state. `may_summarise`: a model may be asked for summaries.
+
+    `entries` are what the ledger carries if it does not stand: `ledger.Entry` values, oldest first.
+    """
 
     counter: Counter
     may_summarise: bool = False
+    entries: tuple[Any, ...] = ()
 
     def counted(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
         return counted(units, self.counter)

@@ -1,0 +1,73 @@
+"""One strategy's turn, guarded: whatever it does wrong, the state stays as it was, and the note says what it was.
+
+After each turn the ledger is made anew and every law is checked. A strategy that raises, breaks a law or does not
+shrink changes nothing: a helper's failure lowers the quality of a compaction, never the availability of a dialog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from health.compaction.handover import is_handover
+from health.compaction.invariants import broken
+from health.compaction.outcome import Step
+from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
+from health.compaction.units import ContextState
+from health.compaction.weave import without_ledger, woven
+
+LEXICAL = "lexical"
+NOT_SMALLER = "It would not make the context smaller."
+
+
+@dataclass
+class Journal:
+    """What a run writes down on its way: the steps as they were timed, and who embedded."""
+
+    steps: list[Step] = field(default_factory=list)
+    embedders: dict[str, None] = field(default_factory=dict)
+
+    def report(self, *steps: Step) -> Generator[Step, Any, None]:
+        """The runner sends each step back with its time; one who does not care sends nothing."""
+        for step in steps:
+            timed = yield step
+            self.steps.append(timed or step)
+
+    def listening(self, asking: Generator[Need, Any, Any]) -> Generator[Need, Any, Any]:
+        """Asks what `asking` asks, and remembers which embedder answered. Returns what it returns."""
+        answer: Any = None
+        try:
+            while True:
+                need = asking.send(answer)
+                answer = yield need
+                if isinstance(need, Embed):
+                    self.embedders[answer.name if isinstance(answer, Embedded) else LEXICAL] = None
+        except StopIteration as end:
+            return end.value
+        finally:
+            asking.close()
+
+
+def tried(strategy: Strategy, state: ContextState, kit: Kit, *, recovering: bool = False) -> Asking:
+    """What the strategy makes of the state, if it is lawful and smaller; else the state, and why."""
+    try:
+        attempt: Attempt = yield from strategy(without_ledger(state), kit)
+        if not attempt.changed:
+            return replace(attempt, state=state)
+        return _checked(state, attempt, kit, recovering=recovering)
+    except Exception as error:
+        return unchanged(state, f"It failed: {type(error).__name__}: {error}")
+
+
+def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: bool) -> Attempt:
+    units = woven(state, attempt.state.units, kit)
+    # An earlier handover is priority 1, yet a new one tells it again.
+    before = tuple(unit for unit in state.units if not (recovering and is_handover(unit)))
+    faults = broken(before, units, recovering=recovering)
+    if faults:
+        return unchanged(state, f"Refused, for a law would be broken: {faults[0]}.")
+    after = state.having(units)
+    if after.estimated_tokens >= state.estimated_tokens:
+        return unchanged(state, NOT_SMALLER)
+    return replace(attempt, state=after)

@@ -1,0 +1,128 @@
+"""A run of compaction: the chain in passes, then recovery if that does not fit, then the account of it all.
+
+`compact` is a pure generator: it yields `Need`s and is sent answers, and yields `Step`s and is sent them back with
+their time. Closing it cancels. What happens when a strategy does wrong is in `attempts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from health.compaction import recovery
+from health.compaction.accounts import applied, coherence_of, failed, rewarded
+from health.compaction.attempts import Journal, tried
+from health.compaction.config import CHAIN_ORDER, RecoveryMode
+from health.compaction.floor import diagnosis, floor_of
+from health.compaction.ledger import extract
+from health.compaction.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.passes import Passes, Stepping, joined, step_of
+from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
+from health.compaction.pressure import marks
+from health.compaction.strategies import REGISTRY
+from health.compaction.units import ContextState
+
+Compacting = Generator[Need | Step, Any, CompactionOutcome]
+
+DETECTION, RECOVERY, SUCCESS = "detection", "recovery", "success"
+# Seed 4's chain where none is configured: what hybrid would repeat.
+DEFAULT_CHAIN = tuple(name for name in CHAIN_ORDER if name != "hybrid")
+# What recovery tries in turn, each under the phase of its step. The last cannot fail where the floor fits.
+RECOVERIES: Mapping[RecoveryMode, tuple[tuple[str, Strategy], ...]] = {
+    RecoveryMode.FRESH_START: (("handover", recovery.fresh_start), (RECOVERY, recovery.bare)),
+    RecoveryMode.TRUNCATE: (("truncate", recovery.truncate), (RECOVERY, recovery.bare)),
+    RecoveryMode.ERROR: (),
+}
+
+
+def compact(
+    state: ContextState,
+    kit: Kit,
+    *,
+    chain: Sequence[str] | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
+    judge: bool = True,
+) -> Compacting:
+    """One run, to be driven by `runner.run`. The result fits the limit and keeps every law, or it says why not.
+
+    1. At or under the trigger nothing happens. If what must stay is over the limit, it fails and says whose fault.
+    2. The chain runs, and again while that pays: so compacting the result again changes nothing.
+    3. If the best does not fit: recovery as configured, and the chain again on what that left.
+    4. The account. Without `judge` the coherence stays unknown, which saves its embeddings.
+    """
+    known = REGISTRY if strategies is None else strategies
+    names = tuple(state.config.chain_order if chain is None else chain) or DEFAULT_CHAIN
+    journal = Journal()
+    passes = Passes(chain=tuple((name, known[name]) for name in names if name in known), kit=kit, journal=journal)
+    yield from journal.report(step_of(DETECTION, state, unchanged(state, "")))
+    # Strategies read the chain that runs, not the one configured: hybrid repeats what stands before it.
+    working = replace(state, config=replace(state.config, chain_order=names))
+    outcome = yield from _decided(_untouched(state, kit, names, known), working, passes)
+    coherence, delta = None, 0.0
+    if outcome.status is Status.APPLIED:
+        if judge:
+            coherence, delta = yield from journal.listening(coherence_of(state, outcome.state))
+        done = Attempt(state=outcome.state, changed=True, note=outcome.reason)
+        yield from journal.report(step_of(SUCCESS, state, done))
+    outcome = replace(outcome, coherence=coherence, embedder=", ".join(journal.embedders))
+    return rewarded(outcome, state, journal.steps, coherence_delta=delta)
+
+
+def _untouched(state: ContextState, kit: Kit, names: Sequence[str], known: Mapping[str, Strategy]) -> CompactionOutcome:
+    unknown = dict.fromkeys(name for name in names if name not in known)
+    return CompactionOutcome(
+        status=Status.SKIPPED,
+        state=state,
+        estimated_tokens_before=state.estimated_tokens,
+        estimated_tokens_after=state.estimated_tokens,
+        ledger=extract(state.units),
+        counter=kit.counter.name,
+        grade=kit.counter.grade,
+        warnings=tuple(f"Unknown strategy: {name}" for name in unknown),
+    )
+
+
+def _decided(
+    untouched: CompactionOutcome, state: ContextState, passes: Passes
+) -> Generator[Need | Step, Any, CompactionOutcome]:
+    """The outcome but for its coherence and reward."""
+    if state.estimated_tokens <= marks(state.config, limit=state.limit).trigger:
+        reason = f"Nothing to do: not above {state.config.warning_threshold:.0%} of the limit."
+        return replace(untouched, reason=reason)
+    floor = floor_of(state, passes.kit)
+    if floor.tokens > state.limit:
+        return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
+    best = yield from passes.settled(state)
+    if best.state.fits:
+        return applied(untouched, best) if best.changed else replace(untouched, reason=_no_gain(state))
+    rescued = yield from _rescued(best.state, passes)
+    if not rescued.state.fits:
+        return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
+    settled = yield from passes.settled(rescued.state, live=False)
+    outcome = applied(untouched, joined(joined(best, rescued), settled))
+    return replace(outcome, recovered=state.config.recovery_mode)
+
+
+def _rescued(state: ContextState, passes: Passes) -> Stepping:
+    """What recovery makes of a state that does not fit, as configured."""
+    ways = RECOVERIES[state.config.recovery_mode]
+    best = unchanged(state, "The chain did not come under the limit.")
+    if ways:
+        yield from passes.journal.report(step_of(RECOVERY, state, best))
+    kit = replace(passes.kit, entries=extract(state.units))
+    for phase, way in ways:
+        attempt = yield from passes.journal.listening(tried(way, best.state, kit, recovering=True))
+        yield from passes.journal.report(step_of(phase, best.state, attempt))
+        best = joined(best, attempt)
+        if best.state.fits:
+            break
+    return best
+
+
+def _no_gain(state: ContextState) -> str:
+    return f"Nothing to gain: the chain would free less than {state.config.min_gain:.0%}."
+
+
+def _excess(best: ContextState) -> str:
+    return f"The chain came to {best.estimated_tokens:,} tokens, the limit is {best.limit:,}. Nothing was changed."

@@ -1,0 +1,71 @@
+"""When the chain's best still does not fit: what must stay is kept, the rest goes to the archive, and this is said.
+
+`fresh_start` writes a handover, `truncate` a placeholder, `bare` nothing. Where what must stay is itself too much,
+open results are shortened to head and tail. What seed 4 left open is in DC19 and DC20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from health.compaction.clamp import evened
+from health.compaction.floor import can_give_way, standing
+from health.compaction.handover import handover
+from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.pressure import marks, tokens
+from health.compaction.strategies.truncate import truncate as dropped_oldest
+from health.compaction.units import ContextState, Unit, total
+
+# A shorter handover would hold its frame and nothing else.
+LEAST_HANDOVER = 80
+
+
+def fresh_start(state: ContextState, kit: Kit) -> Asking:
+    """What must stay, and one handover for all else. An earlier handover is told again in the new one."""
+    kept = _fitted(standing(state.units), state, kit)
+    ids = {unit.id for unit in kept}
+    gone = tuple(unit for unit in state.units if unit.id not in ids)
+    beside = total(kept) + tokens(state.config.ledger_share, state.limit)
+    budget = min(state.config.handover_tokens, state.limit - state.overhead_tokens - beside)
+    if not gone or budget < LEAST_HANDOVER:
+        return Attempt(state=state.having(kept), changed=True, note="There is no room for a handover." if gone else "")
+    told: Attempt = yield from handover(gone, state, kit, budget_tokens=budget)
+    units = _placed(told.state.units, kept, state.units)
+    return Attempt(state=state.having(units), changed=True, note=told.note, reads=told.reads)
+
+
+def truncate(state: ContextState, kit: Kit) -> Asking:
+    """The oldest messages go until the goal is reached; then the largest results are shortened."""
+    attempt: Attempt = yield from dropped_oldest(state, kit)
+    units = _fitted(attempt.state.units, state, kit)
+    return Attempt(state=state.having(units), changed=units != state.units, note=attempt.note)
+
+
+def bare(state: ContextState, kit: Kit) -> Asking:
+    """Nothing but what must stay: no helper's failure can prevent this one."""
+    yield from ()
+    units = _fitted(standing(state.units), state, kit)
+    if units == state.units:
+        return unchanged(state, "Nothing more can go.")
+    return Attempt(state=state.having(units), changed=True, note="Only what must stay is left.")
+
+
+def _fitted(units: tuple[Unit, ...], state: ContextState, kit: Kit) -> tuple[Unit, ...]:
+    """The units, the largest that may give way shortened: to what is acceptable, at worst as far as they can be."""
+    taken = state.overhead_tokens + total(units)
+    if taken <= state.limit:
+        return units
+    may = can_give_way(units)
+    accept = marks(state.config, limit=state.limit).accept
+    less = evened(units, may=may, excess=taken - accept, kit=kit)
+    if state.overhead_tokens + total(less) <= state.limit:
+        return less
+    return evened(units, may=may, excess=taken, kit=kit)
+
+
+def _placed(written: Sequence[Unit], kept: Sequence[Unit], before: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The handover after all that was said before the last message it stands for."""
+    ids = {unit.id for unit in kept}
+    last = max(at for at, unit in enumerate(before) if unit.id not in ids)
+    earlier = sum(unit.id in ids for unit in before[:last])
+    return (*kept[:earlier], *written, *kept[earlier:])

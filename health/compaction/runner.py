@@ -1,0 +1,73 @@
+"""Runs a compaction where one may wait: answers what it asks, times its steps, and passes them on.
+
+A helper that fails, or answers with something else than was asked for, counts as one that has no answer. The clock
+is handed in, in seconds; without one every step takes 0 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from health.compaction.chain import Compacting
+from health.compaction.outcome import CompactionOutcome, Step
+from health.compaction.ports import Answer, Embed, Embedded, Need, Prune, Summarise, Summarised
+
+Clock = Callable[[], float]
+
+FITTING: dict[type, type] = {Embed: Embedded, Summarise: Summarised, Prune: str}
+
+
+def nobody(need: Need) -> Answer:
+    """The answers of a world without helpers."""
+    return None
+
+
+def run(
+    compacting: Compacting,
+    *,
+    answer: Callable[[Need], Answer] = nobody,
+    on_step: Callable[[Step], object] | None = None,
+    clock: Clock | None = None,
+) -> CompactionOutcome:
+    """The outcome of a compaction. Whatever interrupts it (KeyboardInterrupt) closes it first: nothing is half done."""
+    now = clock or _no_time
+    reply: Any = None
+    since = now()
+    try:
+        while True:
+            asked = compacting.send(reply)
+            if isinstance(asked, Step):
+                reply = replace(asked, ms=(now() - since) * 1000)
+                _told(on_step, reply)
+                since = now()
+            else:
+                reply = answered(asked, answer)
+    except StopIteration as end:
+        return end.value
+    finally:
+        compacting.close()
+
+
+def answered(need: Need, answer: Callable[[Need], Answer]) -> Answer:
+    """The answer if it is of the kind that was asked for, else None. No exception of a helper passes."""
+    try:
+        given = answer(need)
+    except Exception:
+        return None
+    return given if isinstance(given, FITTING[type(need)]) else None
+
+
+def _told(on_step: Callable[[Step], object] | None, step: Step) -> None:
+    """A broken progress bar must not break a compaction: what the callback raises ends with it."""
+    if on_step is None:
+        return
+    try:
+        on_step(step)
+    except Exception:
+        return
+
+
+def _no_time() -> float:
+    return 0.0

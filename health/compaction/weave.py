@@ -1,0 +1,48 @@
+"""Puts the ledger in its place: where the first message left, in words that no longer stand elsewhere.
+
+Strategies never see it, so none can paraphrase it: it is taken out before each and made anew after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from health.compaction import ledger
+from health.compaction.ports import Kit
+from health.compaction.pressure import tokens
+from health.compaction.units import ContextState, Unit, total
+
+
+def without_ledger(state: ContextState) -> ContextState:
+    """The state as a strategy sees it: the ledger counts, but is no unit."""
+    units = _plain(state.units)
+    held = total(state.units) - total(units)
+    return replace(state, units=units, overhead_tokens=state.overhead_tokens + held)
+
+
+def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, ...]:
+    """The units with a ledger of what `kit.entries` say and they do not. It is never what breaks the limit."""
+    after = _plain(kit.counted(units))
+    share = tokens(before.config.ledger_share, before.limit)
+    room = before.limit - before.overhead_tokens - total(after)
+    budget = min(share, room) if room > 0 else share
+    unit = ledger.carry(kit.entries, standing=after, budget_tokens=budget, kit=kit)
+    if unit is None:
+        return after
+    at, timestamp = _place(before.units, after)
+    return (*after[:at], replace(unit, timestamp=timestamp), *after[at:])
+
+
+def _plain(units: Iterable[Unit]) -> tuple[Unit, ...]:
+    return tuple(unit for unit in units if not ledger.is_ledger(unit))
+
+
+def _place(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[int, float]:
+    """Where in `after` the first message is missing that stood in `before`, and when that one was said."""
+    now = {unit.id: unit.content for unit in after}
+    first = next((at for at, unit in enumerate(before) if now.get(unit.id) != unit.content), len(before))
+    at = first
+    while 0 < at < len(after) and after[at].round_id and after[at - 1].round_id == after[at].round_id:
+        at -= 1
+    return at, before[min(first, len(before) - 1)].timestamp
