@@ -87,10 +87,14 @@ def thoughts_of(message: Mapping[str, Any]) -> str:
 
 
 def attached_to(message: Mapping[str, Any]) -> str:
-    """What is sent with the content and cannot be shortened: reasoning, calls, a name, a refusal."""
+    """What is sent with the content and cannot be shortened: reasoning, calls, a name, a refusal, a call's id.
+
+    Calls and ids are framed as templates frame them, in JSON, so that counting this text is counting the frame.
+    """
     spoken = [str(message[key]) for key in _SPOKEN_KEYS if message.get(key)]
-    calls = [f"{call.name} {call.arguments}" for call in calls_of(message)]
-    return encodable("\n".join(text for text in (thoughts_of(message), *spoken, *calls) if text))
+    calls = [f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in calls_of(message)]
+    answers = [f'{{"call_id": "{message["tool_call_id"]}"}}'] if message.get("tool_call_id") else []
+    return encodable("\n".join(text for text in (thoughts_of(message), *spoken, *calls, *answers) if text))
 
 
 def seconds_of(message: Mapping[str, Any]) -> float:

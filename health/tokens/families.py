@@ -50,8 +50,8 @@ class Family:
 
 GPT = Family(name="gpt", vocabulary=Vocabulary.CL100K, tools_as=ToolsAs.TYPESCRIPT, image_tiles=True)
 GPT_4O = replace(GPT, vocabulary=Vocabulary.O200K)
-LLAMA3 = Family(name="llama3", vocabulary=Vocabulary.LLAMA3, tools_as=ToolsAs.INDENTED_JSON)
-LLAMA2 = Family(name="llama2", vocabulary=Vocabulary.LLAMA2)
+LLAMA3 = Family(name="llama3", vocabulary=Vocabulary.LLAMA3, per_message=5, tools_as=ToolsAs.INDENTED_JSON)
+LLAMA2 = Family(name="llama2", vocabulary=Vocabulary.LLAMA2, per_message=5)
 MISTRAL = Family(name="mistral", vocabulary=Vocabulary.MISTRAL_V3, per_message=5)
 MISTRAL_V1 = replace(MISTRAL, vocabulary=Vocabulary.MISTRAL_V1)
 TEKKEN = replace(MISTRAL, vocabulary=Vocabulary.TEKKEN)

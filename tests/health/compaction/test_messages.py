@@ -114,7 +114,7 @@ def test_calls_without_ids_are_paired_by_their_place() -> None:
     parsed = parse([user(), asked, found])
 
     assert not parsed.warnings
-    assert parsed.units[1].attached == 'ls {"path": "."}'
+    assert parsed.units[1].attached == '{"name": "ls", "arguments": {"path": "."}}'
     assert render(parsed.units, parsed.originals) == [user(), asked, found]
 
 

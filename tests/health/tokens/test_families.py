@@ -61,7 +61,8 @@ def test_any_other_name_is_counted_as_gpt_and_says_so(model: str) -> None:
     assert (family.name, family.vocabulary, family.grade) == ("gpt", Vocabulary.CL100K, Grade.APPROXIMATE)
 
 
-def test_a_message_of_mistral_costs_five_tokens_more_and_others_four() -> None:
-    assert [family_of(model).per_message for model in ("mistral", "gpt-4o", "llama-3", "llama-2", "phi-4")] == [
-        5, 4, 4, 4, 4,
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "tokens"), [("mistral", 5), ("llama-3", 5), ("llama-2", 5), ("gpt-4o", 4), ("phi", 4)]
+)
+def test_a_message_costs_four_or_five_tokens_more(model: str, tokens: int) -> None:
+    assert family_of(model).per_message == tokens
