@@ -1,0 +1,98 @@
+"""An outcome as text for a person and as JSON for a script."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from health.compaction.fates import Fate
+from health.compaction.outcome import Code, CompactionOutcome, Extent, Loss, Receipt, Status, Step
+from health.reports import as_json, lines, step_line
+from tests.health.compaction.builders import a_state, a_unit
+
+FOUND = {"m0": Fate.KEPT, "m1": Fate.SHORTENED, "m2": Fate.DROPPED}
+STEP = Step(phase="truncate", estimated_before=12_000, estimated_after=3_000, changed=True, note="Cut.", ms=12.4)
+
+
+def outcome(**fields: Any) -> CompactionOutcome:
+    basis = {
+        "status": Status.APPLIED,
+        "state": a_state(a_unit("a lone \ud800 surrogate")),
+        "estimated_tokens_before": 12_000,
+        "estimated_tokens_after": 3_000,
+        "counter": "cl100k_base",
+        "grade": "exact",
+    }
+    return CompactionOutcome(**(basis | fields))
+
+
+def told(**fields: Any) -> str:
+    return "\n".join(lines(outcome(**fields), FOUND, limit=4_000))
+
+
+def loss(text: str, *, kept: bool) -> Loss:
+    return Loss(text=text, kind="identifier", source_id="m2", kept=kept)
+
+
+def test_the_first_lines_say_how_much_and_what_became_of_messages() -> None:
+    text = told(reason="It fits.", warnings=("Unknown strategy: foo",))
+
+    assert text.splitlines()[:4] == [
+        "Applied: 12,000 → 3,000 estimated tokens (cl100k_base, exact), limit 4,000.",
+        "It fits.",
+        "Warning: Unknown strategy: foo",
+        "Messages: 1 kept, 1 shortened, 0 summarised, 1 dropped.",
+    ]
+
+
+def test_what_was_not_read_is_counted() -> None:
+    coverage = tuple(
+        Receipt(source_id=f"m{number}", extent=extent, read=0, total=9) for number, extent in enumerate(Extent)
+    )
+
+    assert "Removed text was read: 1 in full, 1 in part, 1 not at all." in told(coverage=coverage)
+
+
+def test_what_is_gone_is_named_and_what_stands_is_counted() -> None:
+    text = told(losses=(loss("ORD-1", kept=True), loss("ORD-2", kept=False)))
+
+    assert "Of 2 facts in removed text 1 still stand." in text
+    assert "identifier: ORD-2 (m2)" in text
+    assert "ORD-1" not in text
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    text = told(losses=tuple(loss(f"ORD-{number} " + "x" * 500, kept=False) for number in range(30)))
+
+    assert "Only in the original now (30):" in text
+    assert "… and 10 more: see --json." in text
+    assert max(map(len, text.splitlines())) < 120
+
+
+def test_a_failure_says_why_and_nothing_of_losses() -> None:
+    text = told(status=Status.FAILED, code=Code.BREAKER_FAILED, reason="P1 alone is too much.")
+
+    assert text.startswith("Failed: ")
+    assert "P1 alone is too much." in text
+    assert "facts" not in text
+
+
+def test_a_step_says_what_it_did_and_one_that_did_nothing_says_why() -> None:
+    idle = Step(phase="hybrid", estimated_before=9, estimated_after=9, changed=False, note="Nothing to shrink.")
+
+    assert step_line(STEP).split() == ["truncate", "12,000", "→", "3,000", "12", "ms", "Cut."]
+    assert "as before" in step_line(idle)
+    assert step_line(idle).endswith("Nothing to shrink.")
+
+
+def test_json_holds_everything_and_can_be_read_back() -> None:
+    messages = [{"role": "user", "content": "a lone \ud800 surrogate"}]
+
+    value = as_json(outcome(steps=(STEP,), losses=(loss("ORD-2", kept=False),), messages=messages), FOUND, limit=4_000)
+
+    back = json.loads(json.dumps(value))
+    assert back["status"] == "applied"
+    assert back["steps"][0]["phase"] == "truncate"
+    assert back["fates"] == {"m0": "kept", "m1": "shortened", "m2": "dropped"}
+    assert back["losses"][0]["text"] == "ORD-2"
+    assert back["messages"] == messages
