@@ -7,143 +7,175 @@ are changed later, and then only the newest telling is needed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import count
 
 from benchmarks.devsets.case import Case, Part, Transcript
-from benchmarks.devsets.grammar import Bank, Deck, Draw, bank
+from benchmarks.devsets.grammar import Bank, Deck, Draw, bank, slots_in
 
 _ASKED = 5  # facts that the task is about
-_GAP = 5  # chatter between facts, on average
+_EACH = 900  # characters of conversation for each fact, at least
+_END = object()
 
 
 @dataclass
-class _Told:
+class Told:
     """A fact as it last stood: what the task calls it, and where it stands."""
 
     about: str
-    why: str
-    parts: tuple[Part, ...]
+    why: str = "told"
+    parts: tuple[Part, ...] = ()
 
 
-class _Chat:
-    """Two people, or a user and an assistant, taking turns; `line` writes one message of one of them."""
+class Chat:
+    """Two people taking turns, their names before what they say."""
 
-    def __init__(self, rng: random.Random, words: Bank, names: tuple[str, str], *, prefixed: bool) -> None:
-        self.rng, self.words, self.names, self.prefixed = rng, words, names, prefixed
+    def __init__(self, name: str, bank_name: str) -> None:
+        self.name, self.rng = name, random.Random(name)
+        self.words = bank(bank_name)
+        people = self.words["slots"].get("name") or self.words["slots"]["who"]
+        self.names = self.rng.sample(people, 2)
         self.transcript = Transcript()
-        self.chatter = Deck(rng, words["chatter"])
+        self.chatter = Deck(self.rng, self.words["chatter"])
         self.speaker = 0
-        self.told: list[_Told] = []
+        self.told: list[Told] = []
+        self.day = date(2023, 1, 4) + timedelta(days=self.rng.randrange(300))
 
     def draw(self, speaker: int, **given: str) -> Draw:
         return Draw(self.rng, self.words["slots"], A=self.names[speaker], B=self.names[1 - speaker], **given)
+
+    def frame(self, name: str) -> str:
+        return self.draw(0).say(self.words["frame"][name])
 
     def line(self, speaker: int, text: str) -> tuple[Part, ...]:
         """Say it, after some chatter of the other where the same speaker would go on."""
         if speaker != self.speaker:
             self.small_talk()
         self.speaker = 1 - self.speaker
-        prefix = f"{self.names[speaker]}: " if self.prefixed else ""
-        return self.transcript.say("user" if speaker == 0 else "assistant", prefix + text)
+        return self.transcript.say("assistant" if speaker else "user", f"{self.names[speaker]}: {text}")
 
-    def small_talk(self, times: int = 1) -> None:
-        for _ in range(times):
-            count = self.rng.choice((1, 1, 2, 3))
-            text = " ".join(self.draw(self.speaker).say(self.chatter.deal()) for _ in range(count))
-            self.line(self.speaker, text)
+    def small_talk(self, lines: int = 1) -> None:
+        for _ in range(lines):
+            times = self.rng.choice((1, 1, 2, 3))
+            self.line(self.speaker, " ".join(self.chat() for _ in range(times)))
 
-    def tell(self, fact: Bank) -> Iterator[None]:
+    def chat(self) -> str:
+        return self.draw(self.speaker).say(self.chatter.deal())
+
+    def wrapped(self, text: str) -> str:
+        """What matters, often with chatter before or after it in the same message."""
+        before, after = self.rng.random() < 0.4, self.rng.random() < 0.4
+        return " ".join([*([self.chat()] * before), text, *([self.chat()] * after)])
+
+    def open_session(self) -> None:
+        """Some days later the first of them writes again, with the date before it."""
+        self.day += timedelta(days=self.rng.randrange(3, 15))
+        if self.speaker != 0:
+            self.small_talk()
+        self.transcript.say("user", f"[{self.day.isoformat()}] {self.names[0]}: {self.frame('hello')}")
+        self.speaker = 1
+
+    def tell(self, fact: Bank, speaker: int) -> Iterator[None]:
         """Tell a fact in one of its ways, and perhaps change it later: one step each time it is resumed."""
-        speaker = self.rng.randrange(2)
         draw = self.draw(speaker)
-        told = _Told(draw.say(fact["about"]), "told", ())
+        told = Told(draw.say(fact["about"]))
         self.told.append(told)
         way = self.rng.choice([way for way in ("tell", "tell", "ask", "it") if way in fact])
         if way == "tell":
-            told.parts = self.line(speaker, self.decked(draw, self.rng.choice(fact["tell"])))
+            told.parts = self.line(speaker, self.wrapped(draw.say(self.rng.choice(fact["tell"]))))
         elif way == "ask":
             question, reply = self.rng.choice(fact["ask"])
             told.why = "the reply needs its question"
             asked = self.line(1 - speaker, draw.say(question))
-            told.parts = asked + self.line(speaker, self.decked(draw, reply))
+            told.parts = asked + self.line(speaker, self.wrapped(draw.say(reply)))
         else:
             first, later = self.rng.choice(fact["it"])
             told.why = "the later message says only it"
-            named = self.line(speaker, self.decked(draw, first))
+            named = self.line(speaker, self.wrapped(draw.say(first)))
             yield
-            told.parts = named + self.line(speaker, self.decked(draw, later))
+            told.parts = named + self.line(speaker, self.wrapped(draw.say(later)))
         if "change" in fact and self.rng.random() < 0.6:
             yield
             told.why = "changed: only the newest counts"
-            fixed = {
-                name: draw.values[name] for name in ("A", "B", "kin", "craft", "instrument") if name in draw.values
-            }
-            told.parts = self.line(speaker, self.decked(draw.fresh(**fixed), self.rng.choice(fact["change"])))
+            same = {slot: draw.values[slot] for slot in slots_in(fact["about"])}
+            changed = self.draw(speaker, **{slot: same[slot] for slot in same if slot not in "AB"})
+            told.parts = self.line(speaker, self.wrapped(changed.say(self.rng.choice(fact["change"]))))
 
-    def decked(self, draw: Draw, template: str) -> str:
-        """The telling, often with chatter before or after it in the same message."""
-        text = draw.say(template)
-        before, after = self.rng.random() < 0.4, self.rng.random() < 0.4
-        parts = [self.chatter.deal() if before else "", "", self.chatter.deal() if after else ""]
-        said = [self.draw(self.speaker).say(part) for part in parts]
-        said[1] = text
-        return " ".join(part for part in said if part)
+    def converse(self, size: int) -> None:
+        """Every fact once for each of them, evenly spread over the conversation; some go on later."""
+        told = [self.tell(fact, speaker) for fact in self.words["facts"] for speaker in (0, 1)]
+        self.rng.shuffle(told)
+        told, pending = told[: size // _EACH], list[Iterator[None]]()
+        gap = size / (1.5 * len(told))
+        self.open_session()
+        for turn in count(1):
+            if not (told or pending):
+                break
+            while self.transcript.chars < gap * turn * self.rng.uniform(0.9, 1.1):
+                self.open_session() if self.rng.random() < 0.03 else self.small_talk()
+            step = self.rng.choice(pending) if pending and (not told or self.rng.random() < 0.4) else told.pop()
+            ended = next(step, _END) is _END
+            pending = [other for other in pending if other is not step] + [step] * (not ended)
+        self.small_talk(4)
+        if self.speaker == 1:
+            self.small_talk()
 
-
-def _converse(chat: _Chat, size: int, open_session: Callable[[int], None]) -> None:
-    """Facts, one after another with chatter between, until the conversation has its size; some go on later."""
-    facts, pending = Deck(chat.rng, chat.words["facts"]), list[Iterator[None]]()
-    session = 0
-    while chat.transcript.chars < size or pending:
-        if chat.transcript.chars > 1.5 * size:
-            break
-        if chat.rng.random() < 0.12 or not session:
-            open_session(session)
-            session += 1
-        later = bool(pending) and (chat.rng.random() < 0.4 or chat.transcript.chars >= size)
-        step = pending.pop(0) if later else chat.tell(facts.deal())
-        chat.small_talk(chat.rng.randrange(2 * _GAP))
-        if next(step, step) is None:
-            pending.append(step)
+    def case(self, size: int) -> Case:
+        self.transcript.say("system", self.frame("system"))
+        self.converse(size)
+        self.transcript.say("user", self.frame("ending"))
+        return finished("chat", self.name, self.transcript, self.told, self.words["frame"]["task"], self.rng)
 
 
-def _finish(chat: _Chat, name: str, ending: str, task: str) -> Case:
-    chat.small_talk(4)
-    if chat.speaker != 0:
-        chat.small_talk()
-    chat.transcript.say("user", ending)
-    told = [fact for fact in chat.told if fact.parts]
-    asked = {id(fact) for fact in chat.rng.sample(told, min(_ASKED, len(told)))}
+def finished(
+    kind: str, name: str, transcript: Transcript, told: list[Told], task: str, rng: random.Random
+) -> Case:  # fmt: skip
+    """The case: all that was told is needed, the last of what has one name; some of it is asked for by the task."""
+    in_order = sorted((fact for fact in told if fact.parts), key=lambda fact: fact.parts[-1].at)
+    told = list({fact.about: fact for fact in in_order}.values())
+    asked = {id(fact) for fact in rng.sample(told, min(_ASKED, len(told)))}
     for fact in told:
-        chat.transcript.need(fact.parts, fact.why, asked=id(fact) in asked)
+        transcript.need(fact.parts, fact.why, asked=id(fact) in asked)
     topics = "; ".join(fact.about for fact in told if id(fact) in asked)
-    return chat.transcript.case("chat", name, task.format(topics=topics), [])
+    return transcript.case(kind, name, task.format(topics=topics))
 
 
 def friends(name: str, size: int) -> Case:
-    """Two invented people write to each other over months, their names before each message."""
-    rng = random.Random(name)
-    words = bank("friends")
-    first, second = rng.sample(words["slots"]["name"], 2)
-    chat = _Chat(rng, words, (first, second), prefixed=True)
-    day = date(2023, 1, 4) + timedelta(days=rng.randrange(300))
-    chat.transcript.say(
-        "system", f"A conversation between {first} and {second} over several months. Follow it closely."
-    )
-
-    def session(number: int) -> None:
-        at = day + timedelta(days=9 * number + rng.randrange(6))
-        if chat.speaker != 0:
-            chat.small_talk()
-        hello = chat.draw(0).say("[Hey|Hi|Hello] {B}, [long time no see|how have you been|it's me again]!")
-        chat.transcript.say("user", f"[{at:%d %B %Y}] {first}: {hello}")
-        chat.speaker = 1
-
-    _converse(chat, size, session)
-    ending = f"Thank you both. I am about to ask you some things about what {first} and {second} told each other."
-    return _finish(chat, name, ending, "Questions will be asked about these things: {topics}.")
+    """Two invented people write to each other over months."""
+    return Chat(name, "friends").case(size)
 
 
-WRITERS = (friends,)
+def chinese(name: str, size: int) -> Case:
+    """The same in Chinese, whose characters carry about twice as much."""
+    return Chat(name, "chinese").case(size // 3)
+
+
+class _Team(Chat):
+    """Colleagues in one channel, all of them users, and an assistant that says little."""
+
+    def line(self, speaker: int, text: str) -> tuple[Part, ...]:
+        parts = self.transcript.say("user", text)
+        if self.rng.random() < 0.15:
+            self.transcript.say("assistant", self.draw(0).say(self.rng.choice(self.words["bot"])))
+        return parts
+
+    def chat(self) -> str:
+        return self.draw(0).say(self.chatter.deal())
+
+    def small_talk(self, lines: int = 1) -> None:
+        for _ in range(lines):
+            self.line(0, self.chat())
+
+    def wrapped(self, text: str) -> str:
+        return text
+
+    def open_session(self) -> None:
+        self.day += timedelta(days=self.rng.randrange(1, 5))
+        self.line(0, f"--- {self.day:%A, %d %B} ---\n{self.chat()}")
+
+
+def team(name: str, size: int) -> Case:
+    """A project's channel: decisions, owners, dates and limits among noise."""
+    return _Team(name, "team").case(size * 2 // 3)

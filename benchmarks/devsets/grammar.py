@@ -26,6 +26,11 @@ def bank(name: str) -> Bank:
     return words | {"slots": {slot: options.split("; ") for slot, options in words.get("slots", {}).items()}}
 
 
+def slots_in(template: str) -> list[str]:
+    """The names of its slots."""
+    return _SLOT.findall(template)
+
+
 class Draw:
     """Values drawn so far; what is not there yet is drawn from `slots` when it is first named."""
 
