@@ -14,7 +14,7 @@ from health.compaction.text import passages
 
 LONG = 320
 RECORD = 120
-_RECORD_END = re.compile(r"(?<=[}\]])\s*,\s*(?=[{\[])|(?<=\n)|(?<=[;；。])\s*")
+_RECORD_END = re.compile(r"(?<=[}\]])\s*,\s*|(?<=\n)|(?<=[;；。])\s*")
 _FIELD_END = re.compile(r",\s*(?=\")|[,;，；]\s*|\s+")
 
 
@@ -35,6 +35,18 @@ def chunks(content: str) -> list[Chunk]:
             found.append(Chunk(passage.start, passage.end, passage.text))
         else:
             found.extend(_cut(content, passage.start, passage.end))
+    return found
+
+
+def blocks(content: str) -> list[Chunk]:
+    """The chunks of a result or of code, short lines taken together: a line like `else:` says nothing alone."""
+    found: list[Chunk] = []
+    for chunk in chunks(content):
+        last = found[-1] if found else None
+        if last and chunk.end - last.start <= RECORD:
+            found[-1] = Chunk(last.start, chunk.end, content[last.start : chunk.end])
+        else:
+            found.append(chunk)
     return found
 
 

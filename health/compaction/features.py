@@ -17,7 +17,9 @@ from health.compaction.text import CJK
 _TOKEN = re.compile(rf"[A-Za-z0-9_]+(?:[-./:@'’][A-Za-z0-9_]+)*|[{CJK}]+|[^\W\d_]+")
 LONGEST = 40
 _NUMBER, _NAME, _CAPITAL, _WORD, _PAIR = 3.0, 2.5, 2.0, 1.0, 0.6
-_IN_PLAY, _ONLY_IN_RESULTS = 1.3, 0.25
+_IN_PLAY, _ONLY_IN_RESULTS = 3.0, 0.25
+# What is in play stays worth as much as if it had been named this often.
+_ENOUGH = 4
 # Said again it adds less and less; after the fourth time nothing.
 DIMINISHING = (1.0, 0.5, 0.4, 0.3)
 
@@ -86,7 +88,11 @@ class Features:
         scale = 1 / math.log(count + 1)
         weights = {}
         for key, frequency in self.frequency.items():
-            rarity = math.log((count + 1) / (frequency + 0.5)) * scale
-            taken_up = _ONLY_IN_RESULTS if not said[key] else _IN_PLAY if resulted[key] else 1.0
-            weights[key] = shapes[key] * rarity * taken_up
+            if not said[key]:
+                place = _ONLY_IN_RESULTS
+            elif resulted[key] and shapes[key] >= _CAPITAL:
+                place, frequency = _IN_PLAY, min(frequency, _ENOUGH)
+            else:
+                place = 1.0
+            weights[key] = shapes[key] * math.log((count + 1) / (frequency + 0.5)) * scale * place
         return weights

@@ -18,7 +18,7 @@ from health.compaction.units import INSTRUCTING, WRITTEN, Priority, Role, Unit
 
 def protected_ids(units: Sequence[Unit]) -> frozenset[str]:
     """The floor that no strategy touches: system prompts, P1, pinned, first request, last user message, open round."""
-    kept = {unit.id for unit in units if _is_marked(unit)}
+    kept = {unit.id for unit in units if is_marked(unit)}
     said = [unit.id for unit in units if _is_said(unit)]
     return frozenset(kept.union(said[:1], said[-1:], (unit.id for unit in open_round(units))))
 
@@ -31,7 +31,8 @@ def open_round(units: Sequence[Unit]) -> tuple[Unit, ...]:
     return tuple(unit for unit in units if unit.round_id == last)
 
 
-def _is_marked(unit: Unit) -> bool:
+def is_marked(unit: Unit) -> bool:
+    """Is it protected for its own sake, wherever it stands?"""
     return unit.role in INSTRUCTING or unit.pinned or unit.priority is Priority.P1
 
 

@@ -109,12 +109,16 @@ class Read:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What one strategy made of a state. `note` says why nothing changed, or what a reader should know."""
+    """What one strategy made of a state. `note` says why nothing changed, or what a reader should know.
+
+    `shortens_open`: results of the open round were shortened, which is lawful only where they leave no room.
+    """
 
     state: ContextState
     changed: bool
     note: str = ""
     reads: tuple[Read, ...] = ()
+    shortens_open: bool = False
 
 
 def unchanged(state: ContextState, note: str) -> Attempt:

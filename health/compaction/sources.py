@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from health.compaction.chunks import Chunk, chunks
+from health.compaction.chunks import Chunk, blocks, chunks
 from health.compaction.digest import GAP, NOTICE, is_digest, read_back
 from health.compaction.units import Role, Unit
 
@@ -25,13 +25,22 @@ class Source:
     tool: str = ""
 
 
-def sources_of(units: Sequence[Unit], kept: Collection[str]) -> list[Source]:
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What a choice stands in: units kept as they are, results that yield in place, and tokens for the choice."""
+
+    kept: frozenset[str]
+    yielding: frozenset[str]
+    room: int
+
+
+def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
     """Every message that is not kept as it is, in order."""
     names = {call.id: call.name for unit in units for call in unit.calls}
     return [
         source
         for at, unit in enumerate(units)
-        if unit.id not in kept and unit.content != NOTICE
+        if unit.id not in frame.kept and unit.content != NOTICE
         for source in _sources(at, unit, names.get(unit.answers or "", ""))
     ]
 
@@ -53,14 +62,14 @@ def is_lines(unit: Unit) -> bool:
 
 
 def _source(at: int, role: Role, text: str, tool: str) -> Source:
-    return Source(at, role, text, tuple(_pieces(text)), tool)
+    return Source(at, role, text, tuple(_pieces(text, role)), tool)
 
 
-def _pieces(text: str) -> Iterator[Chunk]:
+def _pieces(text: str, role: Role) -> Iterator[Chunk]:
     """The chunks of a text. None reaches over a gap that an earlier choice left."""
     at = 0
     for piece in text.split(GAP):
-        for chunk in chunks(piece):
+        for chunk in (blocks if role is Role.TOOL else chunks)(piece):
             yield Chunk(at + chunk.start, at + chunk.end, chunk.text)
         at += len(piece) + len(GAP)
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from health.compaction.digest import GAP, NOTICE, Line, written
 from health.compaction.ports import Kit
-from health.compaction.sources import Source, is_lines
+from health.compaction.sources import Frame, Source, is_lines
 from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
 
 
@@ -16,7 +16,7 @@ from health.compaction.units import ContextState, Kind, Role, Unit, highest_prio
 class View:
     state: ContextState
     kit: Kit
-    kept: frozenset[str]
+    frame: Frame
     sources: Sequence[Source]
 
     def fitting(self, order: Sequence[tuple[int, int]], *, budget_tokens: int) -> list[Unit] | None:
@@ -40,7 +40,7 @@ class View:
         return list(self.kit.counted(self._noticed(units)))
 
     def _is_lined(self, unit: Unit) -> bool:
-        return unit.id not in self.kept and is_lines(unit)
+        return unit.id not in self.frame.kept | self.frame.yielding and is_lines(unit)
 
     def _texts(self, chosen: Iterable[tuple[int, int]]) -> dict[int, list[Line]]:
         """What is left of each unit that is not kept, by its place."""
@@ -54,9 +54,11 @@ class View:
         return lines
 
     def _shortened(self, unit: Unit, lines: Sequence[Line]) -> Unit | None:
-        if unit.id in self.kept:
+        if unit.id in self.frame.kept:
             return unit
-        return unit.saying(lines[0].text) if lines else None
+        if not lines:
+            return unit.saying(GAP.strip()) if unit.id in self.frame.yielding else None
+        return unit.saying(lines[0].text)
 
     @staticmethod
     def _digest(gap: Sequence[tuple[int, Unit]], texts: dict[int, list[Line]]) -> list[Unit]:
@@ -83,7 +85,7 @@ class View:
             (at for at, (old, new) in enumerate(zip(self.state.units, units, strict=False)) if old is not new),
             len(units),
         )
-        sources = tuple(unit.id for unit in self.state.units if unit.id not in self.kept)
+        sources = tuple(unit.id for unit in self.state.units if unit.id not in self.frame.kept)
         notice = Unit(
             id=synthetic_id("notice", sources),
             role=Role.USER,

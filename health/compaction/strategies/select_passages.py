@@ -6,6 +6,7 @@ the budget holds. The newest messages stay whole; what is chosen of older ones s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Generator, Sequence
 from typing import Any
 
@@ -14,21 +15,27 @@ import numpy as np
 from health.compaction.choose import Candidate, Chooser
 from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
+from health.compaction.invariants import is_marked, open_round
 from health.compaction.matching import Question, fused, with_neighbours
 from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Read, unchanged
-from health.compaction.sources import Source, is_lines, leaning, sources_of
+from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
-from health.compaction.units import ContextState, Role, Unit
+from health.compaction.units import ContextState, Role, Unit, total
 
-TAIL_SHARE = 0.1
-EXPONENT = 0.65
+TAIL_SHARE = 0.03
+OPEN_SHARE = 0.5
+EXPONENT = 0.55
 LINE_TOKENS = 3
 MARGIN_TOKENS = 40
-TASK_WEIGHT = 25.0
+TASK_WEIGHT = 20.0
 LAST_MESSAGE_WEIGHT = 10.0
 OWN_ENOUGH = 8.0
 RULE_BONUS = 8.0
 PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
+MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
+SHARE_POWER = 0.3
+ALARM_BONUS = 8.0
+ALARM = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|[A-Z]\w*(?:Error|Exception))\b|^E  |\bTraceback\b")
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
@@ -36,25 +43,45 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     target = int(state.config.select_passages.fill * state.limit)
     if state.estimated_tokens <= target:
         return unchanged(state, "Everything fits.")
-    kept, room = whole_ids(state, target_tokens=target)
-    sources = sources_of(state.units, kept)
-    if room <= 0 or not sources:
+    frame = framed(state, kit, target_tokens=target)
+    sources = sources_of(state.units, frame)
+    if frame.room <= 0 or not sources:
         return unchanged(state, "What must stay leaves no room for passages.")
-    order = yield from chosen_order(sources, state, kit, budget_tokens=room)
-    view = View(state=state, kit=kit, kept=kept, sources=sources)
+    order = yield from chosen_order(sources, state, kit, frame)
+    view = View(state=state, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target)
     if units is None:
         return unchanged(state, "Passages would not make it smaller.")
-    return Attempt(state=state.having(units), changed=True, reads=reads_of(state.units, kept))
+    return Attempt(
+        state=state.having(units),
+        changed=True,
+        reads=reads_of(state.units, frame.kept),
+        shortens_open=bool(frame.yielding),
+    )
 
 
-def whole_ids(state: ContextState, *, target_tokens: int) -> tuple[frozenset[str], int]:
-    """What stays as it is, and the tokens left beside it: all that is protected, and the newest cuts."""
+def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
+    """What stays as it is (all that is protected, and the newest cuts), and the tokens left beside it."""
     pieces = cuts(state.units)
     guarded = [cut for cut in pieces if cut.protected]
-    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded)
+    yielding = yielding_results(state, target_tokens=target_tokens)
+    texts = sum(kit.counter.count([unit.content for unit in yielding]))
+    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded) + texts
     newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
-    return ids_of(guarded) | ids_of(newest), free - sum(cut.tokens for cut in newest)
+    shortened = frozenset(unit.id for unit in yielding)
+    return Frame(
+        kept=(ids_of(guarded) | ids_of(newest)) - shortened,
+        yielding=shortened,
+        room=free - sum(cut.tokens for cut in newest),
+    )
+
+
+def yielding_results(state: ContextState, *, target_tokens: int) -> tuple[Unit, ...]:
+    """The results of the open round, where they would leave less than half of the context to all the rest."""
+    opened = open_round(state.units)
+    if total(opened) <= OPEN_SHARE * (target_tokens - state.overhead_tokens):
+        return ()
+    return tuple(unit for unit in opened if unit.role is Role.TOOL and not is_marked(unit))
 
 
 def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:
@@ -81,7 +108,7 @@ def reads_of(units: Sequence[Unit], kept: Collection[str]) -> tuple[Read, ...]:
 
 
 def chosen_order(
-    sources: Sequence[Source], state: ContextState, kit: Kit, *, budget_tokens: int
+    sources: Sequence[Source], state: ContextState, kit: Kit, frame: Frame
 ) -> Generator[Need, Any, list[tuple[int, int]]]:
     """(source, chunk) pairs, the most needed first."""
     places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
@@ -90,12 +117,14 @@ def chosen_order(
     sizes = kit.counter.count(texts)
     bonus = yield from asked_for(texts, sizes, features, state)
     leans = leaning(sources, places)
-    labels = [label_tokens(state.units[source.unit_at], kit) for source in sources]
+    priors = priors_of([sources[at].role for at, _ in places], sizes)
+    labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     candidates = [
         Candidate(
             tokens=sizes[one] + 1,
-            bonus=float(bonus[one]) * min(1.0, features.own(one) / OWN_ENOUGH),
-            prior=PRIOR.get(sources[at].role, 1.0),
+            bonus=float(bonus[one]) * min(1.0, features.own(one) / OWN_ENOUGH) * MATCH[sources[at].role]
+            + (ALARM_BONUS if sources[at].role is Role.TOOL and ALARM.search(texts[one]) else 0.0),
+            prior=priors[sources[at].role],
             group=at,
             label=labels[at],
             leans_on=leans[one],
@@ -103,11 +132,21 @@ def chosen_order(
         for one, (at, number) in enumerate(places)
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
-    return [places[one] for one in chooser.choose(budget_tokens - MARGIN_TOKENS)]
+    return [places[one] for one in chooser.choose(frame.room - MARGIN_TOKENS)]
 
 
-def label_tokens(unit: Unit, kit: Kit) -> int:
+def priors_of(roles: Sequence[Role], sizes: Sequence[int]) -> dict[Role, float]:
+    """Whoever says little says it on purpose: a few words of the user between long results weigh more."""
+    share: dict[Role, float] = dict.fromkeys(PRIOR, 0.0)
+    for role, size in zip(roles, sizes, strict=True):
+        share[role] += size / sum(sizes)
+    return {role: PRIOR[role] * (3 * max(share[role], 0.01)) ** -SHARE_POWER for role in share}
+
+
+def label_tokens(unit: Unit, frame: Frame, kit: Kit) -> int:
     """What a message costs beside its text, once something of it stands."""
+    if unit.id in frame.yielding:
+        return 0  # it stands in any case
     if is_lines(unit):
         return LINE_TOKENS
     return kit.counter.per_message + unit.image_tokens + (kit.tokens(unit.attached) if unit.attached else 0)
