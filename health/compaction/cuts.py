@@ -23,10 +23,6 @@ class Cut:
     protected: bool
 
     @property
-    def ids(self) -> frozenset[str]:
-        return frozenset(unit.id for unit in self.units)
-
-    @property
     def tokens(self) -> int:
         return total(self.units)
 

@@ -35,7 +35,8 @@ def placeholder(gone: Sequence[Unit], *, header: str) -> Unit:
     sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
     unnamed = sum(_told(unit) - 1 for unit in gone if not unit.source_ids)
     return Unit(
-        id=synthetic_id("placeholder", sources),
+        # From the units, not their sources: two earlier summaries may tell of the same message.
+        id=synthetic_id("placeholder", (unit.id for unit in gone)),
         role=Role.USER,
         kind=Kind.PLACEHOLDER,
         content=wording(sources, header=header, count=len(sources) + unnamed),

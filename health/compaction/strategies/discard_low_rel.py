@@ -23,7 +23,7 @@ def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
     number = sum(1 for unit in state.units if unit.kind is not Kind.PLACEHOLDER)
     allowed = number - ceil_share(number, 1 - state.config.discard_low_rel.discard_percent)
     if not candidates or not allowed:
-        return unchanged(state, "too few units to drop a share of them")
+        return unchanged(state, "too few unprotected units to drop a share of them")
     relevance = yield from scoring.relevance(state, kit, [unit for cut in candidates for unit in cut.units])
     if not relevance.known:
         return unchanged(state, "there is no task to be relevant to")

@@ -57,7 +57,7 @@ def told_from(state: ContextState, gone: Sequence[Unit]) -> list[Unit]:
 def _replaced(state: ContextState, gone: Sequence[Unit], text: str, kit: Kit) -> tuple[Unit, ...]:
     sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
     written = Unit(
-        id=synthetic_id("summary", sources),
+        id=synthetic_id("summary", (unit.id for unit in gone)),
         role=Role.USER,
         kind=Kind.SUMMARY,
         content=text,

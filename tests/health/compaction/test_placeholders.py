@@ -85,6 +85,12 @@ def test_other_messages_make_another_id() -> None:
     assert placeholder([first], header=EARLIER).id != placeholder([second], header=EARLIER).id
 
 
+def test_two_summaries_of_the_same_messages_leave_placeholders_of_two_ids() -> None:
+    one, other = (a_unit(id=name, kind=Kind.SUMMARY, source_ids=("a", "b")) for name in ("s1", "s2"))
+
+    assert placeholder([one], header=EARLIER).id != placeholder([other], header=EARLIER).id
+
+
 def test_a_placeholder_among_the_dropped_hands_on_its_sources() -> None:
     earlier = placeholder(a_talk(3), header=EARLIER)
 

@@ -197,6 +197,15 @@ def test_a_round_larger_than_the_share_stays_and_others_go() -> None:
     assert dropped(state) == ["x0", "x1", "x2", "x3"]
 
 
+def test_where_only_a_round_larger_than_the_share_could_go_nothing_changes() -> None:
+    texts = ["~0.1 " + "word " * 29] * 4
+    state = a_state(a_unit("first"), *a_round("look", *texts), a_unit("go on"), task="task", config=config())
+
+    attempt = play(discard_low_rel, state, like_marked)
+
+    assert (attempt.changed, attempt.state) == (False, state)
+
+
 def test_among_equals_the_older_goes_first() -> None:
     assert dropped(ten(*([0.4] * 8))) == ["x0", "x1", "x2"]
 
