@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from health.compaction.features import DIMINISHING, Features
 
+GAP_TOKENS = 3
+JOIN = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -52,6 +55,8 @@ class Chooser:
             elif now < 0 and (cost := self._cost(at)) <= budget_tokens:
                 budget_tokens -= cost
                 self._take(at)
+                for beside in self._beside(at):
+                    heapq.heappush(heap, (-self._rate(beside), beside))
         return self.chosen
 
     def _with(self, at: int) -> list[int]:
@@ -62,10 +67,25 @@ class Chooser:
     def _cost(self, at: int) -> int:
         together = self._with(at)
         labels = {c.group: c.label for c in (self.candidates[one] for one in together) if c.group not in self._groups}
-        return sum(self.candidates[one].tokens for one in together) + sum(labels.values())
+        gaps = GAP_TOKENS * sum(self._joins(one) for one in together)
+        return max(1, sum(self.candidates[one].tokens for one in together) + sum(labels.values()) - gaps)
+
+    def _beside(self, at: int) -> list[int]:
+        """The chunks right before and after it in the same message, not taken yet."""
+        group = self.candidates[at].group
+        return [
+            one
+            for one in (at - 1, at + 1)
+            if 0 <= one < len(self.candidates) and one not in self._taken and self.candidates[one].group == group
+        ]
+
+    def _joins(self, at: int) -> int:
+        """How many gaps close when it is taken: one for each neighbour that stands."""
+        group = self.candidates[at].group
+        return sum(one in self._taken and self.candidates[one].group == group for one in (at - 1, at + 1))
 
     def _rate(self, at: int) -> float:
-        worth = sum(self._worth(one) for one in self._with(at))
+        worth = sum(self._worth(one) for one in self._with(at)) * (1 + JOIN * self._joins(at))
         return worth / self._cost(at) ** self.exponent
 
     def _worth(self, at: int) -> float:

@@ -11,6 +11,9 @@ from health.compaction.ports import Kit
 from health.compaction.sources import Frame, Source, is_lines
 from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
 
+# A gap is not shorter than its mark unless it is longer than this, in characters.
+BRIDGED = 30
+
 
 @dataclass(frozen=True)
 class View:
@@ -98,12 +101,13 @@ class View:
 
 
 def _joined(source: Source, numbers: set[int]) -> str:
-    """The chosen chunks verbatim, with what stood between neighbours, and a mark where something is left out."""
+    """The chosen chunks verbatim, with what little stood between them, and a mark where more is left out."""
     text, last = "", None
     for number in sorted(numbers):
         chunk = source.chunks[number]
         if last is not None:
-            text += source.text[last.end : chunk.start] if source.chunks[number - 1] is last else GAP
+            between = source.text[last.end : chunk.start]
+            text += between if len(between) <= BRIDGED else GAP
         text += chunk.text
         last = chunk
     return text

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from health.compaction.choose import Candidate, Chooser
+from health.compaction.choose import GAP_TOKENS, Candidate, Chooser
 from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
 from health.compaction.invariants import is_marked, open_round
@@ -121,7 +121,7 @@ def chosen_order(
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     candidates = [
         Candidate(
-            tokens=sizes[one] + 1,
+            tokens=sizes[one] + GAP_TOKENS,
             bonus=float(bonus[one]) * min(1.0, features.own(one) / OWN_ENOUGH) * MATCH[sources[at].role]
             + (ALARM_BONUS if sources[at].role is Role.TOOL and ALARM.search(texts[one]) else 0.0),
             prior=priors[sources[at].role],
