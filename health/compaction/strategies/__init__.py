@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from health.compaction.ports import Strategy
+from health.compaction.strategies.content_type_chunking import content_type_chunking
 from health.compaction.strategies.discard_low_rel import discard_low_rel
 from health.compaction.strategies.hybrid import hybrid
 from health.compaction.strategies.keep_last_five import keep_last_five
 from health.compaction.strategies.prioritize_recent import prioritize_recent
 from health.compaction.strategies.select_passages import select_passages
+from health.compaction.strategies.sliding_window import sliding_window
 from health.compaction.strategies.summarize_old import summarize_old
+from health.compaction.strategies.trim_payloads import trim_payloads
 from health.compaction.strategies.truncate import truncate
 
 REGISTRY: dict[str, Strategy] = {
@@ -19,4 +22,7 @@ REGISTRY: dict[str, Strategy] = {
     "keep_last_five": keep_last_five,
     "truncate": truncate,
     "select_passages": select_passages,
+    "content_type_chunking": content_type_chunking,
+    "sliding_window": sliding_window,
+    "trim_payloads": trim_payloads,
 }

@@ -1,0 +1,71 @@
+"""Strategy `sliding_window`: seed 3's window of so many messages, the newest always, older ones by importance.
+
+Messages are counted, not tokens (M27); rounds stay whole (DM6), so a round that reaches into the newest stays with
+them and one that does not fit goes. System prompts and what compaction wrote are no messages. Prompts of the
+driver go first: at most the newest is sent (X23).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from health.compaction import placeholders
+from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
+from health.compaction.importance import importances
+from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.units import INSTRUCTING, WRITTEN, ContextState
+
+
+def sliding_window(state: ContextState, kit: Kit) -> Asking:
+    yield from ()
+    config = state.config.sliding_window
+    found = cuts(state.units)
+    stale = _stale_prompts(found)
+    current = [cut for cut in found if cut.start not in stale]
+    if not stale and _count(current) <= config.max_messages:
+        return unchanged(state, f"not more than {config.max_messages} messages")
+    stays, others = _parted(current, newest=ceil_share(config.max_messages, config.recent_share))
+    chosen = _most_important(others, config.max_messages - _count(stays), importances(state.units))
+    gone = ids_of(found) - ids_of(stays) - ids_of(chosen)
+    header = placeholders.header_for(state.config, placeholders.EARLIER)
+    units = placeholders.with_one(state, gone, header=header, kit=kit)
+    if units == state.units:
+        return unchanged(state, "nothing could be dropped, or less than its placeholder takes")
+    return Attempt(state=state.having(units), changed=True)
+
+
+def _messages(cut: Cut) -> int:
+    return sum(1 for unit in cut.units if unit.role not in INSTRUCTING and unit.kind not in WRITTEN)
+
+
+def _count(found: Iterable[Cut]) -> int:
+    return sum(map(_messages, found))
+
+
+def _stale_prompts(found: Sequence[Cut]) -> frozenset[int]:
+    """Where the driver's own prompts stand, but for the newest and for what is protected."""
+    prompts = [cut for cut in found if all(unit.inserted for unit in cut.units)]
+    return frozenset(cut.start for cut in prompts[:-1] if not cut.protected)
+
+
+def _parted(current: Sequence[Cut], *, newest: int) -> tuple[list[Cut], list[Cut]]:
+    """What stays in any case, and the rest, both newest first: a cut that reaches into the newest is one of them."""
+    stays: list[Cut] = []
+    others: list[Cut] = []
+    seen = 0
+    for cut in reversed(current):
+        messages = _messages(cut)
+        must = cut.protected or not messages or seen < newest
+        (stays if must else others).append(cut)
+        seen += messages
+    return stays, others
+
+
+def _most_important(newest_first: Sequence[Cut], room: int, score: dict[str, float]) -> list[Cut]:
+    """Those of most importance that fit; of two alike the newer. A round is as important as its best message."""
+    chosen: list[Cut] = []
+    for cut in sorted(newest_first, key=lambda cut: -max(score[unit.id] for unit in cut.units)):
+        if _messages(cut) <= room:
+            chosen.append(cut)
+            room -= _messages(cut)
+    return chosen
