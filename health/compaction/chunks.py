@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from health.compaction.text import passages
 
 LONG = 320
-RECORD = 150
+RECORD = 120
 _RECORD_END = re.compile(r"(?<=[}\]])\s*,\s*|(?<=\n)|(?<=[;；。])\s*")
 _FIELD_END = re.compile(r",\s*(?=\")|[,;，；]\s*|\s+")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from health.compaction.stopwords import STOPWORDS
 from health.compaction.text import CJK
@@ -52,47 +52,53 @@ def shape_weight(token: str) -> float:
 
 
 class Features:
-    """The weights of all features of one history. `each` are the features of each chunk, lower case."""
+    """The features of one history, numbered. `each` are the numbers of each chunk's, `names` are in lower case."""
 
     def __init__(self, texts: Sequence[str], *, from_tool: Sequence[bool]) -> None:
-        shapes: dict[str, float] = {}
-        lowered: dict[str, str] = {}
-        self.each: list[list[str]] = []
-        said: Counter[str] = Counter()
-        resulted: Counter[str] = Counter()
+        self.names: list[str] = []
+        self._shapes: list[float] = []
+        self._numbers: dict[str, int] = {}
+        as_written: dict[str, int] = {}
+        said: Counter[int] = Counter()
+        resulted: Counter[int] = Counter()
+        self.each: list[list[int]] = []
         for text, tool in zip(texts, from_tool, strict=True):
-            keys = self._keys(tokens_of(text), shapes, lowered)
+            keys = self._keys(text, as_written)
             self.each.append(keys)
             (resulted if tool else said).update(keys)
-        self.frequency = said + resulted
-        self.weights = self._weights(shapes, said, resulted)
+        self.frequency = [said[key] + resulted[key] for key in range(len(self.names))]
+        self.weights = [self._weight(key, said[key], resulted[key]) for key in range(len(self.names))]
 
     def own(self, chunk: int) -> float:
         """What a chunk says by itself, as if nothing else stood."""
-        return sum(self.weights[key] for key in self.each[chunk])
+        return sum([self.weights[key] for key in self.each[chunk]])
 
-    @staticmethod
-    def _keys(tokens: Iterable[str], shapes: dict[str, float], lowered: dict[str, str]) -> list[str]:
-        keys: dict[str, None] = {}
-        for token in tokens:
-            key = lowered.get(token)
+    def _keys(self, text: str, as_written: dict[str, int]) -> list[int]:
+        """The numbers of a text's features; those that say nothing are left out."""
+        keys = []
+        for token in tokens_of(text):
+            key = as_written.get(token)
             if key is None:
-                key = lowered[token] = token.lower()
-                shapes[key] = max(shapes.get(key, 0.0), shape_weight(token))
-            if shapes[key]:
-                keys[key] = None
-        return list(keys)
+                key = as_written[token] = self._numbered(token)
+            if key >= 0:
+                keys.append(key)
+        return list(dict.fromkeys(keys))
 
-    def _weights(self, shapes: dict[str, float], said: Counter[str], resulted: Counter[str]) -> dict[str, float]:
-        count = len(self.each) + 1
-        scale = 1 / math.log(count + 1)
-        weights = {}
-        for key, frequency in self.frequency.items():
-            if not said[key]:
-                place = _ONLY_IN_RESULTS
-            elif resulted[key] and shapes[key] >= _CAPITAL:
-                place, frequency = _IN_PLAY, min(frequency, _ENOUGH)
-            else:
-                place = 1.0
-            weights[key] = shapes[key] * math.log((count + 1) / (frequency + 0.5)) * scale * place
-        return weights
+    def _numbered(self, token: str) -> int:
+        weight = shape_weight(token)
+        if not weight:
+            return -1
+        key = self._numbers.setdefault(token.lower(), len(self.names))
+        if key == len(self.names):
+            self.names.append(token.lower())
+            self._shapes.append(weight)
+        self._shapes[key] = max(self._shapes[key], weight)
+        return key
+
+    def _weight(self, key: int, said: int, resulted: int) -> float:
+        count, frequency, place = len(self.each) + 1, said + resulted, 1.0
+        if not said:
+            place = _ONLY_IN_RESULTS
+        elif resulted and self._shapes[key] >= _CAPITAL:
+            place, frequency = _IN_PLAY, min(frequency, _ENOUGH)
+        return self._shapes[key] * math.log((count + 1) / (frequency + 0.5)) / math.log(count + 1) * place

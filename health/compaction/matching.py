@@ -35,11 +35,10 @@ class Question:
     def __init__(self, text: str, features: Features) -> None:
         self.features = features
         asked = {stem(token.lower()) for token in tokens_of(text) if shape_weight(token)}
-        stems = {key: stem(key) for key in features.frequency}
+        stems = {key: one for key, name in enumerate(features.names) if (one := stem(name)) in asked}
         frequency: dict[str, int] = {}
         for key, one in stems.items():
-            if one in asked:
-                frequency[one] = frequency.get(one, 0) + features.frequency[key]
+            frequency[one] = frequency.get(one, 0) + features.frequency[key]
         count = len(features.each) + 1
         self.rarity = {one: math.log((count + 1) / (times + 0.5)) for one, times in frequency.items() if times < count}
         self.stem_of = {key: one for key, one in stems.items() if one in self.rarity}
@@ -52,8 +51,9 @@ class Question:
         """One score for each chunk; `lengths` in tokens."""
         mean = sum(lengths) / max(1, len(lengths))
         scores = np.zeros(len(lengths))
+        stem_of = self.stem_of
         for at, keys in enumerate(self.features.each):
-            hit = {self.stem_of[key] for key in keys if key in self.stem_of}
+            hit = {stem_of[key] for key in keys if key in stem_of}
             if hit:
                 norm = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths[at] / mean))
                 scores[at] = norm * sum(self.rarity[one] for one in hit)
