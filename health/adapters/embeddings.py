@@ -1,0 +1,167 @@
+"""Who answers `Embed`: MiniLM, or static vectors for a whole run where MiniLM is absent or slow. Never both in one.
+
+A run asks `embedder()` for an answerer and keeps it. The models are loaded once per process, at the first text, and
+let one thread in at a time; vectors are cached by embedder and text. Seed 4: C86-C93, DC30.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from health.adapters.minilm import MiniLM
+from health.adapters.pace import Cache, Pace, Row
+from health.adapters.static_vectors import StaticVectors
+from health.compaction.ports import Embed, Embedded
+
+logger = logging.getLogger(__name__)
+
+Embedder = Callable[[Embed], Embedded | None]
+
+DEFAULT = "minilm"
+# What a configuration may say. Seed 4 calls static vectors "glove".
+TYPES = {"minilm": "minilm", "static": "static", "glove": "static"}
+
+QUERY_SECONDS = 300.0
+MOST_CACHED, MOST_QUERIES = 20_000, 1_000
+# Texts embedded between two looks at the clock.
+SLICE = 32
+
+
+class UnsupportedEmbedder(ValueError):
+    """No embedder has this name."""
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str: ...
+    def encode(self, texts: Sequence[str]) -> Row:
+        """One row of length 1 for each text."""
+        ...
+
+
+class TooSlow(Exception):
+    """The model turned out to be slow before a run had anything from it."""
+
+
+def canonical(kind: str) -> str:
+    """The embedder that a configuration means. Raises UnsupportedEmbedder in seed 4's words."""
+    if kind not in TYPES:
+        raise UnsupportedEmbedder(f"Unsupported embedder: {kind}")
+    return TYPES[kind]
+
+
+def embedder(kind: str = DEFAULT, *, threads: int = 1) -> Embedder:
+    """The answerer for one run. Raises UnsupportedEmbedder. `threads` counts when MiniLM is first loaded."""
+    return _process(threads).run(kind)
+
+
+@cache
+def _process(threads: int) -> Embeddings:
+    return Embeddings({"minilm": lambda: MiniLM(threads=threads), "static": StaticVectors})
+
+
+class Embeddings:
+    """One process's models, with their caches and pace. `load` says how each is made; it may raise."""
+
+    def __init__(self, load: Mapping[str, Callable[[], Model]], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._load, self._clock = load, clock
+        self._models: dict[str, Model | None] = {}
+        self._kept, self._queries = Cache(MOST_CACHED), Cache(MOST_QUERIES, QUERY_SECONDS)
+        self._pace = Pace()
+        self._lock = threading.RLock()
+
+    def run(self, kind: str = DEFAULT) -> Embedder:
+        """One embedder from the first text on, and None from the first failure on."""
+        return Run(self, canonical(kind))
+
+    def choose(self, kind: str) -> Model | None:
+        """The model asked for, else static vectors, else None: strategies then use lexical vectors."""
+        with self._lock:
+            if kind == "minilm" and self._pace.may_begin(self._clock()) and (model := self._model(kind)):
+                return model
+            return self._model("static")
+
+    def embed(self, model: Model, need: Embed, *, first: bool) -> Embedded:
+        """The vectors, known ones from the caches. Raises TooSlow only at the first need of a run."""
+        with self._lock:
+            keys = [_key(model, text) for text in need.texts]
+            known = {key: self._known(key) for key in keys}
+            missing = {key: text for key, text in zip(keys, need.texts, strict=True) if known[key] is None}
+            queries = set(keys[: need.queries])
+            for key, row in self._made(model, missing, first=first):
+                known[key] = row
+                (self._queries if key in queries else self._kept).put(key, row, self._clock())
+        rows = [made for key in keys if (made := known[key]) is not None]
+        return Embedded(vectors=np.stack(rows) if rows else np.zeros((0, 1), np.float32), name=model.name)
+
+    def _made(self, model: Model, missing: Mapping[bytes, str], *, first: bool) -> Iterator[tuple[bytes, Row]]:
+        """The missing vectors, texts of about equal length together."""
+        keys = sorted(missing, key=lambda key: len(missing[key]))
+        for start in range(0, len(keys), SLICE):
+            part = keys[start : start + SLICE]
+            begin = self._clock()
+            rows = model.encode([missing[key] for key in part])
+            yield from zip(part, rows, strict=True)
+            if model is self._models.get("minilm"):
+                self._pace.note(len(part), self._clock() - begin, self._clock())
+                if first and self._pace.slow_since is not None and start + SLICE < len(keys):
+                    raise TooSlow(f"MiniLM takes {self._pace.milliseconds:.0f} ms a text")
+
+    def _known(self, key: bytes) -> Row | None:
+        now = self._clock()
+        kept = self._kept.get(key, now)
+        return kept if kept is not None else self._queries.get(key, now)
+
+    def _model(self, kind: str) -> Model | None:
+        """The model, loaded at its first use; None, and said once in the log, if it cannot be."""
+        if kind not in self._models:
+            try:
+                self._models[kind] = self._load[kind]()
+            except Exception as error:  # a broken torch raises what it likes: compaction goes on
+                logger.warning("Embedder %s is not used: %s", kind, error)
+                self._models[kind] = None
+        return self._models[kind]
+
+
+class Run:
+    """Answers the needs of one run, all from one embedder: vectors of two are never handed out."""
+
+    def __init__(self, embeddings: Embeddings, kind: str) -> None:
+        self._embeddings, self._kind = embeddings, kind
+        self._model: Model | None = None
+        self._began = self._failed = False
+
+    def __call__(self, need: Embed) -> Embedded | None:
+        if self._failed:
+            return None
+        if not self._began:
+            self._model = self._embeddings.choose(self._kind)
+        try:
+            answer = self._answer(need)
+        except Exception as error:  # a helper may fail: the run goes on with lexical vectors
+            logger.warning("Embedding failed; the rest of this run goes without: %s", error)
+            answer = None
+        self._began, self._failed = True, answer is None
+        return answer
+
+    def _answer(self, need: Embed) -> Embedded | None:
+        if self._model is None:
+            return None
+        try:
+            return self._embeddings.embed(self._model, need, first=not self._began)
+        except TooSlow as error:
+            logger.info("%s: static vectors serve this run.", error)
+        self._model = self._embeddings.choose("static")
+        return self._embeddings.embed(self._model, need, first=False) if self._model else None
+
+
+def _key(model: Model, text: str) -> bytes:
+    return hashlib.sha256(f"{model.name}\n{text}".encode(errors="surrogatepass")).digest()

@@ -1,0 +1,352 @@
+"""One embedder for a run, static vectors where MiniLM is absent or slow, caches, and a clock that is handed in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from health.adapters import embeddings, minilm, weights
+from health.adapters.embeddings import Embeddings, UnsupportedEmbedder, canonical, embedder
+from health.adapters.pace import RETRY_SECONDS, Cache, Pace, Row
+from health.adapters.weights import Unavailable
+from health.compaction.ports import Embed
+
+
+@dataclass
+class World:
+    """A clock, and models that take their time on it."""
+
+    now: float = 0.0
+    milliseconds: float = 1.0
+    broken: bool = False
+    encoded: list[str] = field(default_factory=list)
+    loads: list[str] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.now
+
+    def embeddings(self, **load: Callable[[], embeddings.Model]) -> Embeddings:
+        return Embeddings({"minilm": self.minilm, "static": self.static} | load, clock=self.clock)
+
+    def minilm(self) -> embeddings.Model:
+        self.loads.append("minilm")
+        return Slow(self)
+
+    def static(self) -> embeddings.Model:
+        self.loads.append("static")
+        return Swift()
+
+
+@dataclass
+class Slow:
+    world: World
+    name: str = "slow"
+
+    def encode(self, texts: Sequence[str]) -> Row:
+        if self.world.broken:
+            raise RuntimeError("out of memory")
+        self.world.now += len(texts) * self.world.milliseconds / 1000
+        self.world.encoded.extend(texts)
+        return np.tile(np.array([1, 0], dtype=np.float32), (len(texts), 1))
+
+
+class Swift:
+    name = "swift"
+
+    def encode(self, texts: Sequence[str]) -> Row:
+        return np.tile(np.array([0, 1], dtype=np.float32), (len(texts), 1))
+
+
+def missing() -> embeddings.Model:
+    raise Unavailable("not installed")
+
+
+def some(number: int, *, start: int = 0) -> Embed:
+    return Embed(texts=tuple(f"text {at}" for at in range(start, start + number)))
+
+
+def used(run: embeddings.Embedder, need: Embed) -> str:
+    answer = run(need)
+    return answer.name if answer else "none"
+
+
+class TestTheChoice:
+    def test_is_minilm_where_it_is_there_and_fast(self) -> None:
+        assert used(World().embeddings().run(), some(3)) == "slow"
+
+    def test_is_static_when_asked_for_and_minilm_is_not_loaded(self) -> None:
+        world = World()
+
+        assert used(world.embeddings().run("static"), some(3)) == "swift"
+        assert world.loads == ["static"]
+
+    def test_is_static_where_minilm_is_absent(self) -> None:
+        assert used(World().embeddings(minilm=missing).run(), some(3)) == "swift"
+
+    def test_is_nobody_where_both_are_absent(self) -> None:
+        assert World().embeddings(minilm=missing, static=missing).run()(some(3)) is None
+
+    def test_loads_nothing_before_the_first_text(self) -> None:
+        world = World()
+
+        world.embeddings().run()
+
+        assert world.loads == []
+
+    def test_loads_each_model_once(self) -> None:
+        world = World()
+        process = world.embeddings()
+
+        for _ in range(3):
+            used(process.run(), some(2))
+
+        assert world.loads == ["minilm"]
+
+    @pytest.mark.parametrize(("kind", "means"), [("minilm", "minilm"), ("static", "static"), ("glove", "static")])
+    def test_is_named_as_in_the_configuration(self, kind: str, means: str) -> None:
+        assert canonical(kind) == means
+
+    @pytest.mark.parametrize("kind", ["", "word2vec", "MiniLM"])
+    def test_of_another_name_is_refused(self, kind: str) -> None:
+        with pytest.raises(UnsupportedEmbedder, match=f"^Unsupported embedder: {kind}$"):
+            embedder(kind)
+
+
+class TestSlowness:
+    def test_found_at_the_first_need_makes_the_whole_run_static(self) -> None:
+        world = World(milliseconds=150)
+        run = world.embeddings().run()
+
+        assert [used(run, some(100)), used(run, some(100, start=100))] == ["swift", "swift"]
+        assert len(world.encoded) == embeddings.SLICE
+
+    def test_found_later_does_not_change_a_run_that_has_begun(self) -> None:
+        world = World()
+        run = world.embeddings().run()
+        used(run, some(20))
+
+        world.milliseconds = 5000
+
+        assert used(run, some(100, start=20)) == "slow"
+
+    def test_makes_the_next_run_static(self) -> None:
+        world = World(milliseconds=150)
+        process = world.embeddings()
+        used(process.run(), some(20))
+
+        assert used(process.run(), some(1)) == "swift"
+
+    def test_of_a_single_text_is_no_verdict(self) -> None:
+        world = World(milliseconds=5000)
+        process = world.embeddings()
+        used(process.run(), some(1))
+
+        assert used(process.run(), some(1)) == "slow"
+
+    def test_is_tried_again_after_a_while(self) -> None:
+        world = World(milliseconds=150)
+        process = world.embeddings()
+        used(process.run(), some(20))
+
+        world.now += RETRY_SECONDS - 1
+        assert used(process.run(), some(1)) == "swift"
+
+        world.now += 1
+        assert used(process.run(), some(1, start=50)) == "slow"
+
+    @pytest.mark.parametrize(("milliseconds", "then"), [(90, "swift"), (70, "slow")])  # 100 is the bound, 80 to return
+    def test_must_be_clearly_over_to_be_forgiven(self, milliseconds: float, then: str) -> None:
+        world = World(milliseconds=150)
+        process = world.embeddings()
+        used(process.run(), some(20))
+        world.now += RETRY_SECONDS
+        world.milliseconds = milliseconds
+        used(process.run(), some(20, start=20))
+
+        assert used(process.run(), some(1)) == then
+
+    def test_of_loading_does_not_count(self) -> None:
+        world = World()
+
+        def load() -> embeddings.Model:
+            world.now += 100
+            return Slow(world)
+
+        process = world.embeddings(minilm=load)
+
+        assert [used(process.run(), some(20)), used(process.run(), some(20))] == ["slow", "slow"]
+
+    def test_of_long_ago_is_forgotten(self) -> None:
+        pace = Pace()
+        pace.note(20, 1.0, now=1)
+        for _ in range(20):
+            pace.note(20, 0.1, now=2)
+
+        assert pace.milliseconds == pytest.approx(5.0)
+
+
+class TestFailure:
+    def test_half_way_leaves_the_rest_of_the_run_without(self) -> None:
+        world = World()
+        run = world.embeddings().run()
+        used(run, some(2))
+        world.broken = True
+
+        assert used(run, some(2, start=2)) == "none"
+
+        world.broken = False
+        assert used(run, some(2)) == "none"
+
+    def test_does_not_touch_the_next_run(self) -> None:
+        world = World(broken=True)
+        process = world.embeddings()
+        used(process.run(), some(2))
+
+        world.broken = False
+
+        assert used(process.run(), some(2)) == "slow"
+
+
+class TestCaches:
+    def test_a_text_is_embedded_once(self) -> None:
+        world = World()
+        process = world.embeddings()
+
+        for _ in range(2):
+            process.run()(Embed(texts=("a", "b", "a")))
+
+        assert sorted(world.encoded) == ["a", "b"]
+
+    @pytest.mark.parametrize(("after", "embedded"), [(299, 1), (301, 2)])  # seed 4: five minutes (C91)
+    def test_a_query_is_kept_for_five_minutes(self, after: float, embedded: int) -> None:
+        world = World(milliseconds=0)
+        run = world.embeddings().run()
+        run(Embed(texts=("the query",), queries=1))
+
+        world.now = after
+        run(Embed(texts=("the query",), queries=1))
+
+        assert len(world.encoded) == embedded
+
+    def test_a_content_is_kept_for_longer(self) -> None:
+        world = World()
+        run = world.embeddings().run()
+        run(Embed(texts=("a message",)))
+
+        world.now = 100_000
+        run(Embed(texts=("a message",)))
+
+        assert world.encoded == ["a message"]
+
+    def test_vectors_of_two_embedders_are_not_confused(self) -> None:
+        process = World().embeddings()
+
+        one, other = process.run("minilm")(some(1)), process.run("static")(some(1))
+
+        assert one is not None
+        assert other is not None
+        assert (one.vectors != other.vectors).any()
+
+    def test_the_least_used_leave_first(self) -> None:
+        cache, row = Cache(2), np.zeros(1, np.float32)
+        cache.put(b"a", row, 0)
+        cache.put(b"b", row, 0)
+        cache.get(b"a", 0)
+
+        cache.put(b"c", row, 0)
+
+        assert [cache.get(key, 0) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
+
+    def test_no_texts_are_no_rows(self) -> None:
+        answer = World().embeddings().run()(Embed(texts=()))
+
+        assert answer is not None
+        assert len(answer.vectors) == 0
+
+    def test_text_that_is_not_valid_unicode_is_embedded_too(self) -> None:
+        answer = World().embeddings().run()(Embed(texts=("\ud800",)))
+
+        assert answer is not None
+
+    def test_threads_wait_for_each_other(self) -> None:
+        world = World()
+        process = world.embeddings()
+        threads = [threading.Thread(target=process.run(), args=(some(50),)) for _ in range(8)]
+
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert len(world.encoded) == 50
+
+
+class TestTheFiles:
+    def test_a_package_that_is_not_there_says_what_to_do(self) -> None:
+        with pytest.raises(Unavailable, match="make install"):
+            weights.folder("no_such_package_of_ours")
+
+    def test_another_file_than_the_one_we_know_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "model.safetensors").write_bytes(b"other weights")
+
+        with pytest.raises(Unavailable, match="is not the file we know"):
+            weights.check(tmp_path, minilm.SHA256)
+
+    def test_a_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(Unavailable, match=r"model\.safetensors cannot be read"):
+            weights.check(tmp_path, minilm.SHA256)
+
+
+@pytest.mark.parametrize("kind", ["minilm", "static"])
+class TestTheRealModels:
+    @pytest.fixture(autouse=True)
+    def installed(self, kind: str) -> None:
+        if kind == "minilm":
+            pytest.importorskip("sentence_transformers")
+
+    def embed(self, kind: str, *texts: str) -> Row:
+        answer = embedder(kind, threads=2)(Embed(texts=texts))
+        assert answer is not None
+        return answer.vectors
+
+    def test_know_what_is_close(self, kind: str) -> None:
+        rows = self.embed(kind, "The cat sleeps.", "A kitten is sleeping.", "Interest rates rose again.")
+
+        assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.2
+
+    def test_give_rows_of_length_one_in_the_order_given(self, kind: str) -> None:
+        texts = ("short", "a much longer text " * 100, "中文", "short")
+
+        rows = self.embed(kind, *texts)
+
+        assert rows.dtype == np.float32
+        assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+        assert (rows[0] == rows[3]).all()
+
+    def test_read_the_end_of_a_long_text_too(self, kind: str) -> None:
+        filler = "The weather was pleasant and nothing else happened on that day. " * 60
+        rows = self.embed(
+            kind, "the kitten is asleep", filler, f"{filler}The cat sleeps. {'The kitten is asleep. ' * 40}"
+        )
+
+        assert rows[0] @ rows[2] > rows[0] @ rows[1] + 0.1
+
+    def test_survive_an_empty_text_half_a_character_and_ten_megabytes(self, kind: str) -> None:
+        rows = self.embed(kind, "", "half \ud800", "word " * 2_000_000)
+
+        assert np.isfinite(rows).all()
+
+
+def test_minilm_agrees_with_sentence_transformers_own_way() -> None:
+    library = pytest.importorskip("sentence_transformers")
+    texts = ["hello there", "The signing key leaked in March. " * 20, "naïve café 你好"]
+    reference = library.SentenceTransformer(str(weights.folder(minilm.PACKAGE) / "model"), device="cpu")
+
+    ours = minilm.MiniLM(threads=2).encode(texts)
+
+    assert ours == pytest.approx(reference.encode(texts, normalize_embeddings=True), abs=1e-4)
