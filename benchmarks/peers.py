@@ -16,6 +16,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.devsets.case import Message, text_of
+from benchmarks.installed_peers import installed
 from benchmarks.scoring import tokens, tokens_of, tokens_of_text
 
 Messages = Sequence[Message]
@@ -214,4 +215,4 @@ QUICK: dict[str, Peer] = {
     "LexRank": lexrank,
     "seed 4": seed4,
 }
-ALL: dict[str, Peer] = {**QUICK, "MiniLM": minilm}
+ALL: dict[str, Peer] = {**QUICK, "MiniLM": minilm, **installed()}

@@ -11,7 +11,7 @@ import random
 import string
 from typing import Any
 
-from benchmarks.devsets.case import Case, Part, Transcript
+from benchmarks.devsets.case import Case, Part, Transcript, stated
 from benchmarks.devsets.grammar import Deck, Draw, bank
 
 Row = dict[str, Any]
@@ -23,6 +23,7 @@ class _Desk:
         self.rng, self.words = random.Random(name), bank("airline")
         self.transcript = Transcript()
         self.lines = {line: Deck(self.rng, ways) for line, ways in self.words["lines"].items()}
+        self.spiel = Deck(self.rng, self.words["spiel"])
         self.cities = sorted(set(self.words["slots"]["city"]))
         self.user = self._user()
 
@@ -51,7 +52,9 @@ class _Desk:
         return self.rng.sample(list(dict.fromkeys([code, *near, *far])), 8)
 
     def say(self, role: str, line: str, **values: str) -> tuple[Part, ...]:
-        return self.transcript.say(role, Draw(self.rng, self.words["slots"], **values).say(self.lines[line].deal()))
+        text = Draw(self.rng, self.words["slots"], **values).say(self.lines[line].deal())
+        spoken = role == "assistant" and self.rng.random() < 0.3
+        return self.transcript.say(role, f"{self.spiel.deal()} {text}" if spoken else text)
 
     def ask(self, *wanted: tuple[str, Row, Any], text: str | None = None) -> list[int]:
         """Calls side by side, and their answers."""
@@ -68,14 +71,14 @@ class _Desk:
             "destination": b,
             "flight_type": self.rng.choice(["one_way", "round_trip"]),
             "cabin": self.rng.choice(_CABINS),
-            "flights": [self.flight(a, b) for _ in range(2)],
+            "flights": [self.flight(a, b, hour) for hour in (9, 15)],
             "passengers": [self.user["name"] | {"dob": self.user["dob"]}],
             "total_baggages": self.rng.randrange(4),
             "insurance": self.rng.choice(["yes", "no"]),
         }
 
-    def flight(self, a: str, b: str) -> Row:
-        hour, minute = self.rng.randrange(24), self.rng.randrange(0, 60, 5)
+    def flight(self, a: str, b: str, hour: int) -> Row:
+        minute = self.rng.randrange(0, 60, 5)
         return {
             "flight_number": f"HAT{self.rng.randrange(1, 400):03}",
             "origin": a,
@@ -109,28 +112,28 @@ class _Change:
             *(("get_reservation_details", {"reservation_id": row["reservation_id"]}, row) for row in rows), text=hold
         )
         record = Part(f'"reservation_id": "{self.code}"', at[codes.index(self.code)])
-        said = desk.say("assistant", "located", code=self.code, a=self.a, b=self.b)[0]
-        self.needed.append(((Part(said.text, said.at, (record,)),), "the reservation it is about"))
+        said = desk.say("assistant", "located", code=self.code, a=self.a, b=self.b)
+        self.needed.append(((stated(said, record),), "the reservation it is about"))
 
     def choose(self) -> None:
         desk, rng = self.desk, self.desk.rng
         desk.say("user", "when")
-        flights = [desk.flight(self.a, self.b) for _ in range(rng.randrange(6, 14))]
+        flights = [desk.flight(self.a, self.b, hour) for hour in sorted(rng.sample(range(5, 24), rng.randrange(6, 14)))]
         asked = {"origin": self.a, "destination": self.b, "date": f"2024-05-{rng.randrange(16, 30)}"}
-        desk.ask(("search_direct_flight", asked, flights))
+        at = desk.ask(("search_direct_flight", asked, flights))[0]
         desk.say("assistant", "options")
-        chosen = rng.choice(flights)
         cabin = rng.choice(_CABINS[1:])
-        parts = self._take("take", chosen, cabin)
+        chosen = self._take(rng.choice(("take", "take_time")), rng.choice(flights), cabin, at)
         if rng.random() < 0.4:
             desk.say("assistant", "heard")
-            chosen = rng.choice(flights)
-            parts = self._take("retake", chosen, cabin)
-        self.needed.append((parts, "the flight, as last chosen"))
+            chosen = self._take("retake", rng.choice(flights), cabin, at)
+        self.needed.append((chosen, "the flight, as last chosen"))
 
-    def _take(self, line: str, flight: Row, cabin: str) -> tuple[Part, ...]:
-        time = flight["scheduled_departure_time_est"][:5]
-        return self.desk.say("user", line, number=flight["flight_number"], time=time, cabin=cabin.replace("_", " "))
+    def _take(self, line: str, flight: Row, cabin: str, at: int) -> tuple[Part, ...]:
+        """What the traveller says, and where they name only the hour, the record that it stands for."""
+        number, time = flight["flight_number"], flight["scheduled_departure_time_est"][:5]
+        said = self.desk.say("user", line, number=number, time=time, cabin=cabin)
+        return said if number in said[0].text else (Part(f'"flight_number": "{number}"', at), *said)
 
     def settle(self) -> None:
         desk = self.desk
@@ -148,14 +151,11 @@ class _Change:
         )
         total = f"${desk.rng.randrange(60, 900)}"
         arguments = {"reservation_id": self.code, "payment_id": self.paid}
-        desk.ask(
-            (
-                "update_reservation_flights",
-                arguments,
-                desk.reservation(self.code, self.a, self.b) | {"confirmation": confirm},
-            )
-        )
-        desk.transcript.need(desk.say("assistant", "booked", confirm=confirm, total=total), "what was done")
+        changed = desk.reservation(self.code, self.a, self.b) | {"confirmation": confirm}
+        at = desk.ask(("update_reservation_flights", arguments, changed))[0]
+        record = Part(f'"confirmation": "{confirm}"', at)
+        said = desk.say("assistant", "booked", confirm=confirm, total=total)
+        desk.transcript.need([stated(said, record)], "what was done")
 
 
 def airline(name: str, size: int) -> Case:

@@ -112,6 +112,11 @@ class Transcript:
         return Case(kind, name, self.messages, task, needed, tools or [])
 
 
+def stated(said: tuple[Part, ...], record: Part) -> Part:
+    """What a record shows, or the sentence that repeats it, where there is one."""
+    return Part(said[0].text, said[0].at, (record,)) if said else record
+
+
 def text_of(message: Message) -> str:
     """All that a model reads of a message: its content, and names and arguments of its calls."""
     content = message.get("content")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from benchmarks.devsets.case import Case, Part, Transcript
+from benchmarks.devsets.case import Case, Part, Transcript, stated
 from benchmarks.devsets.grammar import Deck, Draw, bank
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri")
@@ -69,8 +69,8 @@ class _Desk:
                 self.say("user", "refused")
             else:
                 self.say("user", "wish", day=row[1], doctor=row[3])
-            said = self.say("assistant", "slot", slot=row[0], day=row[1], time=row[2], room=row[4])[0]
-        return [((Part(said.text, said.at, (Part(row[0], at),)),), f"the slot in {ward}, as last chosen")]
+            said = self.say("assistant", "slot", slot=row[0], day=row[1], time=row[2], room=row[4])
+        return [((stated(said, Part(row[0], at)),), f"the slot in {ward}, as last chosen")]
 
     def _slot(self) -> tuple[str, ...]:
         number, hour = self.rng.randrange(40_000, 42_000), self.rng.randrange(7, 18)
@@ -106,8 +106,8 @@ def clinic(name: str, size: int) -> Case:
             desk.say("user", "agreed")
             visit = f"V{rng.randrange(10**6, 10**7)}"
             at = desk.look("reserve", {"ward": ward}, f"ok; visit {visit}; ward {ward}; confirmed by the night run")
-            said = desk.say("assistant", "done", visit=visit)[0]
-            transcript.need([Part(said.text, said.at, (Part(f"visit {visit}", at),))], "what was done")
+            said = desk.say("assistant", "done", visit=visit)
+            transcript.need([stated(said, Part(f"visit {visit}", at))], "what was done")
             if transcript.chars > size:
                 break
         rounds += 1

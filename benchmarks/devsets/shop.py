@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.devsets.case import Case, Part, Transcript
+from benchmarks.devsets.case import Case, Part, Transcript, stated
 from benchmarks.devsets.grammar import Bank, Deck, Draw, bank
 
 Row = dict[str, Any]
@@ -119,9 +119,13 @@ class _Desk:
         self.shop = _Shop(rng, words)
         self.transcript = Transcript()
         self.lines = {name: Deck(rng, lines) for name, lines in words["lines"].items()}
+        self.spiel = Deck(rng, words["spiel"])
 
     def say(self, role: str, line: str, **values: str) -> tuple[Part, ...]:
-        return self.transcript.say(role, Draw(self.rng, self.words["slots"], **values).say(self.lines[line].deal()))
+        text = Draw(self.rng, self.words["slots"], **values).say(self.lines[line].deal())
+        if role == "assistant" and self.rng.random() < 0.4:
+            text += "\n\n" + Draw(self.rng, {}).say(self.spiel.deal())
+        return self.transcript.say(role, text)
 
     def ask(self, name: str, arguments: Row, answer: Any) -> int:
         return self.transcript.result(self.transcript.call(name, arguments), json.dumps(answer))
@@ -167,7 +171,7 @@ class _Wish:
         said = self.desk.say(
             "assistant", "found", order=self.order, product=self.item["name"], item=self.item["item_id"]
         )
-        self.needed.append(((Part(said[0].text, said[0].at, (shown,)),), "the order it is about"))
+        self.needed.append(((stated(said, shown),), "the order it is about"))
         self.shown = at
 
     def choose(self) -> None:
@@ -179,7 +183,7 @@ class _Wish:
             named = {"item": variant["item_id"], "price": f"${variant['price']}"}
             said = self.desk.say("assistant", self.rng.choice(("offer", "agree")), options=wanted, **named)
             record = Part(f'"item_id": "{variant["item_id"]}"', self.shown)
-            chosen = Part(said[0].text, said[0].at, (record,)) if said else record
+            chosen = stated(said, record)
         self.needed.append(((chosen,), "changed: only the newest counts" if again else "chosen"))
 
     def pay(self) -> None:
@@ -197,7 +201,7 @@ class _Wish:
         at = self.desk.ask("exchange_delivered_order_items", arguments, order)
         said = self.desk.say("assistant", "done", reference=reference, product=self.item["name"])
         shown = Part(f'"reference": "{reference}"', at)
-        self.desk.transcript.need([Part(said[0].text, said[0].at, (shown,))], "what was done")
+        self.desk.transcript.need([stated(said, shown)], "what was done")
 
 
 def shop(name: str, size: int) -> Case:
