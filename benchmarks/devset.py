@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks.devsets import airline, assistant, chat, clinic, shop, vendored
+from benchmarks.devsets import airline, assistant, chat, clinic, shop, stress, vendored
 from benchmarks.devsets.case import Case
 
 # Each kind is written by several hands, so that nothing is tuned to one of them.
@@ -18,6 +18,7 @@ KINDS: dict[str, tuple[Callable[[str, int], Case], ...]] = {
     "chat": (chat.friends, assistant.assistant, chat.chinese, chat.team),
     "service": (shop.shop, airline.airline, clinic.clinic),
     "code": (vendored.vendored,),
+    "stress": (stress.stress,),
 }
 
 
