@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from health.compaction import placeholders
-from health.compaction.clamp import shortened
+from health.compaction.clamp import evened
 from health.compaction.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.units import ContextState, Role, Unit, total
+from health.compaction.units import ContextState, Role, total
 
 KEPT_MESSAGES = 5
 LEAST_MESSAGES = 3
-# A result is never shortened below this: less would not tell what it was.
-LEAST_RESULT_TOKENS = 120
 
 
 def keep_last_five(state: ContextState, kit: Kit) -> Asking:
@@ -51,14 +49,10 @@ def _excess_without(earlier: Sequence[Cut], newer: Sequence[Cut], state: Context
 
 
 def _with_short_results(state: ContextState, kit: Kit) -> ContextState:
-    """The state with its largest results shortened, one after another, until it fits."""
-    results = [unit for cut in cuts(state.units) if not cut.protected for unit in cut.units if unit.role is Role.TOOL]
-    short: dict[str, Unit] = {}
+    """The state with its largest unprotected results shortened until it fits, if they can do that."""
+    if state.fits:
+        return state
+    free = [unit for cut in cuts(state.units) if not cut.protected for unit in cut.units]
+    results = frozenset(unit.id for unit in free if unit.role is Role.TOOL)
     excess = state.estimated_tokens - state.limit
-    for unit in sorted(results, key=lambda unit: -total([unit])):
-        if excess <= 0:
-            break
-        least = max(LEAST_RESULT_TOKENS, total([unit]) - excess)
-        short[unit.id] = shortened(unit, max_tokens=least, kit=kit)
-        excess -= total([unit]) - total([short[unit.id]])
-    return state.having(short.get(unit.id, unit) for unit in state.units)
+    return state.having(evened(state.units, may=results, excess=excess, kit=kit))

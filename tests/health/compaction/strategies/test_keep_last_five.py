@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from health.compaction.clamp import LEAST_TOKENS
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
-from health.compaction.strategies.keep_last_five import LEAST_RESULT_TOKENS, keep_last_five
+from health.compaction.strategies.keep_last_five import keep_last_five
 from health.compaction.units import Role, Unit, total
 from tests.health.compaction.builders import (
     a_round,
@@ -188,7 +189,7 @@ def test_a_shortened_result_still_answers_its_call() -> None:
 def test_a_result_is_never_shortened_to_nothing() -> None:
     after = with_large_results(limit=1)
 
-    assert LEAST_RESULT_TOKENS / 2 < total([named(after, "r-t0")]) <= LEAST_RESULT_TOKENS
+    assert LEAST_TOKENS / 2 < total([named(after, "r-t0")]) <= LEAST_TOKENS
 
 
 def test_a_result_in_a_pinned_round_stays_whole() -> None:
