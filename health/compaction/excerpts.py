@@ -1,6 +1,6 @@
 """Excerpts: texts shortened in their place to the sentences that say most, verbatim and in order.
 
-Unlike a summary an excerpt has no label: it is still the message, with an ellipsis where something is left out.
+Unlike a summary an excerpt has no label: it is still the message, with a mark where something is left out.
 Worth is measured as for summaries, against everything that is excerpted together; no model is asked.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from health.compaction.chunks import Chunk, chunks
+from health.compaction.digest import GAP
 from health.compaction.ports import Kit
 from health.compaction.sentences import Sentence, Topics
 from health.compaction.stopwords import STOPWORDS
@@ -30,7 +31,10 @@ class Wanted:
 
 
 def excerpts(wanted: Sequence[Wanted], *, least_tokens: int, kit: Kit, focus: str = "") -> list[str]:
-    """Each text within its share; those of fewer than `least_tokens`, or without a part that fits, as they are."""
+    """Each text within its share; those of fewer than `least_tokens`, or without a part that fits, as they are.
+
+    An excerpt is never excerpted again: it would erode.
+    """
     cut = [chunks(one.text) for one in wanted]
     read = [list(_read(at, one, cut[at])) for at, one in enumerate(wanted)]
     topics = Topics(read, focus)
@@ -42,7 +46,7 @@ def excerpts(wanted: Sequence[Wanted], *, least_tokens: int, kit: Kit, focus: st
             _Part(chunk, next(sizes), topics.judged(sentence, last=len(cut[at]) - 1).worth)
             for chunk, sentence in zip(cut[at], read[at], strict=True)
         ]
-        is_long = tokens[at] >= least_tokens
+        is_long = tokens[at] >= least_tokens and GAP.strip() not in one.text
         found.append(_excerpt(one.text, parts, int(one.ratio * tokens[at]), kit) if is_long else one.text)
     return found
 
@@ -81,7 +85,7 @@ def _excerpt(text: str, parts: Sequence[_Part], max_tokens: int, kit: Kit) -> st
 
 
 def _spliced(text: str, parts: Sequence[_Part]) -> str:
-    """The parts with what stood between them: blanks as they were, an ellipsis for anything else."""
+    """The parts with what stood between them: blanks as they were, a mark for anything else."""
     pieces: list[str] = []
     end = 0
     for part in parts:
@@ -93,5 +97,5 @@ def _spliced(text: str, parts: Sequence[_Part]) -> str:
 
 
 def _gap(between: str) -> str:
-    """An ellipsis, on a line of its own where whole lines are left out."""
-    return "\n" * between.startswith("\n") + " … " + "\n" * between.endswith("\n")
+    """A mark, on a line of its own where whole lines are left out."""
+    return "\n" * between.startswith("\n") + GAP + "\n" * between.endswith("\n")

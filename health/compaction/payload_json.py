@@ -15,7 +15,7 @@ from typing import Any
 
 from health.compaction.config import PayloadLimits
 from health.compaction.importance import mentions_error
-from health.compaction.payload_text import clip, words_of
+from health.compaction.payload_text import LEFT_OUT, clip, words_of
 
 STATUS_KEYS = frozenset(
     {"status", "state", "level", "severity", "ok", "success", "failed", "result", "outcome", "conclusion", "exit_code"}
@@ -94,7 +94,7 @@ class _Trimmer:
             if kept[start] or run == 1:
                 trimmed += [self.value(item) for item in items[start : start + run]]
             else:
-                trimmed.append(f"[… {run} of {len(items)} items left out …]")
+                trimmed.append(f"[… {run} of {len(items)} items{LEFT_OUT}")
         return trimmed
 
     def _map(self, value: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class _Trimmer:
             if kept[start] or run == 1:
                 trimmed |= {key: self.value(value[key]) for key in keys[start : start + run]}
             else:
-                trimmed[f"[… {run} of {len(keys)} keys left out, from {keys[start][:80]} …]"] = None
+                trimmed[f"[… {run} of {len(keys)} keys from {keys[start][:80]}{LEFT_OUT}"] = None
         return trimmed
 
     def _kept(self, items: Sequence[Any], most: int, names: Sequence[str] = ()) -> list[bool]:

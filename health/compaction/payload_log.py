@@ -13,13 +13,14 @@ from enum import IntEnum
 
 from health.compaction.config import PayloadLimits
 from health.compaction.importance import mentions_error
-from health.compaction.payload_text import clip, holds, told, widened
+from health.compaction.payload_text import LEFT_OUT, clip, holds, told, widened
 
 # A template seen so often is told by its first and last line; below that, a note costs more than the lines.
 SIMILAR = 4
 # So many loud lines of one template stay word for word; a flood of them is told like any repetition.
 FLOOD = 25
-NOTE = "[… {n} similar lines left out …]"
+NOTE = f"[… {{n}} similar lines{LEFT_OUT}"
+_NOTE_OF_OTHERS = f"[… {{n}} lines{LEFT_OUT}"
 _SAMPLE_CHARS, _SAMPLE_LINES = 60_000, 300
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,64}\b|\d+")
 _WARNING = re.compile(r"\b(?:WARN(?:ING)?|[Ww]arning|CRITICAL|ERR)\b|^E  |警告")
@@ -57,7 +58,7 @@ def trim_log(text: str, limits: PayloadLimits, keep: frozenset[str] = frozenset(
     trimmed = told(lines, kept, NOTE)
     if max_chars is None or len(trimmed) <= max_chars:
         return trimmed
-    return clip(told(lines, _affordable(lines, worth, max_chars), "[… {n} lines left out …]"), max_chars)
+    return clip(told(lines, _affordable(lines, worth, max_chars), _NOTE_OF_OTHERS), max_chars)
 
 
 def _worth(lines: Sequence[str], edge: int, keep: frozenset[str]) -> list[Worth]:

@@ -11,6 +11,9 @@ from itertools import groupby
 
 from health.compaction.config import PayloadLimits
 
+# Every note ends so: what bears one was trimmed before, and is not trimmed again.
+LEFT_OUT = " left out …]"
+
 _WORD = re.compile(r"\w[\w.-]*")
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+", re.M)
 # Only where a run begins, so that none is scanned again from its middle.
@@ -27,7 +30,7 @@ def _labelled(match: re.Match[str]) -> str:
     blob = match.group()
     if not _is_encoded(blob):
         return blob
-    return f"[base64, {len(blob.strip())} characters left out]" + "\n" * blob.endswith("\n")
+    return f"[… base64, {len(blob.strip())} characters{LEFT_OUT}" + "\n" * blob.endswith("\n")
 
 
 def _is_encoded(blob: str) -> bool:
@@ -44,7 +47,7 @@ def trim_diff(text: str, limits: PayloadLimits) -> str:
     """Every changed line and every head word for word, and few unchanged lines around them."""
     lines = text.splitlines()
     marked = [bool(line) and not line.startswith(" ") for line in lines]
-    return told(lines, widened(marked, limits.diff_context_lines), "[… {n} unchanged lines left out …]")
+    return told(lines, widened(marked, limits.diff_context_lines), f"[… {{n}} unchanged lines{LEFT_OUT}")
 
 
 def widened(marked: Sequence[bool], by: int) -> list[bool]:
@@ -88,4 +91,4 @@ def clip(text: str, max_chars: int) -> str:
 
 
 def _note(count: int) -> str:
-    return f" [… {count} characters left out …] "
+    return f" [… {count} characters{LEFT_OUT} "

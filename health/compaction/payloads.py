@@ -12,7 +12,7 @@ from health.compaction.config import PayloadLimits
 from health.compaction.importance import UI_TOOLS
 from health.compaction.payload_json import trim_json, written
 from health.compaction.payload_log import looks_like_log, trim_log
-from health.compaction.payload_text import clip, looks_like_diff, trim_diff, without_blobs
+from health.compaction.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs
 from health.compaction.payload_ui import compress_ui
 
 HISTORY_CONFIG = PayloadLimits()
@@ -31,8 +31,10 @@ def trim(
     """A shorter form of a payload, or the content itself.
 
     `keep`: words whose elements and lines are not left out. `max_chars`: the result is cut to it, last of all
-    by leaving out its middle.
+    by leaving out its middle. What was trimmed before is only trimmed again to fit.
     """
+    if max_chars is None and LEFT_OUT in content:
+        return content
     if tool in UI_TOOLS:
         trimmed = compress_ui(content, tool=tool, limits=limits)
     else:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from health.compaction.code import compress
+from health.compaction.code_languages import guess, lexer_of
 from health.compaction.config import CompressRatios, PayloadLimits
 from health.compaction.excerpts import Wanted, excerpts
 from health.compaction.fences import Block, blocks, joined
 from health.compaction.invariants import protected_ids
 from health.compaction.payload_log import looks_like_log, trim_log
-from health.compaction.payload_text import looks_like_diff
+from health.compaction.payload_text import LEFT_OUT, looks_like_diff
 from health.compaction.payloads import is_json, trim
 from health.compaction.ports import Asking, Kit, unchanged
 from health.compaction.rewording import in_play, reworded
@@ -73,11 +74,13 @@ class _Chunker:
         """A block by the rule for what it is; words are only asked for here, as they are weighed together."""
         if is_json(part.body):
             return self._within(part.body, self.ratios.other, self._trim)
+        if _is_code(part, unit):
+            return compress(part.body, part.label)
         if unit.kind is Kind.LOG or looks_like_log(part.body):
             return self._within(part.body, self.ratios.log, self._trim_log)
         if looks_like_diff(part.body):
             return self._trim(part.body, None)
-        if part.label is not None or (unit.kind is Kind.CODE and "```" not in unit.content):
+        if part.label is not None:
             return compress(part.body, part.label)
         ratio = self.ratios.text if unit.kind is Kind.CODE else self.ratio(unit)
         return Wanted(text=part.body, role=unit.role, ratio=ratio)
@@ -90,7 +93,7 @@ class _Chunker:
 
     def _within(self, text: str, ratio: float, cut: Callable[[str, int], str]) -> str:
         tokens = self.kit.tokens(text)
-        if ratio >= VERBATIM or tokens < LEAST_TOKENS:
+        if ratio >= VERBATIM or tokens < LEAST_TOKENS or LEFT_OUT in text:
             return text
         most, chars = int(ratio * tokens), int(ratio * len(text))
         for _ in range(_TRIES):
@@ -100,3 +103,10 @@ class _Chunker:
                 break
             chars = int(chars * most / left)
         return shorter
+
+
+def _is_code(part: Block, unit: Unit) -> bool:
+    """A fence in a language that is known, or what a tool read; code may have lines alike and is no log."""
+    if part.label is None:
+        return unit.kind is Kind.CODE and part.body == unit.content
+    return lexer_of(part.label or guess(part.body)) is not None

@@ -1,0 +1,254 @@
+"""The window of seed 3: 24 messages, the newest ten always, older ones by importance, rounds whole, in order."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from health.compaction.config import ContextConfig, SlidingWindow
+from health.compaction.ports import Attempt
+from health.compaction.strategies.sliding_window import sliding_window
+from health.compaction.units import ContextState, Kind, Role, Unit
+from tests.health.compaction.builders import (
+    a_round,
+    a_state,
+    a_talk,
+    a_unit,
+    broken_laws,
+    ids,
+    p1,
+    pinned,
+    play,
+)
+
+
+def messages(attempt: Attempt) -> list[str]:
+    """The ids of what is left of the conversation itself."""
+    return [u.id for u in attempt.state.units if u.kind is not Kind.PLACEHOLDER and u.role is not Role.SYSTEM]
+
+
+def slid(*units: Unit, **window: int | float) -> Attempt:
+    in_order = (replace(unit, timestamp=float(at)) for at, unit in enumerate(units))
+    state = a_state(*in_order, config=ContextConfig(sliding_window=SlidingWindow(**window)))
+    attempt = play(sliding_window, state)
+    assert broken_laws(state, attempt) == []
+    return attempt
+
+
+def replaced(units: tuple[Unit, ...], at: int, **fields: object) -> tuple[Unit, ...]:
+    return (*units[:at], replace(units[at], **fields), *units[at + 1 :])
+
+
+def test_twenty_four_messages_are_not_touched() -> None:
+    attempt = slid(*a_talk(24))
+
+    assert not attempt.changed
+    assert attempt.note == "not more than 24 messages"
+
+
+def test_of_thirty_messages_twenty_four_are_left() -> None:
+    assert len(messages(slid(*a_talk(30)))) == 24
+
+
+def test_the_newest_ten_are_always_there() -> None:
+    talk = tuple(
+        replace(unit, content=f"error {unit.content}") if at < 30 else unit for at, unit in enumerate(a_talk(40))
+    )
+
+    assert messages(slid(*talk))[-10:] == [f"t{i}" for i in range(30, 40)]
+
+
+def test_an_old_error_survives() -> None:
+    talk = replaced(a_talk(60), 7, content="ERROR: the disk is full, really full, completely")
+
+    assert "t7" in messages(slid(*talk))
+
+
+def test_an_old_completion_survives() -> None:
+    talk = replaced(a_talk(60), 7, content="The migration is done and all went as it should")
+
+    assert "t7" in messages(slid(*talk))
+
+
+def test_an_old_plan_survives() -> None:
+    talk = replaced(a_talk(60), 7, content="Plan: first the cellar, then the kitchen, then the roof")
+
+    assert "t7" in messages(slid(*talk))
+
+
+def test_of_two_alike_the_newer_stays() -> None:
+    # the first request is protected; of the others the oldest six go
+    assert messages(slid(*a_talk(30))) == ["t0", *(f"t{i}" for i in range(7, 30))]
+
+
+def test_the_order_is_that_of_the_conversation() -> None:
+    talk = replaced(replaced(a_talk(60), 30, content="error thirty " * 4), 7, content="error seven " * 4)
+
+    left = messages(slid(*talk))
+
+    assert left == sorted(left, key=lambda name: int(name[1:]))
+
+
+def test_one_placeholder_tells_how_many_are_gone() -> None:
+    placeholders = [unit for unit in slid(*a_talk(30)).state.units if unit.kind is Kind.PLACEHOLDER]
+
+    assert [unit.content for unit in placeholders] == ["[Omitted earlier context]\n6 messages"]
+
+
+def test_a_round_stays_or_goes_whole() -> None:
+    talk = a_talk(40)
+    tools = a_round("looking", "one result", "two results", "three results", id="r")
+
+    left = messages(slid(*talk[:10], *tools, *talk[10:]))
+
+    assert {"r-a", "r-t0", "r-t1", "r-t2"}.isdisjoint(left)
+
+
+def test_a_round_that_reaches_into_the_newest_stays_whole() -> None:
+    talk = a_talk(40)
+    tools = a_round("looking", "one", "two", "three", id="r")
+
+    left = messages(slid(*talk[:30], *tools, *talk[30:39]))
+
+    assert [name for name in left if name.startswith("r-")] == ["r-a", "r-t0", "r-t1", "r-t2"]
+
+
+def test_a_round_with_an_error_is_as_important_as_the_error() -> None:
+    talk = a_talk(60)
+    tools = a_round("looking", "Traceback (most recent call last):", "fine", id="r")
+
+    assert {"r-a", "r-t0", "r-t1"} <= set(messages(slid(*talk[:10], *tools, *talk[10:])))
+
+
+def test_a_round_too_large_for_the_room_leaves_it_to_others() -> None:
+    talk = a_talk(40)
+    tools = a_round("error", *("error in many words" for _ in range(20)), id="r")
+
+    left = messages(slid(*talk[:10], *tools, *talk[10:]))
+
+    assert "r-a" not in left
+    assert len(left) == 24
+
+
+def test_a_failed_result_without_the_word_survives() -> None:
+    talk = a_talk(60)
+    asked, result = a_round("looking", "nothing here", id="r")
+
+    left = messages(slid(*talk[:10], asked, replace(result, failed=True), *talk[10:]))
+
+    assert "r-t0" in left
+
+
+def test_the_system_prompt_stays_and_is_not_counted() -> None:
+    attempt = slid(a_unit("You are kind.", id="sys", role=Role.SYSTEM), *a_talk(24))
+
+    assert not attempt.changed
+
+
+def test_the_first_request_and_the_last_user_message_stay() -> None:
+    left = messages(slid(*a_talk(100)))
+
+    assert {"t0", "t98"} <= set(left)
+
+
+@pytest.mark.parametrize("mark", [p1, pinned])
+def test_what_is_marked_stays(mark) -> None:
+    talk = a_talk(60)
+
+    assert "t3" in messages(slid(*talk[:3], mark(talk[3]), *talk[4:]))
+
+
+def test_more_protected_messages_than_the_window_holds_all_stay() -> None:
+    talk = tuple(p1(unit) for unit in a_talk(30))
+
+    left = messages(slid(*talk, *a_talk(40, start=30)))
+
+    assert left == [f"t{i}" for i in range(30)] + [f"t{i}" for i in range(60, 70)]
+
+
+def test_nothing_but_protected_messages_is_left_alone() -> None:
+    attempt = slid(*(p1(unit) for unit in a_talk(30)))
+
+    assert not attempt.changed
+
+
+def test_a_summary_stays_and_is_not_counted() -> None:
+    summary = a_unit("[Summary of 9 earlier messages: history, not instructions]", id="s", kind=Kind.SUMMARY)
+    talk = a_talk(30)
+
+    left = messages(slid(talk[0], summary, *talk[1:]))
+
+    assert "s" in left
+    assert len(left) == 25
+
+
+def test_prompts_of_the_driver_go_first_and_the_newest_stays() -> None:
+    talk = a_talk(20)
+    prompts = [
+        a_unit("Context health is critical. Please clear your mind now.", id=f"p{i}", inserted=True) for i in range(5)
+    ]
+    mixed = [unit for at, unit in enumerate(talk) for unit in ((unit, prompts[at // 4]) if at % 4 == 3 else (unit,))]
+
+    left = messages(slid(*mixed))
+
+    assert [name for name in left if name.startswith("p")] == ["p4"]
+    assert [name for name in left if name.startswith("t")] == ids(talk)
+
+
+def test_an_old_prompt_does_not_take_a_place_among_the_newest() -> None:
+    talk = a_talk(60)
+    prompts = [a_unit("Please clear your mind.", id=f"p{i}", inserted=True) for i in range(5)]
+
+    left = messages(slid(*talk[:55], *prompts, *talk[55:]))
+
+    assert left[-11:] == [*(f"t{i}" for i in range(50, 55)), "p4", *(f"t{i}" for i in range(55, 60))]
+
+
+def test_a_second_run_changes_nothing() -> None:
+    once = slid(*a_talk(60))
+
+    assert not play(sliding_window, once.state).changed
+
+
+def test_a_later_run_merges_its_placeholder_with_the_earlier_one() -> None:
+    once = slid(*a_talk(40)).state
+    grown: ContextState = a_state(*once.units, *a_talk(20, start=40))
+
+    again = play(sliding_window, grown)
+
+    placeholders = [unit.content for unit in again.state.units if unit.kind is Kind.PLACEHOLDER]
+    assert placeholders == ["[Omitted earlier context]\n36 messages"]
+
+
+@pytest.mark.parametrize(("window", "newest"), [(12, 5), (16, 7), (30, 12), (40, 16)])
+def test_the_window_and_its_share_are_set_in_one_place(window: int, newest: int) -> None:
+    talk = tuple(replace(u, content=f"error {u.content}") if at < 50 else u for at, u in enumerate(a_talk(70)))
+
+    left = messages(slid(*talk, max_messages=window))
+
+    assert len(left) == window
+    assert left[-newest:] == [f"t{i}" for i in range(70 - newest, 70)]
+
+
+def test_a_soak_of_two_hundred_messages_stays_within_the_window() -> None:
+    state = a_state(*a_talk(1))
+    for at in range(1, 200):
+        state = play(sliding_window, a_state(*state.units, *a_talk(1, start=at))).state
+
+    assert len([unit for unit in state.units if unit.kind is not Kind.PLACEHOLDER]) == 24
+    assert len(state.units) <= 26
+
+
+def test_an_empty_context_is_left_alone() -> None:
+    assert not slid().changed
+
+
+def test_fifty_thousand_messages_take_a_moment() -> None:
+    state = a_state(*a_talk(50_000, words=4))
+    begun = time.process_time()
+
+    play(sliding_window, state)
+
+    assert time.process_time() - begun < 5

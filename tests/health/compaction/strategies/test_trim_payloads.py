@@ -1,0 +1,210 @@
+"""Bulky payloads are trimmed by what they are; whatever is spoken of, protected or small stays byte for byte."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from health.compaction.config import ContextConfig, PayloadLimits
+from health.compaction.ports import Attempt
+from health.compaction.strategies.trim_payloads import trim_payloads
+from health.compaction.units import Call, Kind, Priority, Role, Unit
+from tests.health.compaction.builders import a_round, a_state, a_unit, broken_laws, ids, play
+
+ORDERS = json.dumps([{"id": f"ORD-{i:04}", "status": "shipped", "weight": i} for i in range(100)])
+LOG = "\n".join(f"2026-01-01 10:00:{i % 60:02} INFO stored item {i}" for i in range(100))
+DIFF = "\n".join(["--- a/x", "+++ b/x", "@@ -1,90 +1,90 @@", *([" same old line"] * 90), "-old", "+new"])
+
+
+def trimmed(*units: Unit, task: str = "", **limits: int) -> Attempt:
+    """Between a first request and a last message, which are protected."""
+    config = ContextConfig(payloads=PayloadLimits(**limits))
+    talk = (a_unit("begin", id="first"), *units, a_unit("go on", id="last"))
+    state = a_state(*(replace(unit, timestamp=float(at)) for at, unit in enumerate(talk)), config=config, task=task)
+    attempt = play(trim_payloads, state)
+    assert broken_laws(state, attempt) == []
+    return attempt
+
+
+def result(attempt: Attempt, unit_id: str = "r-t0") -> str:
+    return next(unit.content for unit in attempt.state.units if unit.id == unit_id)
+
+
+def of_tool(name: str, content: str) -> tuple[Unit, ...]:
+    asked, answered = a_round("looking", content, id="r")
+    return replace(asked, calls=(Call(id=asked.calls[0].id, name=name, arguments="{}"),)), answered
+
+
+def said(content: str, **fields: Any) -> Unit:
+    return a_unit(content, id="said", role=Role.ASSISTANT, **fields)
+
+
+def test_a_long_json_result_stays_json_with_its_ends() -> None:
+    orders = json.loads(result(trimmed(*a_round("look", ORDERS, id="r"))))
+
+    assert (orders[0]["id"], orders[-1]["id"]) == ("ORD-0000", "ORD-0099")
+    assert "[… 92 of 100 items left out …]" in orders
+
+
+def test_a_log_keeps_its_one_error() -> None:
+    lines = LOG.splitlines()
+    lines[50] = "2026-01-01 10:00:00 ERROR disk full"
+
+    assert "ERROR disk full" in result(trimmed(*a_round("look", "\n".join(lines), id="r")))
+
+
+def test_a_diff_keeps_its_changes() -> None:
+    assert result(trimmed(*a_round("look", DIFF, id="r"))).endswith("left out …]\n same old line\n-old\n+new")
+
+
+def test_what_saves_no_tokens_is_not_changed() -> None:
+    blob = "aB3kQ9zLmN7pR5tVwY1c" * 30  # one token for the counter of words; its label is more
+
+    assert not trimmed(*a_round("look", f"Picture one: {blob}", id="r"), bulky_tokens=2).changed
+
+
+@pytest.mark.parametrize("tool", ["elementsJson", "webElements"])
+def test_ui_data_is_trimmed_by_the_rules_of_seed_3(tool: str) -> None:
+    elements = [{"title": f"button number {i}", "help": "press it"} for i in range(250)]
+
+    left = json.loads(result(trimmed(*of_tool(tool, json.dumps(elements)))))
+
+    assert left == [{"title": f"button number {i}"} for i in range(200)]
+
+
+def test_an_order_that_somebody_speaks_of_stays() -> None:
+    attempt = trimmed(*a_round("look", ORDERS, id="r"), said("I see that ORD-0050 is on its way."))
+
+    assert "ORD-0050" in result(attempt)
+    assert "ORD-0051" not in result(attempt)
+
+
+def test_an_order_of_which_a_call_speaks_stays() -> None:
+    later = of_tool("cancel", "cancelled")
+    call = replace(later[0].calls[0], arguments='{"order": "ORD-0042"}')
+    first = a_round("look", ORDERS, id="q")
+
+    attempt = trimmed(*first, replace(later[0], calls=(call,)), later[1])
+
+    assert "ORD-0042" in result(attempt, "q-t0")
+
+
+def test_an_order_in_the_task_stays() -> None:
+    assert "ORD-0033" in result(trimmed(*a_round("look", ORDERS, id="r"), task="Find out about ORD-0033."))
+
+
+def test_a_quantity_somebody_speaks_of_keeps_nothing() -> None:
+    assert result(trimmed(*a_round("look", ORDERS, id="r"), said("We have 50 of 100."))) == result(
+        trimmed(*a_round("look", ORDERS, id="r"))
+    )
+
+
+def test_a_small_result_is_not_touched() -> None:
+    attempt = trimmed(*a_round("look", '{"a":    1}', id="r"))
+
+    assert not attempt.changed
+    assert attempt.note == "no payload that could be trimmed"
+
+
+def test_where_bulk_begins_is_set_in_one_place() -> None:
+    assert not trimmed(*a_round("look", ORDERS, id="r"), bulky_tokens=10_000).changed
+
+
+@pytest.mark.parametrize("mark", [{"priority": Priority.P1}, {"pinned": True}])
+def test_a_protected_result_is_not_touched(mark: dict[str, Any]) -> None:
+    assert result(trimmed(*a_round("look", ORDERS, id="r", **mark))) == ORDERS
+
+
+def test_the_open_round_is_not_touched() -> None:
+    state = a_state(a_unit("begin"), *a_round("look", ORDERS, id="r"))
+
+    assert not play(trim_payloads, state).changed
+
+
+def test_the_last_message_is_not_touched() -> None:
+    state = a_state(a_unit("begin"), a_unit(f"```json\n{ORDERS}\n```"))
+
+    assert not play(trim_payloads, state).changed
+
+
+@pytest.mark.parametrize("kind", [Kind.SUMMARY, Kind.PLACEHOLDER, Kind.PLAN_REF])
+def test_what_compaction_wrote_and_plans_are_not_touched(kind: Kind) -> None:
+    assert not trimmed(a_unit(ORDERS, kind=kind)).changed
+
+
+def test_data_in_a_fence_is_trimmed_and_the_words_around_stay() -> None:
+    content = trimmed(said(f"Look here:\n```json\n{ORDERS}\n```\nIs that right?")).state.units[1].content
+
+    before, data, after = content.split("```")
+    assert (before, after) == ("Look here:\n", "\nIs that right?")
+    assert len(json.loads(data.removeprefix("json"))) == 9
+
+
+def test_a_log_in_a_bare_fence_is_trimmed() -> None:
+    assert "similar lines left out" in trimmed(said(f"See:\n```\n{LOG}\n```")).state.units[1].content
+
+
+def test_a_message_that_is_a_log_is_trimmed() -> None:
+    assert "similar lines left out" in trimmed(said(LOG, kind=Kind.LOG)).state.units[1].content
+
+
+@pytest.mark.parametrize("label", ["python", "js", ""])
+def test_code_with_lines_alike_is_not_taken_for_a_log(label: str) -> None:
+    code = "import os\n" if not label else ""
+    code += "def table():\n" + "".join(f"    put({i}, {i * 7})\n" for i in range(150))
+
+    assert not trimmed(said(f"```{label}\n{code}```\n")).changed
+
+
+def test_a_result_that_is_code_is_not_taken_for_a_log() -> None:
+    code = "".join(f"put({i}, {i * 7})\n" for i in range(150))
+    asked, answered = a_round("cat", code, id="r")
+
+    assert not trimmed(asked, replace(answered, kind=Kind.CODE)).changed
+
+
+def test_words_are_not_touched() -> None:
+    prose = " ".join(f"The {word} of {word}s is a {word}." for word in ("king", "song", "book")) * 40
+
+    assert not trimmed(said(prose)).changed
+
+
+def test_calls_and_results_still_belong_together() -> None:
+    units = a_round("look", ORDERS, LOG, "small", id="r")
+
+    after = trimmed(*units).state.units[1:-1]
+
+    assert [(u.id, u.round_id, u.answers, u.calls) for u in after] == [
+        (u.id, u.round_id, u.answers, u.calls) for u in units
+    ]
+
+
+def test_every_trimmed_message_was_read_in_full() -> None:
+    attempt = trimmed(*a_round("look", ORDERS, "small", id="r"))
+
+    assert [(read.source_id, read.read, read.total) for read in attempt.reads] == [("r-t0", len(ORDERS), len(ORDERS))]
+
+
+def test_nothing_is_dropped() -> None:
+    units = (*a_round("look", ORDERS, id="r"), *a_round("look", LOG, id="q"))
+
+    assert ids(trimmed(*units).state) == ["first", *ids(units), "last"]
+
+
+def test_a_second_run_changes_nothing() -> None:
+    once = trimmed(*a_round("look", ORDERS, LOG, DIFF, id="r"))
+
+    assert not play(trim_payloads, once.state).changed
+
+
+def test_broken_json_is_left_alone() -> None:
+    broken = ORDERS[:-1] + ',{"a" "b"}]'
+
+    assert not trimmed(*a_round("look", broken, id="r")).changed
+
+
+def test_an_empty_context_is_left_alone() -> None:
+    assert not play(trim_payloads, a_state()).changed
