@@ -12,9 +12,10 @@ from typing import Any
 
 from health.compaction.handover import is_handover
 from health.compaction.invariants import broken
+from health.compaction.ledger import Entry, extract
 from health.compaction.outcome import Step
 from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
-from health.compaction.units import ContextState
+from health.compaction.units import ContextState, Unit
 from health.compaction.weave import without_ledger, woven
 
 LEXICAL = "lexical"
@@ -23,10 +24,19 @@ NOT_SMALLER = "It would not make the context smaller."
 
 @dataclass
 class Journal:
-    """What a run writes down on its way: the steps as they were timed, and who embedded."""
+    """What a run writes down on its way: the steps as they were timed, who embedded, and what binds at which state."""
 
     steps: list[Step] = field(default_factory=list)
     embedders: dict[str, None] = field(default_factory=dict)
+    extracted: list[tuple[tuple[Unit, ...], tuple[Entry, ...]]] = field(default_factory=list)
+
+    def entries(self, units: tuple[Unit, ...]) -> tuple[Entry, ...]:
+        """The ledger's entries after these units, extracted once: reading all there is costs more than a strategy."""
+        for known, entries in self.extracted:
+            if known is units:
+                return entries
+        self.extracted.append((units, extract(units)))
+        return self.extracted[-1][1]
 
     def report(self, *steps: Step) -> Generator[Step, Any, None]:
         """The runner sends each step back with its time; one who does not care sends nothing."""
@@ -62,8 +72,8 @@ def tried(strategy: Strategy, state: ContextState, kit: Kit, *, recovering: bool
 
 def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: bool) -> Attempt:
     units = woven(state, attempt.state.units, kit)
-    # An earlier handover is priority 1, yet a new one tells it again.
-    before = tuple(unit for unit in state.units if not (recovering and is_handover(unit)))
+    # The ledger moves to where the first message left. An earlier handover is priority 1, yet a new one retells it.
+    before = [unit for unit in without_ledger(state).units if not (recovering and is_handover(unit))]
     faults = broken(before, units, recovering=recovering)
     if faults:
         return unchanged(state, f"Refused, for a law would be broken: {faults[0]}.")

@@ -15,7 +15,6 @@ from health.compaction.accounts import applied, coherence_of, failed, rewarded
 from health.compaction.attempts import Journal, tried
 from health.compaction.config import CHAIN_ORDER, RecoveryMode
 from health.compaction.floor import diagnosis, floor_of
-from health.compaction.ledger import extract
 from health.compaction.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.passes import Passes, Stepping, joined, step_of
 from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
@@ -54,7 +53,8 @@ def compact(
     known = REGISTRY if strategies is None else strategies
     names = tuple(state.config.chain_order if chain is None else chain) or DEFAULT_CHAIN
     journal = Journal()
-    passes = Passes(chain=tuple((name, known[name]) for name in names if name in known), kit=kit, journal=journal)
+    found = tuple((name, known[name]) for name in names if name in known)
+    passes = Passes(chain=found, kit=kit, journal=journal, originals=state.originals)
     yield from journal.report(step_of(DETECTION, state, unchanged(state, "")))
     # Strategies read the chain that runs, not the one configured: hybrid repeats what stands before it.
     working = replace(state, config=replace(state.config, chain_order=names))
@@ -76,7 +76,6 @@ def _untouched(state: ContextState, kit: Kit, names: Sequence[str], known: Mappi
         state=state,
         estimated_tokens_before=state.estimated_tokens,
         estimated_tokens_after=state.estimated_tokens,
-        ledger=extract(state.units),
         counter=kit.counter.name,
         grade=kit.counter.grade,
         warnings=tuple(f"Unknown strategy: {name}" for name in unknown),
@@ -93,10 +92,11 @@ def _decided(
     floor = floor_of(state, passes.kit)
     if floor.tokens > state.limit:
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
+    untouched = replace(untouched, ledger=passes.journal.entries(state.units))
     best = yield from passes.settled(state)
     if best.state.fits:
         return applied(untouched, best) if best.changed else replace(untouched, reason=_no_gain(state))
-    rescued = yield from _rescued(best.state, passes)
+    rescued = yield from _rescued(best.state, passes, untouched.ledger)
     if not rescued.state.fits:
         return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
     settled = yield from passes.settled(rescued.state, live=False)
@@ -104,13 +104,13 @@ def _decided(
     return replace(outcome, recovered=state.config.recovery_mode)
 
 
-def _rescued(state: ContextState, passes: Passes) -> Stepping:
-    """What recovery makes of a state that does not fit, as configured."""
+def _rescued(state: ContextState, passes: Passes, entries: tuple[Any, ...]) -> Stepping:
+    """What recovery makes of a state that does not fit, as configured; the ledger has all that was ever in it."""
     ways = RECOVERIES[state.config.recovery_mode]
     best = unchanged(state, "The chain did not come under the limit.")
     if ways:
         yield from passes.journal.report(step_of(RECOVERY, state, best))
-    kit = replace(passes.kit, entries=extract(state.units))
+    kit = replace(passes.kit, entries=entries)
     for phase, way in ways:
         attempt = yield from passes.journal.listening(tried(way, best.state, kit, recovering=True))
         yield from passes.journal.report(step_of(phase, best.state, attempt))

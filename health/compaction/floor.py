@@ -58,8 +58,13 @@ class Floor:
 
 
 def standing(units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """What stays in every case: the cuts with something protected in them, whole; but a handover can be retold."""
-    return tuple(unit for cut in cuts(units) if cut.protected for unit in cut.units if not is_handover(unit))
+    """What stays in every case: the cuts with something protected in them, whole; but a handover can be retold.
+
+    Where nothing is protected the last cut stays: a context of nothing helps nobody.
+    """
+    all_cuts = cuts(units)
+    kept = [cut for cut in all_cuts if cut.protected and not is_handover(cut.units[0])] or all_cuts[-1:]
+    return tuple(unit for cut in kept for unit in cut.units)
 
 
 def can_give_way(units: Sequence[Unit]) -> frozenset[str]:

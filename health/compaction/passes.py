@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from health.compaction.attempts import Journal, tried
-from health.compaction.ledger import extract
 from health.compaction.outcome import Step
 from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
 from health.compaction.pressure import marks
-from health.compaction.units import ContextState
+from health.compaction.units import ContextState, Unit
+from health.compaction.weave import ledger_tokens
 
 Stepping = Generator[Need | Step, Any, Attempt]
 
@@ -44,11 +44,15 @@ def step_of(phase: str, before: ContextState, attempt: Attempt) -> Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Passes:
-    """A chain by name, and what its strategies are handed but for the ledger's entries: those are each pass's own."""
+    """A chain by name, and what its strategies are handed.
+
+    The ledger's entries, and the `originals` unless a caller knows older ones, are those of each pass's first state.
+    """
 
     chain: tuple[tuple[str, Strategy], ...]
     kit: Kit
     journal: Journal
+    originals: tuple[Unit, ...] = ()
 
     def settled(self, start: ContextState, *, live: bool = True) -> Stepping:
         """The best that passes make of a state: within the limit only what pays is taken, over it whatever shrinks.
@@ -71,11 +75,11 @@ class Passes:
         self, state: ContextState, *, live: bool
     ) -> Generator[Need | Step, Any, tuple[Attempt, tuple[Step, ...]]]:
         """Each strategy once, until the goal, and the steps that were not yet reported."""
-        best, steps = unchanged(state, ""), tuple[Step, ...]()
-        kit = replace(self.kit, entries=extract(state.units))
-        goal = marks(state.config, limit=state.limit).goal
+        best = unchanged(replace(state, originals=self.originals or state.units), "")
+        kit = replace(self.kit, entries=self.journal.entries(state.units))
+        steps: tuple[Step, ...] = ()
         for name, strategy in self.chain:
-            if best.state.estimated_tokens <= goal:
+            if _at_goal(best.state):
                 break
             attempt: Attempt = yield from self.journal.listening(tried(strategy, best.state, kit))
             step = step_of(name, best.state, attempt)
@@ -85,6 +89,12 @@ class Passes:
                 steps = (*steps, step)
             best = joined(best, attempt)
         return best, steps
+
+
+def _at_goal(state: ContextState) -> bool:
+    """The goal is the strategies'; the ledger may take what is left up to what is acceptable."""
+    aims = marks(state.config, limit=state.limit)
+    return state.estimated_tokens <= aims.accept and state.estimated_tokens - ledger_tokens(state) <= aims.goal
 
 
 def _goes_on(state: ContextState, number: int) -> bool:

@@ -37,15 +37,16 @@ def run(
     since = now()
     try:
         while True:
-            asked = compacting.send(reply)
+            try:
+                asked = compacting.send(reply)
+            except StopIteration as end:
+                return end.value
             if isinstance(asked, Step):
                 reply = replace(asked, ms=(now() - since) * 1000)
                 _told(on_step, reply)
                 since = now()
             else:
                 reply = answered(asked, answer)
-    except StopIteration as end:
-        return end.value
     finally:
         compacting.close()
 

@@ -16,9 +16,11 @@ from health.compaction.units import ContextState, Unit, total
 
 def without_ledger(state: ContextState) -> ContextState:
     """The state as a strategy sees it: the ledger counts, but is no unit."""
-    units = _plain(state.units)
-    held = total(state.units) - total(units)
-    return replace(state, units=units, overhead_tokens=state.overhead_tokens + held)
+    return replace(state, units=_plain(state.units), overhead_tokens=state.overhead_tokens + ledger_tokens(state))
+
+
+def ledger_tokens(state: ContextState) -> int:
+    return total(unit for unit in state.units if ledger.is_ledger(unit))
 
 
 def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, ...]:

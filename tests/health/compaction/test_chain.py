@@ -1,0 +1,529 @@
+"""The chain's rules: when it runs, what it carries on, when it stops, what it refuses, and how it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from health.compaction.chain import DEFAULT_CHAIN, compact
+from health.compaction.config import ContextConfig, Hybrid, RecoveryMode
+from health.compaction.ledger import is_ledger
+from health.compaction.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.ports import Answer, Asking, Attempt, Embed, Embedded, Kit, Need, Read, Strategy, unchanged
+from health.compaction.runner import run
+from health.compaction.strategies import REGISTRY
+from health.compaction.units import ContextState, Role, Unit
+from tests.health.compaction.builders import KIT, a_round, a_state, a_talk, a_unit, ids, like_marked, p1, texts
+
+ERROR = ContextConfig(recovery_mode=RecoveryMode.ERROR)
+
+
+def to(tokens: int) -> Strategy:
+    """A strategy that drops messages from the second on until so many tokens are left."""
+
+    def strategy(state: ContextState, kit: Kit) -> Asking:
+        yield from ()
+        units = list(state.units)
+        while len(units) > 2 and state.having(units).estimated_tokens > tokens:
+            del units[1]
+        return Attempt(state=state.having(units), changed=len(units) < len(state.units))
+
+    return strategy
+
+
+def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
+    """A strategy that does this to the units, and says that it changed them."""
+
+    def strategy(state: ContextState, kit: Kit) -> Asking:
+        yield from ()
+        return Attempt(state=state.having(change(state.units)), changed=True)
+
+    return strategy
+
+
+def raising(error: BaseException) -> Strategy:
+    def strategy(state: ContextState, kit: Kit) -> Asking:
+        yield from ()
+        raise error
+
+    return strategy
+
+
+def idle(state: ContextState, kit: Kit) -> Asking:
+    yield from ()
+    return unchanged(state, "not applicable")
+
+
+def compacted(state: ContextState, kit: Kit = KIT, **strategies: Strategy) -> CompactionOutcome:
+    """The outcome of the chain of these strategies, in order."""
+    return run(compact(state, kit, chain=tuple(strategies), strategies=strategies))
+
+
+def a_hundred(*, limit: int, config: ContextConfig = ERROR) -> ContextState:
+    """Ten messages of ten tokens."""
+    return a_state(*a_talk(10), limit=limit, config=config)
+
+
+def phases(outcome: CompactionOutcome) -> list[str]:
+    return [step.phase for step in outcome.steps]
+
+
+# When it runs.
+
+
+@pytest.mark.parametrize("limit", [125, 126, 1000])
+def test_nothing_happens_at_or_under_the_trigger(limit: int) -> None:
+    state = a_hundred(limit=limit)
+
+    outcome = compacted(state, cut=to(10))
+
+    assert (outcome.status, outcome.state) == (Status.SKIPPED, state)
+    assert "not above 80%" in outcome.reason
+    assert phases(outcome) == ["detection"]
+
+
+def test_a_run_begins_one_token_above_the_trigger() -> None:
+    assert compacted(a_hundred(limit=124), cut=to(60)).status is Status.APPLIED
+
+
+def test_an_empty_context_is_left_alone() -> None:
+    assert compacted(a_state(limit=10), cut=to(0)).status is Status.SKIPPED
+
+
+# What it carries on, and when it stops.
+
+
+def test_each_strategy_goes_on_from_the_best_state_so_far() -> None:
+    """DC1: 20,000 tokens, limit 5,000, reducers that each do not suffice: composed they do."""
+    state = a_state(*a_talk(200, words=100), limit=5000)
+
+    outcome = compacted(state, first=to(14_000), second=to(7000), third=to(3500))
+
+    assert [step.estimated_after for step in outcome.steps[1:-1]] == [14_000, 7000, 3500]
+    assert (outcome.status, outcome.recovered) == (Status.APPLIED, None)
+
+
+def test_the_chain_stops_at_the_goal() -> None:
+    outcome = compacted(a_hundred(limit=100), first=to(70), second=to(20))
+
+    assert phases(outcome) == ["detection", "first", "success"]
+    assert outcome.estimated_tokens_after == 70
+
+
+def test_the_chain_goes_on_above_the_goal() -> None:
+    assert compacted(a_hundred(limit=100), first=to(80), second=to(50)).estimated_tokens_after == 50
+
+
+def test_what_is_acceptable_is_taken_though_it_is_above_the_goal() -> None:
+    outcome = compacted(a_hundred(limit=100), first=to(80))
+
+    assert (outcome.status, outcome.estimated_tokens_after) == (Status.APPLIED, 80)
+
+
+def test_what_merely_fits_at_the_end_of_the_chain_is_taken() -> None:
+    outcome = compacted(a_hundred(limit=90), first=to(90))
+
+    assert (outcome.status, outcome.estimated_tokens_after) == (Status.APPLIED, 90)
+
+
+def test_what_fits_at_last_is_taken_though_less_than_a_tenth_is_gained() -> None:
+    state = a_state(*a_talk(20, words=5), limit=95)
+
+    assert compacted(state, first=to(95)).estimated_tokens_after == 95
+
+
+def test_less_than_a_tenth_in_all_is_not_worth_a_change() -> None:
+    state = a_state(*a_talk(20, words=5), limit=100)
+
+    outcome = compacted(state, first=to(95), second=idle)
+
+    assert (outcome.status, outcome.state) == (Status.SKIPPED, state)
+    assert "less than 10%" in outcome.reason
+
+
+def test_the_chain_repeats_while_that_pays() -> None:
+    def a_message_less(units: tuple[Unit, ...]) -> Iterable[Unit]:
+        return [units[0], *units[2:]] if len(units) > 7 else units
+
+    outcome = compacted(a_hundred(limit=100), less=making(a_message_less))
+
+    assert outcome.estimated_tokens_after == 80
+    assert phases(outcome) == ["detection", "less", "less", "success"]
+
+
+def test_a_further_pass_that_does_not_pay_is_neither_taken_nor_reported() -> None:
+    def two_at_first_then_a_word(units: tuple[Unit, ...]) -> Iterable[Unit]:
+        return [units[0], *units[2:]] if len(units) == 10 else [units[0], units[1].saying("short"), *units[2:]]
+
+    outcome = compacted(a_state(*a_talk(10), limit=105, config=ERROR), less=making(two_at_first_then_a_word))
+
+    assert outcome.estimated_tokens_after == 81
+    assert phases(outcome) == ["detection", "less", "less", "success"]
+
+
+def test_over_the_limit_the_chain_runs_at_most_three_times() -> None:
+    runs: list[int] = []
+
+    def tenth(state: ContextState, kit: Kit) -> Asking:
+        yield from ()
+        runs.append(state.estimated_tokens)
+        return Attempt(state=state.having([state.units[0], *state.units[5:]]), changed=True)
+
+    run(compact(a_state(*a_talk(40), limit=30, config=ERROR), KIT, chain=["tenth"], strategies={"tenth": tenth}))
+
+    assert runs == [400, 360, 320]
+
+
+def test_the_number_of_passes_over_the_limit_is_configured() -> None:
+    runs: list[int] = []
+
+    def tenth(state: ContextState, kit: Kit) -> Asking:
+        yield from ()
+        runs.append(state.estimated_tokens)
+        return Attempt(state=state.having([state.units[0], *state.units[5:]]), changed=True)
+
+    state = a_state(*a_talk(40), limit=30, config=replace(ERROR, hybrid=Hybrid(max_iterations=1)))
+    run(compact(state, KIT, chain=["tenth"], strategies={"tenth": tenth}))
+
+    assert runs == [400]
+
+
+# Which chain.
+
+
+def test_without_a_chain_the_configured_one_runs_in_its_order() -> None:
+    state = a_hundred(limit=50, config=replace(ERROR, chain_order=("b", "a")))
+
+    outcome = run(compact(state, KIT, strategies={"a": idle, "b": idle}))
+
+    assert phases(outcome) == ["detection", "b", "a"]
+
+
+def test_an_empty_chain_is_the_seeds_four_strategies() -> None:
+    state = a_hundred(limit=50, config=replace(ERROR, chain_order=()))
+
+    outcome = run(compact(state, KIT, strategies=dict.fromkeys(DEFAULT_CHAIN, idle)))
+
+    assert phases(outcome) == [
+        "detection",
+        "summarize_old",
+        "prioritize_recent",
+        "content_type_chunking",
+        "discard_low_rel",
+    ]
+
+
+def test_an_unknown_strategy_is_warned_about_once_and_skipped() -> None:
+    outcome = run(compact(a_hundred(limit=100), KIT, chain=("foo", "cut", "foo"), strategies={"cut": to(60)}))
+
+    assert outcome.warnings == ("Unknown strategy: foo",)
+    assert phases(outcome) == ["detection", "cut", "success"]
+
+
+def test_strategies_read_the_chain_that_runs_and_the_result_keeps_the_configured_one() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def looking(state: ContextState, kit: Kit) -> Asking:
+        seen.append(state.config.chain_order)
+        return (yield from to(60)(state, kit))
+
+    outcome = compacted(a_hundred(limit=100), looking=looking)
+
+    assert seen == [("looking",)]
+    assert outcome.state.config == ERROR
+
+
+def test_every_strategy_of_the_default_chain_is_registered() -> None:
+    assert set(ContextConfig().chain_order) <= set(REGISTRY)
+
+
+# What it refuses.
+
+
+@pytest.mark.parametrize(
+    ("change", "law"),
+    [
+        (lambda units: [], "nothing is left"),
+        (lambda units: [units[0], *reversed(units[1:])], "comes after"),
+        (lambda units: [*units[:3], units[2]], "stands 2 times"),
+        (lambda units: units[1:], "protected and was removed"),
+        (lambda units: [units[0].saying("other"), *units[1:3], units[-1]], "protected and was changed"),
+        (lambda units: [u for u in units if u.role is not Role.TOOL], "lost a part"),
+    ],
+)
+def test_a_step_that_breaks_a_law_changes_nothing_and_names_it(change: Any, law: str) -> None:
+    state = a_state(*a_talk(4), *a_round("look it up", "found it there"), *a_talk(5, start=4), limit=100)
+
+    outcome = compacted(state, lawless=making(change), cut=to(60))
+
+    assert law in outcome.steps[1].note
+    assert not outcome.steps[1].changed
+    assert outcome.steps[2].estimated_before == state.estimated_tokens
+
+
+def test_a_refused_step_keeps_the_progress_before_it() -> None:
+    outcome = compacted(a_hundred(limit=100), cut=to(80), lawless=making(lambda units: []))
+
+    assert outcome.estimated_tokens_after == 80
+
+
+def test_a_step_that_does_not_shrink_changes_nothing_and_says_so() -> None:
+    longer = making(lambda units: [*units[:-1], a_unit("even more"), units[-1]])
+
+    outcome = compacted(a_hundred(limit=100), longer=longer, cut=to(60))
+
+    assert (outcome.steps[1].changed, outcome.steps[1].note) == (False, "It would not make the context smaller.")
+    assert outcome.steps[1].estimated_after == 100
+
+
+def test_a_strategy_may_give_its_reason_for_changing_nothing() -> None:
+    assert compacted(a_hundred(limit=100), idle=idle, cut=to(60)).steps[1].note == "not applicable"
+
+
+def test_a_strategy_that_raises_costs_its_step_and_nothing_else() -> None:
+    outcome = compacted(a_hundred(limit=100), bad=raising(ValueError("half-way")), cut=to(60))
+
+    assert outcome.steps[1].note == "It failed: ValueError: half-way"
+    assert outcome.estimated_tokens_after == 60
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_is_no_failure_of_a_strategy(error: type[BaseException]) -> None:
+    with pytest.raises(error):
+        compacted(a_hundred(limit=100), bad=raising(error()), cut=to(60))
+
+
+def test_a_strategy_may_leave_counting_to_the_chain() -> None:
+    shorter = making(lambda units: [units[0], *(unit.saying("short") for unit in units[1:8]), *units[8:]])
+
+    assert compacted(a_hundred(limit=100), shorter=shorter).estimated_tokens_after == 37
+
+
+def test_closing_the_run_cancels_the_strategy_in_the_middle_of_its_question() -> None:
+    closed: list[bool] = []
+
+    def asking(state: ContextState, kit: Kit) -> Asking:
+        try:
+            yield Embed(texts=("what?",))
+        finally:
+            closed.append(True)
+        return unchanged(state, "")
+
+    running = compact(a_hundred(limit=100), KIT, chain=["asking"], strategies={"asking": asking})
+    assert isinstance(next(running), Step)
+    assert isinstance(running.send(None), Embed)
+
+    running.close()
+
+    assert closed == [True]
+
+
+# What cannot be done.
+
+
+def test_p1_alone_over_the_limit_fails_and_names_the_three_largest_and_what_to_do() -> None:
+    first = [p1(a_unit("word " * size, id=f"p{size}")) for size in (30, 50, 40, 60)]
+    state = a_state(*first, *a_talk(3), limit=100)
+
+    outcome = compacted(state, cut=to(60))
+
+    assert (outcome.status, outcome.code, outcome.state) == (Status.FAILED, Code.BREAKER_FAILED, state)
+    assert outcome.reason.startswith("P1 alone needs 180 tokens, the limit is 100.")
+    assert "P1 (p60) 60 tokens, P1 (p50) 50 tokens, P1 (p40) 40 tokens" in outcome.reason
+    assert "lower the priority" in outcome.reason
+    assert "p30" not in outcome.reason
+
+
+def test_an_irreducible_context_is_not_tried_at_all() -> None:
+    state = a_state(a_unit("system words " * 60, role=Role.SYSTEM), *a_talk(3), limit=100)
+
+    outcome = compacted(state, cut=to(60))
+
+    assert phases(outcome) == ["detection"]
+    assert "shorten the system prompt" in outcome.reason
+    assert outcome.reward == -1.0
+
+
+def test_tool_schemas_are_named_when_they_are_to_blame() -> None:
+    outcome = compacted(a_state(*a_talk(3), limit=100, overhead_tokens=90), cut=to(60))
+
+    assert "tool schemas and other overhead 90 tokens" in outcome.reason
+    assert "offer fewer tools" in outcome.reason
+
+
+def test_recovery_by_error_changes_nothing_and_says_how_far_the_chain_came() -> None:
+    state = a_hundred(limit=30)
+
+    outcome = compacted(state, cut=to(60))
+
+    assert (outcome.status, outcome.code, outcome.state) == (Status.FAILED, Code.TOKEN_LIMIT_EXCEEDED, state)
+    assert outcome.reason == "The chain came to 60 tokens, the limit is 30. Nothing was changed."
+    assert "recovery" not in phases(outcome)
+
+
+# What it tells.
+
+
+def test_steps_say_what_each_strategy_did() -> None:
+    outcome = compacted(a_hundred(limit=100), idle=idle, cut=to(60))
+
+    assert [(step.estimated_before, step.estimated_after, step.changed) for step in outcome.steps] == [
+        (100, 100, False),
+        (100, 100, False),
+        (100, 60, True),
+        (100, 60, True),
+    ]
+
+
+def test_an_applied_run_accounts_for_what_left() -> None:
+    outcome = compacted(a_hundred(limit=100), cut=to(60))
+
+    assert outcome.removed_ids == ("t1", "t2", "t3", "t4")
+    assert [receipt.source_id for receipt in outcome.coverage] == ["t1", "t2", "t3", "t4"]
+    assert outcome.reason == "Context reduced to 60 / 100 tokens."
+    assert (outcome.counter, outcome.grade) == ("words", "exact")
+
+
+def test_what_a_refused_step_read_is_not_counted_as_read() -> None:
+    def reading(state: ContextState, kit: Kit) -> Asking:
+        yield from ()
+        return Attempt(state=state.having([]), changed=True, reads=(Read(source_id="t1", read=9, total=9),))
+
+    outcome = compacted(a_hundred(limit=100), reading=reading, cut=to(60))
+
+    assert outcome.coverage[0].read == 0
+
+
+def test_coherence_and_reward_are_part_of_the_account() -> None:
+    outcome = compacted(a_hundred(limit=100), cut=to(60))
+
+    assert outcome.coherence is not None
+    assert outcome.breaking is not None
+    assert outcome.breaking.tokens_reduced == 40
+    assert outcome.reward == pytest.approx(1.32 + 0.5 * outcome.breaking.coherence_delta)
+
+
+def test_coherence_is_not_asked_for_when_nobody_wants_it() -> None:
+    outcome = run(compact(a_hundred(limit=100), KIT, chain=["cut"], strategies={"cut": to(60)}, judge=False))
+
+    assert (outcome.coherence, outcome.embedder) == (None, "")
+    assert outcome.reward == pytest.approx(1.32)
+
+
+def test_coherence_that_cannot_be_told_is_none_and_costs_nothing_else() -> None:
+    def nonsense(need: Need) -> Answer:
+        return (
+            Embedded(vectors=np.ones(len(need.texts), dtype=np.float32), name="flat")
+            if isinstance(need, Embed)
+            else None
+        )
+
+    running = compact(a_hundred(limit=100), KIT, chain=["cut"], strategies={"cut": to(60)})
+
+    outcome = run(running, answer=nonsense)
+
+    assert outcome.coherence is None
+    assert (outcome.status, outcome.reward) == (Status.APPLIED, pytest.approx(1.32))
+
+
+@pytest.mark.parametrize(("answer", "name"), [(like_marked, "marks"), (lambda need: None, "lexical")])
+def test_the_outcome_names_the_embedder_that_answered(answer: Any, name: str) -> None:
+    running = compact(a_hundred(limit=100), KIT, chain=["cut"], strategies={"cut": to(60)})
+
+    assert run(running, answer=answer).embedder == name
+
+
+def test_the_time_of_all_steps_counts_for_the_reward() -> None:
+    ticks = iter(range(100))
+
+    outcome = run(
+        compact(a_hundred(limit=100), KIT, chain=["cut"], strategies={"cut": to(60)}), clock=lambda: next(ticks)
+    )
+
+    assert [step.ms for step in outcome.steps] == [1000, 1000, 1000]
+    assert outcome.breaking is not None
+    assert outcome.breaking.time_ms == 3000
+
+
+# The ledger.
+
+
+RULE = "You must never deploy on a Friday."
+
+
+def a_ruled_talk(*, limit: int = 1600) -> ContextState:
+    """Over two thousand tokens, with a rule in the fourth message."""
+    return a_state(*a_talk(3), a_unit(RULE), *a_talk(20, start=3, words=100), limit=limit, config=ERROR)
+
+
+def test_what_the_user_ruled_is_carried_word_for_word_when_its_message_leaves() -> None:
+    outcome = compacted(a_ruled_talk(), cut=to(1000))
+
+    assert RULE in texts(outcome.state)
+    assert RULE in [entry.text for entry in outcome.ledger]
+
+
+def test_the_ledger_stands_where_the_first_message_left() -> None:
+    state = a_ruled_talk()
+
+    outcome = compacted(state, cut=to(1000))
+
+    assert ids(outcome.state)[0] == "t0"
+    assert RULE in outcome.state.units[1].content
+    assert outcome.state.units[1].timestamp == state.units[1].timestamp
+
+
+def test_the_ledger_does_not_break_into_a_round() -> None:
+    """A result is shortened where it stands, in the middle of its round: the ledger goes before the round."""
+    asked, answered = a_round("look it up", "word " * 1000)
+    rule = a_unit(RULE)
+    state = a_state(a_unit("hello"), asked, answered, rule, *a_talk(4), limit=1000)
+    shorten = making(lambda units: [u.saying("w") if u.id in {answered.id, rule.id} else u for u in units])
+
+    outcome = compacted(state, shorten=shorten)
+
+    assert [unit.round_id for unit in outcome.state.units[:4]] == [None, None, asked.round_id, asked.round_id]
+    assert RULE in outcome.state.units[1].content
+
+
+def test_what_still_stands_is_not_carried_again() -> None:
+    state = a_state(a_unit(RULE), *a_talk(20, words=100), limit=1600)
+
+    outcome = compacted(state, cut=to(1000))
+
+    assert texts(outcome.state).count(RULE) == 1
+
+
+def test_strategies_never_see_the_ledger_and_it_survives_five_runs() -> None:
+    state = a_ruled_talk()
+    seen: list[Unit] = []
+
+    def looking(state: ContextState, kit: Kit) -> Asking:
+        seen.extend(state.units)
+        return (yield from to(1000)(state, kit))
+
+    for number in range(5):
+        outcome = compacted(state, looking=looking)
+        grown = (*outcome.state.units, *a_talk(20, start=100 * number + 100, words=100))
+        state = outcome.state.having(KIT.counted(grown))
+
+    assert texts(outcome.state).count(RULE) == 1
+    assert not [unit for unit in seen if is_ledger(unit)]
+
+
+def test_the_ledger_may_take_what_lies_between_the_goal_and_what_is_acceptable() -> None:
+    outcome = compacted(a_ruled_talk(), first=to(1120), second=to(500))
+
+    assert phases(outcome) == ["detection", "first", "success"]
+    assert 1120 < outcome.estimated_tokens_after <= 1280
+
+
+def test_the_ledger_is_never_what_breaks_the_limit() -> None:
+    outcome = compacted(a_ruled_talk(limit=1350), cut=to(1340))
+
+    assert (outcome.status, outcome.recovered) == (Status.APPLIED, None)
+    assert outcome.state.fits

@@ -1,0 +1,112 @@
+"""What holds for every history, strategy, chain and limit: the laws, the limit, and that again changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from health.compaction.chain import compact
+from health.compaction.config import RecoveryMode
+from health.compaction.floor import floor_of
+from health.compaction.invariants import broken, protected_ids
+from health.compaction.outcome import Code, CompactionOutcome, Status
+from health.compaction.pressure import marks
+from health.compaction.runner import run
+from health.compaction.strategies import REGISTRY
+from health.compaction.units import ContextState
+from health.compaction.weave import without_ledger
+from tests.health.compaction.histories import KIT, states
+
+NAMES = sorted(REGISTRY)
+chains = st.one_of(
+    st.sampled_from(NAMES).map(lambda name: (name,)),  # every strategy alone
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=5).map(tuple),
+    st.none(),  # the configured one
+)
+thorough = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def compacted(state: ContextState, chain: Sequence[str] | None) -> CompactionOutcome:
+    return run(compact(state, KIT, chain=chain))
+
+
+@thorough
+@given(states(), chains)
+def test_every_law_holds_whatever_is_compacted_by_whatever_chain(
+    state: ContextState, chain: Sequence[str] | None
+) -> None:
+    outcome = compacted(state, chain)
+
+    assert broken(state.units, outcome.state.units, recovering=outcome.recovered is not None) == []
+
+
+@thorough
+@given(states(), chains)
+def test_the_limit_is_obeyed_or_the_outcome_says_exactly_why_not(
+    state: ContextState, chain: Sequence[str] | None
+) -> None:
+    outcome = compacted(state, chain)
+
+    if outcome.status is Status.FAILED:
+        irreducible = floor_of(state, KIT).tokens > state.limit
+        assert outcome.code is (Code.BREAKER_FAILED if irreducible else Code.TOKEN_LIMIT_EXCEEDED)
+        assert irreducible or state.config.recovery_mode is RecoveryMode.ERROR
+        assert f"{state.limit:,}" in outcome.reason
+        assert outcome.state == state
+    else:
+        assert outcome.state.fits
+        assert outcome.estimated_tokens_after == outcome.state.estimated_tokens
+
+
+@thorough
+@given(states(), chains)
+def test_compacting_the_result_again_changes_nothing(state: ContextState, chain: Sequence[str] | None) -> None:
+    once = compacted(state, chain)
+
+    twice = compacted(once.state, chain)
+
+    assert twice.state == once.state
+    assert twice.status in {Status.SKIPPED, once.status}
+
+
+@thorough
+@given(states(), chains)
+def test_what_was_removed_and_what_stands_are_all_there_was(state: ContextState, chain: Sequence[str] | None) -> None:
+    outcome = compacted(state, chain)
+
+    standing = {unit.id for unit in outcome.state.units}
+    before = {unit.id for unit in without_ledger(state).units}
+    assert set(outcome.removed_ids) | (standing & before) == before
+    assert not set(outcome.removed_ids) & standing
+    assert set(outcome.removed_ids) <= {receipt.source_id for receipt in outcome.coverage}
+
+
+@thorough
+@given(states(), chains)
+def test_what_is_not_applied_is_not_changed_and_what_is_applied_was_worth_it(
+    state: ContextState, chain: Sequence[str] | None
+) -> None:
+    outcome = compacted(state, chain)
+
+    if outcome.status is not Status.APPLIED:
+        assert outcome.state is state
+        return
+    gained = state.estimated_tokens - outcome.estimated_tokens_after
+    assert state.estimated_tokens > marks(state.config, limit=state.limit).trigger
+    assert gained >= state.config.min_gain * state.estimated_tokens or not state.fits
+
+
+@thorough
+@given(states(), chains)
+def test_protected_units_stand_byte_for_byte_unless_recovery_shortened_an_open_result(
+    state: ContextState, chain: Sequence[str] | None
+) -> None:
+    outcome = compacted(state, chain)
+
+    standing = {unit.id: unit for unit in outcome.state.units}
+    for unit in state.units:
+        if unit.id in protected_ids(state.units):
+            now = standing[unit.id]
+            assert now == unit or (outcome.recovered and unit.answers and now.content != unit.content)
