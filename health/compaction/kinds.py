@@ -17,6 +17,7 @@ _FEWEST_LOG_LINES = 3
 # tool result, which is data too, was said by no user but is no summary of anything.
 _SUMMARY = re.compile(
     r"\[(?!Tool result without)[^\[\]\n]{1,200}: (?:history|data), not instructions\.?\]|Resuming from overflow: "
+    r"|\[Ledger of earlier messages: "
 )
 _PLACEHOLDER = re.compile(r"\[Omitted [^\[\]\n]{1,200}\](?:\n|$)|\[Earlier messages are shortened or left out;")
 

@@ -85,6 +85,7 @@ _ENGLISH = {
         go  (?:ahead )?with
         make  (?:it|that) {_AMOUNT}
         switch  to
+        actually|correction|wait|sorry  (?:no,? )?(?:it's|it is|it should|make it|i mean)\\b
         change  of plans?
         make|set|change|move|raise|lower|increase|reduce|push|postpone|reschedule|shift|rename  (?:the|my|our|it)\\b
         moves|moved|changes|changed|postponed|rescheduled|shifted|switched  (?:back |up |down )?to\\b
@@ -153,7 +154,7 @@ def _table() -> dict[str, list[tuple[EntryKind, re.Pattern[str] | None]]]:
         for line in filter(None, map(str.strip, phrases.splitlines())):
             first, _, rest = line.partition("  ")
             for word in first.split("|"):
-                table[word].append((kind, re.compile(rf"[ -]{rest}") if rest else None))
+                table[word].append((kind, re.compile(rf"[ ,:-]{{1,2}}{rest}") if rest else None))
     return dict(table)
 
 

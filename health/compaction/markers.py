@@ -22,7 +22,8 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _OURS = re.compile(
-    r"\[(?=(?:Summary of \d|End of summary|Earlier messages|Omitted|[^\[\]\n]{1,200}: history, not instructions)\b)"
+    r"\[(?=(?:Summary of \d|End of summary|Ledger of earlier|End of ledger|Seen in the|Earlier messages|Omitted"
+    r"|[^\[\]\n]{1,200}: history, not instructions)\b)"
 )
 
 

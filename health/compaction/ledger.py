@@ -1,0 +1,126 @@
+"""The ledger: what the user and the system laid down, carried word for word through every compaction.
+
+`extract` reads rules, constraints, deadlines, decisions, goals and preferences from user and system messages only,
+and facts from all; the newer replaces the older. `carry` writes a unit of those that no longer stand elsewhere.
+Where room is short, the order of sacrifice is that of `EntryKind` from its end:
+
+    | given up | what                     | of these first                    |
+    |----------|--------------------------|-----------------------------------|
+    | first    | facts                    | those least in play, the oldest   |
+    |          | preferences, then goals  | the oldest                        |
+    |          | decisions, deadlines     | the oldest                        |
+    | last     | constraints, then rules  | the oldest                        |
+
+A sentence is carried whole or not at all. Of a fact's sentence at least the fact may stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from health.compaction.facts_in_play import in_play
+from health.compaction.ledger_book import Book
+from health.compaction.ledger_page import LEDGER_HEADER, Entry, is_ledger, line, page, read
+from health.compaction.ledger_patterns import EntryKind
+from health.compaction.ports import Kit
+from health.compaction.quoting import own_sentences, sentences
+from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
+
+__all__ = ["LEDGER_HEADER", "Entry", "EntryKind", "carry", "extract", "is_ledger"]
+
+_ORDER = {kind: number for number, kind in enumerate(EntryKind)}
+
+
+def extract(units: Sequence[Unit]) -> tuple[Entry, ...]:
+    """What is in force after these units, oldest first. Linear in their text; the same units, the same entries."""
+    book = Book()
+    for place, unit in enumerate(units):
+        if is_ledger(unit):
+            for entry in read(unit.content):
+                book.keep(entry, place=place)
+        elif _may_lay_down(unit):
+            told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
+            for sentence in told:
+                book.hear(sentence, source_id=unit.id, role=unit.role, place=place)
+    stated = list(book.entries())
+    facts = in_play(units, known=(entry.text for _, entry in stated), gone=book.gone)
+    return tuple(entry for _, entry in sorted([*stated, *facts], key=lambda each: each[0]))
+
+
+def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: int, kit: Kit) -> Unit | None:
+    """A counted unit of at most `budget_tokens` with the entries that do not stand; None if none does, or fits."""
+    missing = _missing(list(entries), standing)
+    chosen = _chosen(missing, budget_tokens, kit)
+    while chosen:
+        unit = _written(chosen, len(missing) - len(chosen), kit)
+        if (unit.estimated_tokens or 0) <= budget_tokens:
+            return unit
+        chosen.remove(max(chosen, key=_worth_least))
+    return None
+
+
+def _may_lay_down(unit: Unit) -> bool:
+    """Only the user and the system, and neither the driver's prompts nor what compaction wrote."""
+    return unit.role in (Role.USER, *INSTRUCTING) and not unit.inserted and unit.kind not in WRITTEN
+
+
+def _missing(entries: list[Entry], standing: Sequence[Unit]) -> list[Entry]:
+    said = {unit.id: unit.content for unit in standing if not is_ledger(unit)}
+    everything = "\n".join(
+        [*said.values(), *(call.arguments for unit in standing for call in unit.calls)],
+    )
+    return [entry for entry in entries if not _stands(entry, said.get(entry.source_id, ""), everything)]
+
+
+def _stands(entry: Entry, source: str, everything: str) -> bool:
+    """Word for word; of a fact it is enough that the fact itself does."""
+    if entry.text in source or entry.text in everything:
+        return True
+    return bool(entry.facts) and all(_stands_alone(name, everything) for name in entry.facts)
+
+
+def _stands_alone(name: str, text: str) -> bool:
+    """Not as a part of another: 45 does not stand in 1450."""
+    at = text.find(name)
+    while at >= 0:
+        around = text[max(0, at - 1) : at], text[at + len(name) : at + len(name) + 1]
+        if not any(char.isascii() and char.isalnum() for char in around):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def _worth_least(entry: Entry) -> tuple[int, float]:
+    return _ORDER[entry.kind], -entry.weight
+
+
+def _chosen(missing: Sequence[Entry], budget_tokens: int, kit: Kit) -> list[Entry]:
+    """What fits by the sum of its lines, in order: the best first, then whatever is small enough."""
+    shorter = [_bare(entry) for entry in missing]
+    sizes = kit.counter.count([line(entry) for entry in [*missing, *shorter]])
+    left = budget_tokens - kit.counter.per_message - kit.tokens(page((), left_out=0))
+    chosen: dict[int, Entry] = {}
+    for at in sorted(range(len(missing)), key=lambda at: (*_worth_least(missing[at]), -at)):
+        for entry, size in ((missing[at], sizes[at]), (shorter[at], sizes[len(missing) + at])):
+            if size <= left:
+                chosen[at] = entry
+                left -= size
+                break
+    return [chosen[at] for at in sorted(chosen)]
+
+
+def _bare(entry: Entry) -> Entry:
+    return replace(entry, text=", ".join(entry.facts)) if entry.facts else entry
+
+
+def _written(entries: Sequence[Entry], left_out: int, kit: Kit) -> Unit:
+    """The unit, counted. Its id is that of its lines; it stands for no message, as none may be dropped for it."""
+    unit = Unit(
+        id=synthetic_id("ledger", [line(entry) for entry in entries]),
+        role=Role.USER,
+        content=page(entries, left_out=left_out),
+        kind=Kind.SUMMARY,
+        source_ids=tuple(dict.fromkeys(entry.source_id for entry in entries)),
+    )
+    return kit.counted([unit])[0]

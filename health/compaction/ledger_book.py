@@ -1,0 +1,123 @@
+"""What is in force after everything that was said, in order: later words take the place of earlier ones.
+
+An entry leaves when the same is said again, when it is withdrawn, when it is the X of "not X but Y", or when a
+later one is about the same and has another value. Each of these looks at a few earlier entries only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from health.compaction.ledger_page import Entry
+from health.compaction.ledger_patterns import EntryKind, is_question, kind_of_sentence
+from health.compaction.subjects import (
+    Subject,
+    content_words,
+    stale_words,
+    subject_of,
+    withdrawn_words,
+)
+from health.compaction.units import Role
+
+# Of the entries that share a word, so many of the newest are looked at: time stays linear in what was said.
+MOST_COMPARED = 64
+_STATED_WEIGHT = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    entry: Entry
+    place: int
+    subject: Subject | None
+    words: frozenset[str]
+
+
+class Book:
+    """Hears sentences in order. `gone` are the texts that are no longer in force."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}
+        self._keys_by_word: dict[str, list[str]] = defaultdict(list)
+        self.gone: set[str] = set()
+
+    def hear(self, sentence: str, *, source_id: str, role: Role, place: int) -> None:
+        """A sentence by somebody who may give rules. Only some are kept."""
+        if is_question(sentence):
+            return
+        subject = subject_of(sentence)
+        hit = self._drop(self._stale(sentence, subject), but=sentence)
+        kind = kind_of_sentence(sentence) or _kind_of_statement(subject) or (EntryKind.DECISION if hit else None)
+        if kind is not None:
+            self.keep(Entry(kind=kind, text=sentence, source_id=source_id, role=role), place=place, subject=subject)
+
+    def keep(self, entry: Entry, *, place: int, subject: Subject | None = None) -> None:
+        """An entry in force from here on. Said twice, it has its earliest source and its newest place."""
+        subject = subject or subject_of(entry.text)
+        key = normal(entry.text)
+        words = content_words(entry.text)
+        earlier = self._held.pop(key, None)
+        source_id = earlier.entry.source_id if earlier else entry.source_id
+        about = " ".join(sorted(subject.words)) if subject else ""
+        weight = _STATED_WEIGHT if subject and entry.kind is EntryKind.FACT else entry.weight
+        entry = replace(entry, source_id=source_id, about=about, weight=weight)
+        self._held[key] = _Held(entry, place, subject, words)
+        self.gone.discard(key)
+        for word in words | (subject.words if subject else frozenset()):
+            self._keys_by_word[word].append(key)
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """What is in force, with the place in the history where it was said last, oldest first."""
+        return ((held.place, held.entry) for held in self._held.values())
+
+    def _drop(self, keys: set[str], *, but: str) -> bool:
+        keys.discard(normal(but))
+        for key in keys:
+            del self._held[key]
+        self.gone |= keys
+        return bool(keys)
+
+    def _stale(self, sentence: str, subject: Subject | None) -> set[str]:
+        """The entries that a sentence makes stale."""
+        if withdrawn := withdrawn_words(sentence):
+            return set(self._with(withdrawn))
+        stale = set(self._with_alternative(sentence, subject))
+        return stale | self._replaced(subject) if subject else stale
+
+    def _with_alternative(self, sentence: str, subject: Subject | None) -> list[str]:
+        """The newest entry that says the X of "not X but Y", if it is about the same or shares another word."""
+        old = stale_words(sentence)
+        new = content_words(sentence) - old
+        for key in self._with(old):
+            held = self._held[key]
+            same = subject and held.subject and subject.words & held.subject.words
+            if same or (held.words - old) & new:
+                return [key]
+        return []
+
+    def _replaced(self, subject: Subject) -> set[str]:
+        """All about exactly the same; else the one that is about a part or more of it. Of two, none: it is unclear."""
+        near = [key for word in sorted(subject.words) for key in self._newest(word)]
+        stale = {key for key in near if (old := self._held[key].subject) and subject.replaces(old)}
+        exact = {key for key in stale if (old := self._held[key].subject) and old.words == subject.words}
+        return exact or (stale if len(stale) == 1 else set())
+
+    def _with(self, words: frozenset[str]) -> Iterator[str]:
+        """The entries that have all these words, newest first."""
+        rarest = min(words, key=lambda word: len(self._keys_by_word.get(word, ())), default="")
+        return (key for key in self._newest(rarest) if words <= self._held[key].words)
+
+    def _newest(self, word: str) -> list[str]:
+        said = self._keys_by_word.get(word, [])[-MOST_COMPARED:]
+        return [key for key in dict.fromkeys(reversed(said)) if key in self._held]
+
+
+def normal(text: str) -> str:
+    """Texts that differ in blanks, case or their last mark say the same."""
+    return " ".join(text.lower().split()).rstrip(".。!！ ")
+
+
+def _kind_of_statement(subject: Subject | None) -> EntryKind | None:
+    """A plain statement is kept if it gives a number, a day, a time, or a thing's one value."""
+    return EntryKind.FACT if subject and (subject.types or subject.is_single) else None

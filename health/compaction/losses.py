@@ -1,0 +1,76 @@
+"""The loss view: what removed text said that a paraphrase destroys, and whether it still stands in the context.
+
+Without a model and in one pass over both sides: facts are looked up, binding sentences by their runs of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from health.compaction.facts import Fact, FactKind, facts, is_binding, normal
+from health.compaction.facts_in_play import readable
+from health.compaction.outcome import Loss
+from health.compaction.quoting import sentences
+from health.compaction.text import words
+from health.compaction.units import Role, Unit
+
+MOST_LOSSES = 500
+BINDING = "binding"
+_RUN = 4
+
+
+def losses(removed: Sequence[Unit], standing: Sequence[Unit]) -> tuple[Loss, ...]:
+    """Each fact and binding sentence of `removed` once, the user's first, each in order.
+
+    At most MOST_LOSSES; where there are more, those that still stand are left out first.
+    """
+    context = _Context(standing)
+    said = sorted(removed, key=lambda unit: unit.role is not Role.USER)
+    found = {key: loss for unit in reversed(said) for key, loss in reversed(list(_losses(unit, context)))}
+    told = [found[key] for key in reversed(found)]
+    if len(told) > MOST_LOSSES:
+        lost_first = sorted(range(len(told)), key=lambda at: told[at].kept)[:MOST_LOSSES]
+        told = [told[at] for at in sorted(lost_first)]
+    return tuple(told)
+
+
+class _Context:
+    """What stands: its facts, and its runs of words."""
+
+    def __init__(self, standing: Sequence[Unit]) -> None:
+        self._facts: set[tuple[FactKind, str]] = set()
+        self._runs: set[tuple[str, ...]] = set()
+        for unit in standing:
+            text = readable(unit)
+            self._facts.update((fact.kind, normal(fact)) for fact in facts(text))
+            self._runs.update(_runs(words(text)))
+
+    def has(self, fact: Fact) -> bool:
+        """A longer fact may also stand inside another: a command in a line, a message in a log."""
+        found = (fact.kind, normal(fact)) in self._facts
+        return found or (fact.kind in (FactKind.COMMAND, FactKind.ERROR) and self.says(fact.text))
+
+    def says(self, text: str) -> bool:
+        said = words(text)
+        return all(run in self._runs for run in _runs(said, whole=True)) if said else True
+
+
+def _runs(said: list[str], *, whole: bool = False) -> Iterator[tuple[str, ...]]:
+    """Every run of _RUN words. Of a context also the shorter ones; `whole`: of a short text itself."""
+    if whole and len(said) < _RUN:
+        yield tuple(said)
+        return
+    for size in (_RUN,) if whole else range(1, _RUN + 1):
+        for at in range(len(said) - size + 1):
+            yield tuple(said[at : at + size])
+
+
+def _losses(unit: Unit, context: _Context) -> Iterator[tuple[tuple[str, str], Loss]]:
+    text = readable(unit)
+    for fact in facts(text):
+        kind = fact.kind.value
+        yield (kind, normal(fact)), Loss(text=fact.text, kind=kind, source_id=unit.id, kept=context.has(fact))
+    for sentence in sentences(text):
+        if is_binding(sentence):
+            key = (BINDING, " ".join(words(sentence)))
+            yield key, Loss(text=sentence, kind=BINDING, source_id=unit.id, kept=context.says(sentence))

@@ -1,0 +1,124 @@
+"""The plain forms of statements, corrections and withdrawals that `subjects` reads. For lower-case text.
+
+Every repetition is bounded. Groups: `about` and `value` of a statement, `update` where the form itself tells of a
+change, `old` what is no longer so, `what` is withdrawn.
+"""
+
+from __future__ import annotations
+
+import re
+
+from health.compaction.text import CJK
+
+CHOICES = {
+    "indentation": "tab tabs space spaces 制表符 空格",
+    "package-manager": "npm pnpm yarn bun",
+    "database": "postgres postgresql mysql sqlite mariadb mongodb",
+    "test-runner": "pytest unittest jest vitest mocha",
+    "units": "metric imperial celsius fahrenheit",
+    "spelling": "british american",
+    "language": (
+        "english french german spanish italian portuguese chinese japanese korean russian 中文 英文 英语 法语 德语 日语"
+    ),
+}
+CHOICE_OF = {choice: name for name, choices in CHOICES.items() for choice in choices.split()}
+# Things that have one value at a time, whatever the value is.
+SINGLE = frozenset(CHOICES) | frozenset(
+    """
+    name address password phone email title venue place location city colour color version branch port host owner
+    author favourite favorite theme font username nickname 名字 地址 密码 电话 地点 颜色 语言
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
+CHOICE = re.compile(
+    rf"\b(?:{'|'.join(choice for choice in CHOICE_OF if choice.isascii())})\b"
+    rf"|{'|'.join(choice for choice in CHOICE_OF if not choice.isascii())}"
+)
+CHOOSING = re.compile(
+    r"\b(?:us(?:e|ing)|reply|answer|respond|write|speak|talk|switch to|go(?:ing)? with|indent|prefer|stick (?:to|with)"
+    r"|run)\b|用"
+)
+IN_LANGUAGE = re.compile(r"\b(?:in|speak|use|to)\s$|用$")
+NOT = re.compile(r"\b(?:never|not|don't|avoid|no longer|stop)\b|不要|别|不再|禁止")
+SCOPE = re.compile(r"\b(?:for|in|on|when|inside|with) (?:the |my |our )?([^,.;]{1,40})")
+
+_LEAD = (
+    r"(?P<lead>(?:(?:actually|ok|okay|so|well|please|sorry|correction|update|note|by the way|btw|and|also|wait|oh|no"
+    r"|now|change of plans?|then|from now on)\b[,:.!]?\s*){0,4})"
+)
+_DET = r"(?:(?:the|my|our|your|his|her|their|its|this|that)\s+)?"
+_NAME = r"(?P<about>[\w'-]{1,40}(?:\s[\w'-]{1,40}){0,6}?)"
+_MOVED = (
+    r"(?:has (?:been )?|was |got |will )?(?:move|change|switche?|shift|drop|postpone|reschedule|increase|raise|lower"
+    r"|reduce)[sd]? to"
+)
+STATED = re.compile(
+    rf"{_LEAD}{_DET}{_NAME}(?:\s+(?P<update>(?:is|are) now|now (?:is|are)|{_MOVED}|becomes?|became|(?:goes|went) (?:up"
+    r"|down) to)|\s+(?:is|are|will be|should be|must be|stays|equals)|\s?[=:])\s+(?P<value>.+)"
+)
+SET = re.compile(
+    rf"{_LEAD}(?:let's |we should |we'll |i'll |i want to |we need to )?(?P<update>make|set|change|move|raise|lower"
+    rf"|increase|reduce|cut|update|bump|push|postpone|reschedule|shift|switch)\s+{_DET}{_NAME}(?:\s+(?:back|up|down))?"
+    r"\s+(?:(?:to|at|as|into)\s+|=\s?|(?=[$€£¥\d]))(?P<value>.+)"
+)
+_ZH_LEAD = (
+    r"(?P<lead>(?:不对|更正|对了|另外|那么?|好的?)?[，,]?)(?:把|将)?(?:我们|你们|他们|我|你|他|她|这个|那个|这次)?的?"
+)
+ZH_STATED = re.compile(
+    rf"{_ZH_LEAD}(?P<about>[{CJK}]{{1,10}}?)(?:(?P<update>(?:现在)?(?:改成|改为|改到|换成|换到|调整为|调到|提高到|降低到|降到|推迟到"
+    r"|提前到|变成|挪到)|现在是)|定在|定为|设为|是|为|：|:|在)(?P<value>.+)"
+)
+ZH_ENDED = re.compile(rf"{_ZH_LEAD}(?P<about>[{CJK}]{{1,10}}?)(?P<update>已经?|被)?(?P<value>取消了?)[。！!]?$")
+# What is said to be so has no other value left.
+ENDED = frozenset({"cancelled", "canceled", "off", "called off", "over", "取消", "取消了"})
+CORRECTING = re.compile(r"actually|correction|update|change of plan|now|wait|sorry|from now on|不对|更正")
+NOBODY = frozenset(
+    """
+    it this that there he she they i we you what who which everything something nothing here one all 这 那 它 他 她 都
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+TYPES = {
+    "day": re.compile(
+        rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|today|tonight|{_MONTH} \d{{1,2}}\w*"
+        rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}|\d{{4}}-\d\d?-\d\d?)"
+        r"|周[一二三四五六日天]|星期.|明天|后天|\d+月\d+[日号]?|\d+[日号]"
+    ),
+    "time": re.compile(
+        r"\b\d{1,2}:\d\d(?: ?[ap]m)?|\b\d{1,2} ?[ap]m\b|\b(?:noon|midnight)\b|[\d一二两三四五六七八九十]{1,3}点半?"
+    ),
+    "number": re.compile(r"\d[\d,.]*|[一二两三四五六七八九十百千万]{1,8}(?=[元块个人天年月])"),
+}
+
+STALE = (
+    re.compile(r"\bnot (?P<old>[\w$€£:. -]{1,40}?),? but\b"),
+    re.compile(r"\b(?:instead of|rather than|no longer)\s+(?P<old>[^,.;]{1,40})"),
+    re.compile(r",\s*not (?P<old>[^,;]{1,40}?)[.!]?$"),
+    re.compile(r"不是(?P<old>[^，,。]{1,15}?)[，,]?(?:而)?是"),
+    re.compile(r"不(?:再)?用(?P<old>[^，,。]{1,15}?)[，,](?:改)?用"),
+    re.compile(r"[，,]?(?:不(?:再|要)?用|而不是)(?P<old>[^，,。]{1,15}?)[。！!]?$"),
+)
+_RULE = r"(?:rule|requirement|constraint|instruction|limit|preference|request|idea|plan|point|thing)s?"
+WITHDRAWN = (
+    re.compile(
+        rf"{_LEAD}(?:you can |let's )?(?:forget|ignore|disregard|scratch|never ?mind|scrap|drop)\s+(?:about|what i"
+        r" (?:said|told you|wrote|asked)(?: earlier| before)?(?: about| on| for)?|(?:my|the|that)(?: \w+)?"
+        rf" {_RULE}(?: about| on| for| that| of| to)?)\s+(?P<what>[^,;]{{2,80}}?)[.!]*$"
+    ),
+    re.compile(
+        rf"{_LEAD}{_DET}(?P<what>[\w' -]{{2,60}}?)\s+(?:no longer (?:appl\w+|matters?|needed|required|holds?|counts?)"
+        r"|(?:is|are) no longer (?:needed|required|valid|relevant|necessary)"
+        r"|(?:doesn't|don't) (?:apply|matter) any ?more)"
+    ),
+    re.compile(
+        r"(?:请|那就)?(?:忘掉|忘了|忽略|不用管|别管)我?(?:之前|刚才|前面|先前)?(?:说的|提的|提到的)?(?:关于)?"
+        r"(?P<what>[^，,。]{1,20}?)(?:的(?:事|要求|规定|限制|说法|话|规则))?[。！!]?$"
+    ),
+    re.compile(r"(?:取消|撤回)(?P<what>[^，,。]{1,20}?)的(?:要求|规定|限制|说法|规则)[。！!]?$"),
+    re.compile(r"(?P<what>[^，,。]{1,20}?)(?:的(?:要求|规定|限制|规则))?(?:作废|不算了|不再(?:适用|需要|有效))"),
+)
+VAGUE = frozenset(
+    """
+    rule requirement constraint instruction limit preference request earlier before 要求 规定 规则
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
