@@ -1,0 +1,166 @@
+"""Strategy `prune_with_agent`: a model decides which older messages go and which become a summary (L86-L93).
+
+It is shown the unprotected rounds before the last three messages and the last tool round, in pieces of at most half
+the window (DL10), so system prompt, task, recent messages and active results are not its to touch. Its answer is
+checked (DL12); at least 40 % must go, and beyond 60 % only what it takes to get under the bound (DL13). Any failure
+changes nothing and says so: the chain goes on to `keep_last_five`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from health.compaction import placeholders
+from health.compaction.cuts import Cut, cuts
+from health.compaction.markers import harmless
+from health.compaction.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
+from health.compaction.pruning import Change, Rejected, decision
+from health.compaction.summaries import fenced
+from health.compaction.summary_checks import fault
+from health.compaction.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+
+LEAST_FREED, MOST_FREED, AIM = 0.4, 0.6, 0.5
+RECENT_MESSAGES = 3
+LONGEST_NOTE = 200
+
+
+def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
+    offered = _offered(state.units)
+    if not offered:
+        return unchanged(state, "there is nothing older to prune")
+    try:
+        changes, said = yield from _decided(state, offered)
+        written = yield from _summaries(changes, state, kit)
+    except Rejected as why:
+        return unchanged(state, f"The pruning agent's answer was not used: {why}.")
+    chosen = _as_far_as_wanted(changes, written, state)
+    after = _applied(chosen, written, state, kit)
+    freed = 1 - after.estimated_tokens / state.estimated_tokens
+    if freed < LEAST_FREED:
+        return unchanged(state, f"The pruning agent frees {freed:.0%}, and at least {LEAST_FREED:.0%} is wanted.")
+    note = f"{freed:.0%} freed, {state.estimated_tokens} to {after.estimated_tokens} tokens. {said}".strip()
+    return Attempt(state=after, changed=True, note=note, reads=_reads(chosen, state))
+
+
+def _offered(units: Sequence[Unit]) -> list[Cut]:
+    """The cuts that the agent may decide about."""
+    found = cuts(units)
+    end = len(units) - RECENT_MESSAGES
+    last_round = next((cut for cut in reversed(found) if any(unit.calls for unit in cut.units)), None)
+    return [
+        cut
+        for cut in found
+        if not cut.protected
+        and cut.start + len(cut.units) <= end
+        and cut is not last_round
+        and any(unit.kind is not Kind.PLACEHOLDER for unit in cut.units)
+    ]
+
+
+def _decided(state: ContextState, offered: Sequence[Cut]) -> Generator[Need, Any, tuple[list[Change], str]]:
+    """All changes that the agent decides on, oldest first, and what it says about them. Raises Rejected."""
+    wanted = min(AIM * state.estimated_tokens, state.config.accept * state.limit)
+    share = max(0.0, 1 - (state.estimated_tokens - wanted) / sum(cut.tokens for cut in offered))
+    changes: list[Change] = []
+    said: list[str] = []
+    for piece in _pieces(offered, most=state.limit // 2):
+        shown = tuple(unit for cut in piece for unit in cut.units)
+        answer = yield Prune(units=shown, target_tokens=round(total(shown) * share), task=state.task)
+        if answer is None:
+            raise Rejected("there was none")
+        decided = decision(answer, shown)
+        changes += _by_rounds(decided.changes, piece)
+        said += [" ".join(harmless(decided.summary).split())] if decided.summary.strip() else []
+    place = {unit.id: at for at, unit in enumerate(state.units)}
+    return sorted(changes, key=lambda change: min(place[one] for one in change.ids)), " ".join(said)[:LONGEST_NOTE]
+
+
+def _pieces(offered: Sequence[Cut], *, most: int) -> list[list[Cut]]:
+    """The cuts in order, in as many pieces as keep each within `most` tokens. Raises Rejected if one cut does not."""
+    pieces: list[list[Cut]] = [[]]
+    room = most
+    for cut in offered:
+        if cut.tokens > most:
+            raise Rejected(f"none was asked for, as a round of {cut.tokens} tokens is over half the window")
+        if cut.tokens > room:
+            pieces.append([])
+            room = most
+        pieces[-1].append(cut)
+        room -= cut.tokens
+    return pieces
+
+
+def _by_rounds(changes: Sequence[Change], piece: Sequence[Cut]) -> list[Change]:
+    """The summaries, and one change for each round that is dropped. Raises Rejected where a round would be torn."""
+    told = [change for change in changes if change.text]
+    dropped = {one for change in changes if not change.text for one in change.ids}
+    rounds = [tuple(unit.id for unit in cut.units) for cut in piece]
+    round_of = {one: ids for ids in rounds for one in ids}
+    for group in (dropped, *(set(change.ids) for change in told)):
+        if any(not group.issuperset(round_of[one]) for one in group):
+            raise Rejected("it takes half a round away")
+    return [*told, *(Change(ids=ids) for ids in rounds if dropped.issuperset(ids))]
+
+
+def _summaries(changes: Sequence[Change], state: ContextState, kit: Kit) -> Generator[Need, Any, dict[Change, Unit]]:
+    """The counted unit of each change with a text. Raises Rejected for a text that fails a model summary's checks."""
+    units = {unit.id: unit for unit in state.units}
+    place = {unit.id: at for at, unit in enumerate(state.units)}
+    written: dict[Change, Unit] = {}
+    for change in (one for one in changes if one.text):
+        gone = [units[one] for one in sorted(change.ids, key=place.__getitem__)]
+        (unit,) = kit.counted([_summary(change.text, gone)])
+        answer = Summarised(text=change.text, finished=True, read_chars={})
+        why = yield from fault(answer, gone, tokens=total([unit]), max_tokens=total(gone))
+        if why:
+            raise Rejected(f"a summary cannot be trusted: {why}")
+        written[change] = unit
+    return written
+
+
+def _summary(text: str, gone: Sequence[Unit]) -> Unit:
+    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
+    return Unit(
+        id=synthetic_id("summary", sources),
+        role=Role.USER,
+        kind=Kind.SUMMARY,
+        content=fenced(harmless(text), count=len(sources)),
+        timestamp=gone[-1].timestamp,
+        priority=highest_priority(gone),
+        source_ids=sources,
+    )
+
+
+def _as_far_as_wanted(changes: Sequence[Change], written: dict[Change, Unit], state: ContextState) -> list[Change]:
+    """The oldest changes, as many as free 60 % and reach the accepted share of the limit."""
+    tokens = {unit.id: total([unit]) for unit in state.units}
+    least = min((1 - MOST_FREED) * state.estimated_tokens, state.config.accept * state.limit)
+    left, chosen = state.estimated_tokens, list[Change]()
+    for change in changes:
+        if left <= least:
+            break
+        chosen.append(change)
+        left -= sum(tokens[one] for one in change.ids) - (total([written[change]]) if change.text else 0)
+    return chosen
+
+
+def _applied(chosen: Sequence[Change], written: dict[Change, Unit], state: ContextState, kit: Kit) -> ContextState:
+    """The state with summaries where the last message stood that they tell of, and placeholders for what is dropped."""
+    place = {unit.id: at for at, unit in enumerate(state.units)}
+    told = {max(change.ids, key=place.__getitem__): written[change] for change in chosen if change.text}
+    summarised = {one for change in chosen if change.text for one in change.ids}
+    dropped = frozenset(one for change in chosen if not change.text for one in change.ids)
+    units = (told.get(unit.id, unit) for unit in state.units if unit.id in told or unit.id not in summarised)
+    header = placeholders.header_for(state.config, placeholders.EARLIER)
+    return state.having(placeholders.with_gaps(units, dropped, header=header, kit=kit))
+
+
+def _reads(chosen: Sequence[Change], state: ContextState) -> tuple[Read, ...]:
+    """The agent was shown all of them in full."""
+    gone = {one for change in chosen for one in change.ids}
+    return tuple(
+        Read(source_id=unit.id, read=len(unit.content), total=len(unit.content))
+        for unit in state.units
+        if unit.id in gone and unit.kind not in WRITTEN
+    )
