@@ -6,36 +6,27 @@ the budget holds. The newest messages stay whole; what is chosen of older ones s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Generator, Sequence
 from typing import Any
-
-import numpy as np
 
 from health.compaction.choose import GAP_TOKENS, Candidate, Chooser
 from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
 from health.compaction.invariants import is_marked, open_round
-from health.compaction.matching import Question, fused, with_neighbours
-from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Read, unchanged
+from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit, total
+from health.compaction.worth import Piece, bonuses, priors
 
+# The newest messages stay whole within this share of what is free.
 TAIL_SHARE = 0.03
+# Results of the open round yield above this share of the context.
 OPEN_SHARE = 0.5
+# Below 1 longer passages are preferred to many short ones.
 EXPONENT = 0.55
 LINE_TOKENS = 3
 MARGIN_TOKENS = 40
-TASK_WEIGHT = 20.0
-LAST_MESSAGE_WEIGHT = 10.0
-OWN_ENOUGH = 8.0
-RULE_BONUS = 8.0
-PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
-MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
-SHARE_POWER = 0.3
-ALARM_BONUS = 8.0
-ALARM = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|[A-Z]\w*(?:Error|Exception))\b|^E  |\bTraceback\b")
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
@@ -112,35 +103,36 @@ def chosen_order(
 ) -> Generator[Need, Any, list[tuple[int, int]]]:
     """(source, chunk) pairs, the most needed first."""
     places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
-    texts = [sources[at].chunks[number].text for at, number in places]
-    features = Features(texts, from_tool=[sources[at].role is Role.TOOL for at, _ in places])
-    sizes = kit.counter.count(texts)
-    bonus = yield from asked_for(texts, sizes, features, state)
+    pieces = pieces_of(sources, places, state, kit)
+    features = Features([piece.text for piece in pieces], from_tool=[piece.role is Role.TOOL for piece in pieces])
+    bonus = yield from bonuses(pieces, features, state, kit)
+    prior = priors(pieces)
     leans = leaning(sources, places)
-    priors = priors_of([sources[at].role for at, _ in places], sizes)
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     candidates = [
         Candidate(
-            tokens=sizes[one] + GAP_TOKENS,
-            bonus=float(bonus[one]) * min(1.0, features.own(one) / OWN_ENOUGH) * MATCH[sources[at].role]
-            + (ALARM_BONUS if sources[at].role is Role.TOOL and ALARM.search(texts[one]) else 0.0),
-            prior=priors[sources[at].role],
-            group=at,
-            label=labels[at],
+            tokens=piece.tokens + GAP_TOKENS,
+            bonus=bonus[one],
+            prior=prior[piece.role],
+            group=places[one][0],
+            label=labels[places[one][0]],
             leans_on=leans[one],
         )
-        for one, (at, number) in enumerate(places)
+        for one, piece in enumerate(pieces)
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
     return [places[one] for one in chooser.choose(frame.room - MARGIN_TOKENS)]
 
 
-def priors_of(roles: Sequence[Role], sizes: Sequence[int]) -> dict[Role, float]:
-    """Whoever says little says it on purpose: a few words of the user between long results weigh more."""
-    share: dict[Role, float] = dict.fromkeys(PRIOR, 0.0)
-    for role, size in zip(roles, sizes, strict=True):
-        share[role] += size / sum(sizes)
-    return {role: PRIOR[role] * (3 * max(share[role], 0.01)) ** -SHARE_POWER for role in share}
+def pieces_of(
+    sources: Sequence[Source], places: Sequence[tuple[int, int]], state: ContextState, kit: Kit
+) -> list[Piece]:
+    texts = [sources[at].chunks[number].text for at, number in places]
+    sizes = kit.counter.count(texts)
+    return [
+        Piece(text, sources[at].role, state.units[sources[at].unit_at].id, tokens)
+        for (at, _), text, tokens in zip(places, texts, sizes, strict=True)
+    ]
 
 
 def label_tokens(unit: Unit, frame: Frame, kit: Kit) -> int:
@@ -150,26 +142,3 @@ def label_tokens(unit: Unit, frame: Frame, kit: Kit) -> int:
     if is_lines(unit):
         return LINE_TOKENS
     return kit.counter.per_message + unit.image_tokens + (kit.tokens(unit.attached) if unit.attached else 0)
-
-
-def asked_for(
-    texts: Sequence[str], sizes: Sequence[int], features: Features, state: ContextState
-) -> Generator[Need, Any, Any]:
-    """What each chunk is worth for what is asked: for the task, and less for the last user message."""
-    bonus = np.zeros(len(texts))
-    for text, weight in ((state.task, TASK_WEIGHT), (last_said(state), LAST_MESSAGE_WEIGHT)):
-        question = Question(text, features)
-        if not question.specific:
-            continue
-        scores = [question.bm25(sizes)]
-        if text == state.task:
-            answer = yield Embed(texts=(text, *texts))
-            if isinstance(answer, Embedded):
-                scores.append((answer.vectors[1:] @ answer.vectors[0]).astype(float))
-        bonus += weight * question.specific * with_neighbours(fused(*scores))
-    return bonus
-
-
-def last_said(state: ContextState) -> str:
-    said = (unit.content for unit in reversed(state.units) if unit.role is Role.USER and not unit.inserted)
-    return next(said, "")[:2000]

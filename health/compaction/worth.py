@@ -1,0 +1,129 @@
+"""What each passage is worth beside what it covers: how it matches the task, what it warns of, what binds.
+
+The numbers were found on conversations of four kinds (benchmarks/quality.py) and lie on broad plateaus: half or
+double of any of them changes the share of what is kept by a point or two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from health.compaction.features import Features
+from health.compaction.ledger_patterns import EntryKind
+from health.compaction.matching import Question, fused, with_neighbours
+from health.compaction.ports import Embed, Embedded, Kit, Need
+from health.compaction.units import ContextState, Role
+
+TASK_WEIGHT = 15.0
+LAST_MESSAGE_WEIGHT = 5.0
+# A passage that says little by itself matches by accident: its match counts in full from this much on.
+OWN_ENOUGH = 8.0
+ALARM_WEIGHT = 8.0
+BINDING_WEIGHT = 15.0
+PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
+# Tables match every word of a task in every row: what of them is needed is named elsewhere.
+MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
+SHARE_POWER = 0.3
+# Of all text so much is embedded, the passages that say most; tool results are not.
+EMBEDDED_SHARE = 0.6
+LAST_MESSAGE_CHARS = 2000
+_ALARM = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|[A-Z]\w*(?:Error|Exception))\b|^E  |\bTraceback\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage as it is weighed: its text, who said it, the message that it is from."""
+
+    text: str
+    role: Role
+    source_id: str
+    tokens: int
+
+
+def bonuses(
+    pieces: Sequence[Piece], features: Features, state: ContextState, kit: Kit
+) -> Generator[Need, Any, list[float]]:
+    """One bonus for each piece, in the measure of `Features.weights`."""
+    matches = yield from _matches(pieces, features, state)
+    binding = _binding(kit)
+    return [
+        float(matches[at]) * min(1.0, features.own(at) / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
+        + (ALARM_WEIGHT if piece.role is Role.TOOL and _ALARM.search(piece.text) else 0.0)
+        + (BINDING_WEIGHT if _binds(piece, binding) else 0.0)
+        for at, piece in enumerate(pieces)
+    ]
+
+
+def priors(pieces: Sequence[Piece]) -> dict[Role, float]:
+    """Whoever says little says it on purpose: a few words of the user between long results weigh more."""
+    spoken: dict[Role, int] = {}
+    for piece in pieces:
+        spoken[piece.role] = spoken.get(piece.role, 0) + piece.tokens
+    everything = max(1, sum(spoken.values()))
+    return {
+        role: PRIOR.get(role, 1.0) * (len(PRIOR) * max(tokens / everything, 0.01)) ** -SHARE_POWER
+        for role, tokens in spoken.items()
+    }
+
+
+def _matches(
+    pieces: Sequence[Piece], features: Features, state: ContextState
+) -> Generator[Need, Any, NDArray[np.float64]]:
+    """How well each piece matches what is asked: the task, and less so the last user message."""
+    found = np.zeros(len(pieces))
+    sizes = [piece.tokens for piece in pieces]
+    for text, weight in ((state.task, TASK_WEIGHT), (_last_said(state), LAST_MESSAGE_WEIGHT)):
+        question = Question(text, features)
+        if not question.specific:
+            continue
+        scores = [question.bm25(sizes)]
+        if text == state.task:
+            scores.append((yield from _similar(text, pieces, features)))
+        found += weight * question.specific * with_neighbours(fused(*scores))
+    return found
+
+
+def _similar(task: str, pieces: Sequence[Piece], features: Features) -> Generator[Need, Any, NDArray[np.float64]]:
+    """Cosines with the task, 0 for pieces that are not embedded and where no embedder answers."""
+    cosines = np.zeros(len(pieces))
+    chosen = _most_saying(pieces, features)
+    answer = yield Embed(texts=(task, *(pieces[at].text for at in chosen)), queries=1)
+    if isinstance(answer, Embedded):
+        cosines[chosen] = answer.vectors[1:] @ answer.vectors[0]
+    return cosines
+
+
+def _most_saying(pieces: Sequence[Piece], features: Features) -> list[int]:
+    room = EMBEDDED_SHARE * sum(piece.tokens for piece in pieces)
+    said = (at for at, piece in enumerate(pieces) if piece.role is not Role.TOOL)
+    chosen = []
+    for at in sorted(said, key=features.own, reverse=True):
+        room -= pieces[at].tokens
+        if room < 0:
+            break
+        chosen.append(at)
+    return sorted(chosen)
+
+
+def _last_said(state: ContextState) -> str:
+    said = (unit.content for unit in reversed(state.units) if unit.role is Role.USER and not unit.inserted)
+    return next(said, "")[:LAST_MESSAGE_CHARS]
+
+
+def _binding(kit: Kit) -> dict[str, list[str]]:
+    """What the ledger holds of each message, but for mere facts: kept in its place it needs no second copy."""
+    found: dict[str, list[str]] = {}
+    for entry in kit.entries:
+        if entry.kind is not EntryKind.FACT:
+            found.setdefault(entry.source_id, []).append(entry.text)
+    return found
+
+
+def _binds(piece: Piece, binding: dict[str, list[str]]) -> bool:
+    return any(piece.text in text or text in piece.text for text in binding.get(piece.source_id, ()))
