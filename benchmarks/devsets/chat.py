@@ -16,7 +16,6 @@ from benchmarks.devsets.case import Case, Part, Transcript
 from benchmarks.devsets.grammar import Bank, Deck, Draw, bank, slots_in
 
 _ASKED = 5  # facts that the task is about
-_EACH = 900  # characters of conversation for each fact, at least
 _END = object()
 
 
@@ -103,11 +102,11 @@ class Chat:
             changed = self.draw(speaker, **{slot: same[slot] for slot in same if slot not in "AB"})
             told.parts = self.line(speaker, self.wrapped(changed.say(self.rng.choice(fact["change"]))))
 
-    def converse(self, size: int) -> None:
-        """Every fact once for each of them, evenly spread over the conversation; some go on later."""
+    def converse(self, size: int, each: int) -> None:
+        """Every fact once for each of them, one in `each` characters at most, evenly spread; some go on later."""
         told = [self.tell(fact, speaker) for fact in self.words["facts"] for speaker in (0, 1)]
         self.rng.shuffle(told)
-        told, pending = told[: size // _EACH], list[Iterator[None]]()
+        told, pending = told[: size // each], list[Iterator[None]]()
         gap = size / (1.5 * len(told))
         self.open_session()
         for turn in count(1):
@@ -122,9 +121,9 @@ class Chat:
         if self.speaker == 1:
             self.small_talk()
 
-    def case(self, size: int) -> Case:
+    def case(self, size: int, each: int = 900) -> Case:
         self.transcript.say("system", self.frame("system"))
-        self.converse(size)
+        self.converse(size, each)
         self.transcript.say("user", self.frame("ending"))
         return finished("chat", self.name, self.transcript, self.told, self.words["frame"]["task"], self.rng)
 
@@ -149,7 +148,7 @@ def friends(name: str, size: int) -> Case:
 
 def chinese(name: str, size: int) -> Case:
     """The same in Chinese, whose characters carry about twice as much."""
-    return Chat(name, "chinese").case(size // 3)
+    return Chat(name, "chinese").case(size // 3, each=300)
 
 
 class _Team(Chat):
@@ -178,4 +177,4 @@ class _Team(Chat):
 
 def team(name: str, size: int) -> Case:
     """A project's channel: decisions, owners, dates and limits among noise."""
-    return _Team(name, "team").case(size * 2 // 3)
+    return _Team(name, "team").case(size * 2 // 3, each=600)

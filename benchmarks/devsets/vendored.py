@@ -53,13 +53,32 @@ class _Agent:
         self.transcript.need([Part(line.strip(), at)], why, asked=asked)
 
 
+class _WritingAgent(_Agent):
+    """Writes its commands into its text, and is answered by the user: no tool calls at all."""
+
+    def run(self, command: str, thought: str = "") -> int:
+        self.transcript.say("assistant", f"THOUGHT: {thought or self.thinks()}\n\n```bash\n{command}\n```")
+        output = self.place.run(command)
+        self.transcript.say("user", f"<returncode>0</returncode>\n<output>\n{output}</output>")
+        return len(self.transcript.messages) - 1
+
+
 def vendored(name: str, size: int) -> Case:
     """Tests fail, the agent finds out why, looks at a build's log, tries one thing that does not help."""
+    return _case(_Agent, name, size)
+
+
+def written(name: str, size: int) -> Case:
+    """The same by an agent without tools."""
+    return _case(_WritingAgent, name, size)
+
+
+def _case(kind: type[_Agent], name: str, size: int) -> Case:
     rng = random.Random(name)
     words = bank("vendored")
     fault = rng.choice([fault for fault in words["faults"] if fault["old"] in _source(fault["module"])])
     with tempfile.TemporaryDirectory() as root:
-        agent = _Agent(rng, words, Workspace(Path(root)))
+        agent = kind(rng, words, Workspace(Path(root)))
         _lay_out(agent, fault)
         return _investigate(agent, fault, name, size)
 
@@ -109,7 +128,7 @@ def _investigate(agent: _Agent, fault: Bank, name: str, size: int) -> Case:
     task = (
         "Repair the fault behind this: {}. Edit the right line, keep to the user's wishes, report on the build's log."
     )
-    return transcript.case("code", name, task.format(fault["symptom"]), [_BASH])
+    return transcript.case("code", name, task.format(fault["symptom"]), [_BASH] if type(agent) is _Agent else [])
 
 
 def _read_around(agent: _Agent, fault: Bank, path: str) -> None:
@@ -121,7 +140,7 @@ def _read_around(agent: _Agent, fault: Bank, path: str) -> None:
         f"sed -n '{first},{first + agent.rng.randrange(40, 130)}p' toolbox/{module}.py",
         f"sed -n '{first},{first + agent.rng.randrange(30, 90)}p' toolbox/{module}.py",
         f"grep -n 'def ' toolbox/{module}.py",
-        f"grep -rn '{agent.rng.choice(agent.words['searches'])}' toolbox | head -{agent.rng.randrange(15, 40)}",
+        f"grep -rn '{agent.rng.choice(agent.words['searches'])}' toolbox | sort | head -{agent.rng.randrange(15, 40)}",
         "wc -l toolbox/*.py",
     ))  # fmt: skip
     agent.run(command, agent.thinks() if agent.rng.random() < 0.5 else "")
