@@ -33,6 +33,8 @@ def lines(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) 
     yield from (f"Warning: {warning}" for warning in outcome.warnings)
     yield f"Messages: {counted(found)}."
     if outcome.status is Status.APPLIED:
+        if outcome.coherence is not None:
+            yield f"Coherence: {outcome.coherence:.2f} ({outcome.embedder})."
         yield from _coverage(outcome.coverage)
         yield from _listed("Carried word for word", [_entry(entry) for entry in outcome.ledger])
         yield from _losses(outcome.losses)

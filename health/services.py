@@ -1,16 +1,28 @@
-"""Every write of the health app."""
+"""Every write of the health app, and `compact_messages`, which writes nothing and needs no database.
+
+Models are imported where they are written, so that compaction can be imported by any program.
+"""
 
 from __future__ import annotations
 
-from health.models import HealthReading
+from typing import TYPE_CHECKING
+
+from health.compacting import compact_messages
 from health.monitor.levels import Configured, Reading, read
 from health.monitor.usage import Usage, UsageUnavailable
+
+if TYPE_CHECKING:
+    from health.models import HealthReading
+
+__all__ = ["compact_messages", "record_reading"]
 
 
 def record_reading(
     *, generation_id: int, usage: Usage | UsageUnavailable, configured: Configured, window_source: str
 ) -> HealthReading:
     """Judge one generation by its reported usage and keep the verdict. Without usage, without numbers."""
+    from health.models import HealthReading
+
     reading = read(usage, configured)
     return HealthReading.objects.create(
         generation_id=generation_id,

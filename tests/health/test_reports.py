@@ -53,6 +53,11 @@ def test_what_was_not_read_is_counted() -> None:
     assert "Removed text was read: 1 in full, 1 in part, 1 not at all." in told(coverage=coverage)
 
 
+def test_coherence_is_told_with_its_embedder_where_it_was_measured() -> None:
+    assert "Coherence: 0.91 (minilm)." in told(coherence=0.912, embedder="minilm")
+    assert "Coherence" not in told()
+
+
 def test_what_is_gone_is_named_and_what_stands_is_counted() -> None:
     text = told(losses=(loss("ORD-1", kept=True), loss("ORD-2", kept=False)))
 

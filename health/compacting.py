@@ -1,0 +1,181 @@
+"""`compact_messages`: the whole of compaction as one call over OpenAI-format messages. No server, network or LLM.
+
+It joins the pure chain to the world: a counter for the model's name, an embedder if one is installed, a clock,
+and the caller's LLM if there is one. `health.services` is the door to it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from health.adapters import embeddings
+from health.compaction import chain as chains
+from health.compaction import configuration
+from health.compaction.config import ContextConfig, SelectPassages
+from health.compaction.configuration import InvalidConfig
+from health.compaction.invariants import broken_request
+from health.compaction.messages import Orphans, Parsed, parse, render
+from health.compaction.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.ports import Answer, Embed, Embedded, Kit, Need, Summarise
+from health.compaction.runner import run
+from health.compaction.units import ContextState
+from health.tokens.counters import counter_for
+
+logger = logging.getLogger(__name__)
+
+# What runs when the caller chooses neither a chain nor a configuration: the limit is a budget to be used in full.
+DEFAULT_CHAIN = ("select_passages",)
+DEFAULT_CONFIG = ContextConfig(
+    warning_threshold=1.0,
+    goal=1.0,
+    accept=1.0,
+    min_gain=0.0,
+    chain_order=DEFAULT_CHAIN,
+    select_passages=SelectPassages(fill=1.0),
+)
+# A reply is begun for the model by its template.
+PRIMING_TOKENS = 3
+
+NO_EMBEDDER = "none"
+
+Embedder = Callable[[Embed], Embedded | None]
+Llm = Callable[[str], str]
+
+
+def compact_messages(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    limit_tokens: int,
+    task: str = "",
+    model: str = "",
+    chain: Sequence[str] | None = None,
+    llm: Llm | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+    config: ContextConfig | None = None,
+    embedder: Embedder | str = embeddings.DEFAULT,
+    judge: bool = False,
+    on_step: Callable[[Step], object] | None = None,
+    orphans: Orphans = Orphans.REPAIR,
+) -> CompactionOutcome:
+    """The messages in at most `limit_tokens` estimated tokens, or the reason why that cannot be.
+
+    `task` says what is needed later, `model` names the vocabulary to count with, `tools` are the schemas sent along.
+    `chain` names strategies, `config` sets their parameters and when to begin; with neither, passages are selected
+    until the limit is full. `llm` answers a prompt with text, for summaries; without it they are extractive.
+    `embedder` is "minilm" (static vectors where that is absent or slow), "static", "none", or one of the caller's.
+    `judge` measures coherence too, which embeds all that was said: that takes longer than compacting it.
+
+    The result is in `.messages`, always a valid request, and never shares anything with the input. Under the limit,
+    and after a failure, they are the input's (with unpaired calls and results repaired); `.status` tells which.
+
+    Raises InvalidMessages and InvalidConfig. Nothing else: what goes wrong inside is told by `.reason`.
+    """
+    names, config = _chosen(chain, config)
+    embed = _embedder(embedder)
+    state = ContextState(units=(), limit=_limit(limit_tokens), task=str(task), config=config)
+    if not isinstance(messages, Sequence) or len(messages):
+        parsed = parse(messages, orphans=orphans)
+    else:
+        return _untouched(state, Status.SKIPPED, "There are no messages.")
+    try:
+        kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
+        state = replace(state, units=kit.counted(parsed.units), overhead_tokens=overhead(tools, kit))
+        compacting = chains.compact(state, kit, chain=names, judge=judge)
+        outcome = run(compacting, answer=_answers(embed, llm), on_step=on_step, clock=time.perf_counter)
+        return _rendered(outcome, parsed)
+    except Exception as error:
+        logger.exception("compaction failed from within; the messages stay as they are")
+        return _failed(state, parsed, f"It failed from within: {type(error).__name__}: {error}")
+
+
+def overhead(tools: Sequence[Mapping[str, Any]], kit: Kit) -> int:
+    """What is sent besides messages: the tools' schemas, and the beginning of the reply."""
+    schemas = [json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=str) for tool in tools]
+    return PRIMING_TOKENS + sum(kit.counter.count(schemas))
+
+
+def _chosen(chain: Sequence[str] | None, config: ContextConfig | None) -> tuple[tuple[str, ...] | None, ContextConfig]:
+    if chain is not None and not _is_names(chain):
+        raise InvalidConfig(f"chain must be a list of names of strategies, not {chain!r}.")
+    names = None if chain is None else tuple(chain)
+    if config is None:
+        return names, DEFAULT_CONFIG if chain is None else ContextConfig()
+    if not isinstance(config, ContextConfig):
+        raise InvalidConfig(f"config must be a ContextConfig, not {type(config).__name__}.")
+    return names, _checked(config)
+
+
+def _is_names(chain: Any) -> bool:
+    return isinstance(chain, list | tuple) and all(isinstance(name, str) for name in chain)
+
+
+@lru_cache(maxsize=64)
+def _checked(config: ContextConfig) -> ContextConfig:
+    """One that was made in code can hold what YAML may not: NaN, or a share of 7."""
+    return config if config == DEFAULT_CONFIG else configuration.load(configuration.dump(config))
+
+
+def _limit(limit_tokens: Any) -> int:
+    if isinstance(limit_tokens, bool) or not isinstance(limit_tokens, int | float):
+        raise InvalidConfig(f"limit_tokens must be a number, not {limit_tokens!r}.")
+    if not math.isfinite(limit_tokens) or limit_tokens < 1:
+        raise InvalidConfig(f"limit_tokens must be at least 1, not {limit_tokens!r}.")
+    return int(limit_tokens)
+
+
+def _embedder(embedder: Embedder | str) -> Embedder:
+    if embedder == NO_EMBEDDER:
+        return lambda need: None
+    if not isinstance(embedder, str):
+        return embedder
+    try:
+        return embeddings.embedder(embedder)
+    except embeddings.UnsupportedEmbedder as error:
+        raise InvalidConfig(str(error)) from error
+
+
+def _answers(embed: Embedder, llm: Llm | None) -> Callable[[Need], Answer]:
+    """Who answers what the chain asks. The pruning agent is an LLM with a dialog, which is not here."""
+    summarise = _summariser(llm) if llm else None
+
+    def answer(need: Need) -> Answer:
+        if isinstance(need, Embed):
+            return embed(need)
+        return summarise(need) if summarise and isinstance(need, Summarise) else None
+
+    return answer
+
+
+def _summariser(llm: Llm) -> Callable[[Summarise], Answer]:
+    from health.adapters import summarizers
+
+    return summarizers.summarizer(llm)
+
+
+def _rendered(outcome: CompactionOutcome, parsed: Parsed) -> CompactionOutcome:
+    """The outcome with its messages, repairs told first. A result that no provider takes is an error of ours."""
+    messages = render(outcome.state.units, parsed.originals)
+    faults = broken_request(messages)
+    if faults:
+        return _failed(outcome.state, parsed, f"The result would be refused by a provider: {faults[0]}.")
+    return replace(outcome, messages=messages, warnings=(*parsed.warnings, *outcome.warnings))
+
+
+def _failed(state: ContextState, parsed: Parsed, reason: str) -> CompactionOutcome:
+    outcome = _untouched(state, Status.FAILED, reason)
+    messages = render(parsed.units, parsed.originals)
+    return replace(outcome, code=Code.BREAKER_FAILED, messages=messages, warnings=parsed.warnings)
+
+
+def _untouched(state: ContextState, status: Status, reason: str) -> CompactionOutcome:
+    tokens = sum(unit.estimated_tokens or 0 for unit in state.units)
+    return CompactionOutcome(
+        status=status, state=state, estimated_tokens_before=tokens, estimated_tokens_after=tokens, reason=reason
+    )
