@@ -8,21 +8,29 @@ from dataclasses import dataclass
 
 from health.compaction.chunks import Chunk, blocks, chunks
 from health.compaction.digest import GAP, NOTICE, is_digest, read_back
-from health.compaction.units import Role, Unit
+from health.compaction.kinds import kind_of
+from health.compaction.units import Kind, Role, Unit
 
 _PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
 _SHORT_REPLY = 160
+# Nobody types more than this at once; what is pasted is weighed as a result is.
+_LONGEST_TYPED = 3000
+_OUTPUT = re.compile(r"\s*(?:<[a-z_-]+>|\[?(?:output|stdout|stderr|observation|result|returncode)\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One message: `unit_at` is its unit's place in the state. `whole` says that its unit is nothing but this text."""
+    """One message: `unit_at` is its unit's place in the state. `voice` is the role that it is weighed as.
+
+    Programs that have no tool roles put a command's output into a user message: it is weighed as a result.
+    """
 
     unit_at: int
     role: Role
     text: str
     chunks: tuple[Chunk, ...]
     tool: str = ""
+    voice: Role = Role.USER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +70,12 @@ def is_lines(unit: Unit) -> bool:
 
 
 def _source(at: int, role: Role, text: str, tool: str) -> Source:
-    return Source(at, role, text, tuple(_pieces(text, role)), tool)
+    voice = Role.TOOL if role is Role.USER and _is_output(text) else role
+    return Source(at, role, text, tuple(_pieces(text, voice)), tool, voice)
+
+
+def _is_output(text: str) -> bool:
+    return len(text) > _LONGEST_TYPED or bool(_OUTPUT.match(text)) or kind_of(text, Role.USER) in (Kind.LOG, Kind.CODE)
 
 
 def _pieces(text: str, role: Role) -> Iterator[Chunk]:
@@ -85,7 +98,7 @@ def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]]) -> lis
 
 def _leans(sources: Sequence[Source], at: int, number: int) -> bool:
     source = sources[at]
-    if source.role is Role.TOOL:
+    if source.voice is Role.TOOL:
         return False
     if _PRONOUN.match(source.chunks[number].text):
         return True

@@ -30,6 +30,7 @@ PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
 # Tables match every word of a task in every row: what of them is needed is named elsewhere.
 MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
 SHARE_POWER = 0.3
+BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
 # Of all text so much is embedded, the passages that say most; tool results are not.
 EMBEDDED_SHARE = 0.6
 LAST_MESSAGE_CHARS = 2000
@@ -44,6 +45,7 @@ class Piece:
     role: Role
     source_id: str
     tokens: int
+    chars: int  # of the whole message
 
 
 def bonuses(
@@ -70,6 +72,13 @@ def priors(pieces: Sequence[Piece]) -> dict[Role, float]:
         role: PRIOR.get(role, 1.0) * (len(PRIOR) * max(tokens / everything, 0.01)) ** -SHARE_POWER
         for role, tokens in spoken.items()
     }
+
+
+def brevity(piece: Piece) -> float:
+    """A short result is a confirmation, and each of its words counts; of a long one most will not be asked for."""
+    if piece.role is not Role.TOOL:
+        return 1.0
+    return min(BREVITY_MOST, max(1.0, BRIEF_CHARS / max(1, piece.chars)))
 
 
 def _matches(

@@ -17,7 +17,7 @@ from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit, total
-from health.compaction.worth import Piece, bonuses, priors
+from health.compaction.worth import Piece, bonuses, brevity, priors
 
 # The newest messages stay whole within this share of what is free.
 TAIL_SHARE = 0.03
@@ -113,7 +113,7 @@ def chosen_order(
         Candidate(
             tokens=piece.tokens + GAP_TOKENS,
             bonus=bonus[one],
-            prior=prior[piece.role],
+            prior=prior[piece.role] * brevity(piece),
             group=places[one][0],
             label=labels[places[one][0]],
             leans_on=leans[one],
@@ -130,7 +130,7 @@ def pieces_of(
     texts = [sources[at].chunks[number].text for at, number in places]
     sizes = kit.counter.count(texts)
     return [
-        Piece(text, sources[at].role, state.units[sources[at].unit_at].id, tokens)
+        Piece(text, sources[at].voice, state.units[sources[at].unit_at].id, tokens, len(sources[at].text))
         for (at, _), text, tokens in zip(places, texts, sizes, strict=True)
     ]
 
