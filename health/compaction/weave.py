@@ -28,7 +28,7 @@ def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, 
     after = _plain(kit.counted(units))
     share = tokens(before.config.ledger_share, before.limit)
     room = before.limit - before.overhead_tokens - total(after)
-    budget = min(share, room) if room > 0 else share
+    budget = min(share, room) if room >= 0 else share
     unit = ledger.carry(kit.entries, standing=after, budget_tokens=budget, kit=kit)
     if unit is None:
         return after
