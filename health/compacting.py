@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from health.adapters import embeddings
+from health.adapters import embeddings, summarizers
 from health.compaction import chain as chains
 from health.compaction import configuration
 from health.compaction.config import ContextConfig, SelectPassages
@@ -46,7 +46,7 @@ PRIMING_TOKENS = 3
 NO_EMBEDDER = "none"
 
 Embedder = Callable[[Embed], Embedded | None]
-Llm = Callable[[str], str]
+Llm = summarizers.Llm
 
 
 def compact_messages(
@@ -56,7 +56,8 @@ def compact_messages(
     task: str = "",
     model: str = "",
     chain: Sequence[str] | None = None,
-    llm: Llm | None = None,
+    llm: summarizers.Llm | None = None,
+    llm_timeout_seconds: float = summarizers.TIMEOUT_SECONDS,
     tools: Sequence[Mapping[str, Any]] = (),
     config: ContextConfig | None = None,
     embedder: Embedder | str = embeddings.DEFAULT,
@@ -68,7 +69,7 @@ def compact_messages(
 
     `task` says what is needed later, `model` names the vocabulary to count with, `tools` are the schemas sent along.
     `chain` names strategies, `config` sets their parameters and when to begin; with neither, passages are selected
-    until the limit is full. `llm` answers a prompt with text, for summaries; without it they are extractive.
+    until the limit is full. `llm` answers chat messages with text, for summaries; without it they are extractive.
     `embedder` is "minilm" (static vectors where that is absent or slow), "static", "none", or one of the caller's.
     `judge` measures coherence too, which embeds all that was said: that takes longer than compacting it.
 
@@ -87,8 +88,9 @@ def compact_messages(
     try:
         kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
         state = replace(state, units=kit.counted(parsed.units), overhead_tokens=overhead(tools, kit))
+        answer = _answers(embed, llm, llm_timeout_seconds)
         compacting = chains.compact(state, kit, chain=names, judge=judge)
-        outcome = run(compacting, answer=_answers(embed, llm), on_step=on_step, clock=time.perf_counter)
+        outcome = run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter)
         return _rendered(outcome, parsed)
     except Exception as error:
         logger.exception("compaction failed from within; the messages stay as they are")
@@ -141,22 +143,24 @@ def _embedder(embedder: Embedder | str) -> Embedder:
         raise InvalidConfig(str(error)) from error
 
 
-def _answers(embed: Embedder, llm: Llm | None) -> Callable[[Need], Answer]:
-    """Who answers what the chain asks. The pruning agent is an LLM with a dialog, which is not here."""
-    summarise = _summariser(llm) if llm else None
+def _answers(embed: Embedder, llm: summarizers.Llm | None, timeout_seconds: float) -> Callable[[Need], Answer]:
+    """Who answers what the chain asks. The pruning agent is an LLM with a dialog, which is not here.
+
+    An LLM that fails once is not asked again: its time is not waited for twice.
+    """
+    summarise = summarizers.from_callable(llm, timeout_seconds=timeout_seconds) if llm else None
 
     def answer(need: Need) -> Answer:
+        nonlocal summarise
         if isinstance(need, Embed):
             return embed(need)
-        return summarise(need) if summarise and isinstance(need, Summarise) else None
+        if summarise is None or not isinstance(need, Summarise):
+            return None
+        summary = summarise(need)
+        summarise = summarise if summary else None
+        return summary
 
     return answer
-
-
-def _summariser(llm: Llm) -> Callable[[Summarise], Answer]:
-    from health.adapters import summarizers
-
-    return summarizers.summarizer(llm)
 
 
 def _rendered(outcome: CompactionOutcome, parsed: Parsed) -> CompactionOutcome:

@@ -58,14 +58,15 @@ def canonical(kind: str) -> str:
     return TYPES[kind]
 
 
-def embedder(kind: str = DEFAULT, *, threads: int = 1) -> Embedder:
-    """The answerer for one run. Raises UnsupportedEmbedder. `threads` counts when MiniLM is first loaded."""
-    return _process(threads).run(kind)
+def embedder(kind: str = DEFAULT, *, threads: int | None = None) -> Embedder:
+    """The answerer for one run. Raises UnsupportedEmbedder. `threads` are torch's, see `MiniLM`."""
+    MiniLM.threads = threads or MiniLM.threads
+    return _process().run(kind)
 
 
 @cache
-def _process(threads: int) -> Embeddings:
-    return Embeddings({"minilm": lambda: MiniLM(threads=threads), "static": StaticVectors})
+def _process() -> Embeddings:
+    return Embeddings({"minilm": MiniLM, "static": StaticVectors})
 
 
 class Embeddings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,20 +42,25 @@ Pieces = list[list[int]]
 
 
 class MiniLM:
-    """The loaded model. `encode` is not for two threads at once: `embeddings` lets one in at a time."""
+    """The loaded model. `encode` is not for two threads at once: `embeddings` lets one in at a time.
+
+    `threads` are torch's, for the whole process, from the next text on; None leaves them as they are: all cores.
+    """
 
     name = NAME
+    threads: ClassVar[int | None] = None
 
-    def __init__(self, *, threads: int) -> None:
+    def __init__(self) -> None:
         path = folder(PACKAGE) / "model"
         folder("sentence_transformers")
         check(path, SHA256)
         self._torch, self._model, self._tokenizer = _loaded(path)
-        self._torch.set_num_threads(threads)
         self._first, self._last = (self._tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]"))
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 for each text."""
+        if self.threads and self.threads != self._torch.get_num_threads():
+            self._torch.set_num_threads(self.threads)
         pieces = [self._pieces(encoding.ids) for encoding in self._encodings(texts)]
         rows = self._forward([piece for each in pieces for piece in each])
         ends = np.cumsum([len(each) for each in pieces])

@@ -310,7 +310,7 @@ class TestTheRealModels:
             pytest.importorskip("sentence_transformers")
 
     def embed(self, kind: str, *texts: str) -> Row:
-        answer = embedder(kind, threads=2)(Embed(texts=texts))
+        answer = embedder(kind)(Embed(texts=texts))
         assert answer is not None
         return answer.vectors
 
@@ -342,11 +342,23 @@ class TestTheRealModels:
         assert np.isfinite(rows).all()
 
 
+def test_torchs_threads_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("sentence_transformers")
+    before = torch.get_num_threads()
+    monkeypatch.setattr(minilm.MiniLM, "threads", None)
+
+    embedder(threads=1)(Embed(texts=("a text for one thread",)))
+
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(before)
+
+
 def test_minilm_agrees_with_sentence_transformers_own_way() -> None:
     library = pytest.importorskip("sentence_transformers")
     texts = ["hello there", "The signing key leaked in March. " * 20, "naïve café 你好"]
     reference = library.SentenceTransformer(str(weights.folder(minilm.PACKAGE) / "model"), device="cpu")
 
-    ours = minilm.MiniLM(threads=2).encode(texts)
+    ours = minilm.MiniLM().encode(texts)
 
     assert ours == pytest.approx(reference.encode(texts, normalize_embeddings=True), abs=1e-4)
