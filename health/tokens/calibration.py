@@ -1,13 +1,16 @@
 """How far estimates for one LLM are off, learned from what its server reported. Pure; persisting it is others' work.
 
-The ratio is the median of the last 20 generations': one generation with an image, another router's tokenizer or a
-server that reports only what was not cached moves a mean for long, and a median not at all.
+The ratio is a median, each generation weighing as much as it is long. A median, as one generation with an image or
+from a router's other model moves a mean for long. By length, as in short prompts the template's fixed words drown
+the rest, and only long ones are in danger.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from statistics import fmean, median
+from itertools import accumulate
+from statistics import fmean
 
 GENERATIONS = 20
 # Outside this a report is of something else, such as the uncached part of the prompt alone.
@@ -41,7 +44,9 @@ class Calibration:
     @property
     def ratio(self) -> float:
         """Reported tokens for each estimated one."""
-        return median(sample.ratio for sample in self.samples)
+        rising = sorted(self.samples, key=lambda sample: sample.ratio)
+        weights = tuple(accumulate(sample.estimated for sample in rising))
+        return rising[bisect_left(weights, weights[-1] / 2)].ratio
 
     @property
     def error_percent(self) -> float:

@@ -52,8 +52,10 @@ class RememberingCounter:
 
 
 def _in_pieces(texts: Sequence[str], sizes: Sizes) -> list[int]:
-    """One batch of what is distinct: the same piece, as in a megabyte of one letter, is measured once."""
+    """One batch of distinct pieces: the same one, as in a megabyte of one letter, is measured once."""
     parts = {text: tuple(pieces(text)) for text in texts if len(text) > PIECE}
+    if not parts:
+        return sizes(texts)
     distinct = list(dict.fromkeys(chain((text for text in texts if text not in parts), *parts.values())))
     of = dict(zip(distinct, sizes(distinct), strict=True))
     return [sum(of[part] for part in parts[text]) if text in parts else of[text] for text in texts]

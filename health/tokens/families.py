@@ -35,7 +35,7 @@ class ToolsAs(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """`per_message` is what a chat template puts around each message, in tokens.
+    """`per_message` is what a chat template puts around each message, in tokens; `opening` what it puts once.
 
     `image_tiles`: images cost by their tiles, as OpenAI documents it, instead of a flat 100 tokens.
     """
@@ -43,6 +43,7 @@ class Family:
     name: str
     vocabulary: Vocabulary
     per_message: int = 4
+    opening: int = 3
     grade: Grade = Grade.EXACT
     tools_as: ToolsAs = ToolsAs.JSON
     image_tiles: bool = False
@@ -50,7 +51,10 @@ class Family:
 
 GPT = Family(name="gpt", vocabulary=Vocabulary.CL100K, tools_as=ToolsAs.TYPESCRIPT, image_tiles=True)
 GPT_4O = replace(GPT, vocabulary=Vocabulary.O200K)
+# Both write a system message of their own, with dates.
+GPT_OSS = replace(GPT_4O, per_message=5, opening=70)
 LLAMA3 = Family(name="llama3", vocabulary=Vocabulary.LLAMA3, per_message=5, tools_as=ToolsAs.INDENTED_JSON)
+LLAMA31 = replace(LLAMA3, opening=27)
 LLAMA2 = Family(name="llama2", vocabulary=Vocabulary.LLAMA2, per_message=5)
 MISTRAL = Family(name="mistral", vocabulary=Vocabulary.MISTRAL_V3, per_message=5)
 MISTRAL_V1 = replace(MISTRAL, vocabulary=Vocabulary.MISTRAL_V1)
@@ -59,6 +63,7 @@ UNKNOWN = Family(name="gpt", vocabulary=Vocabulary.CL100K, grade=Grade.APPROXIMA
 
 # What each row means is in tests/health/tokens/test_families.py, name by name.
 _ROWS = (
+    (r"llama[-_ ]?3[._]\d", LLAMA31),
     (r"llama[-_ ]?3(?!\d)|distill-llama", LLAMA3),
     (r"llama[-_ ]?2(?!\d)|codellama|tinyllama|vicuna", LLAMA2),
     # Mistral moved to Tekken with Nemo; its small, medium and large models with those of 2025.
@@ -67,7 +72,8 @@ _ROWS = (
     (r"mistral-(?:small|medium|large)", TEKKEN),
     (r"mistral.*v0\.[12]|mixtral-?8x7b|mistral-v1$", MISTRAL_V1),
     (r"mistral|mixtral|pixtral|codestral|mathstral", MISTRAL),
-    (r"gpt-oss|gpt-?4o|gpt-?4\.[15]|gpt-?[5-9]|(?:^|[/:])o[1-9](?:$|[-:])|^o200k", GPT_4O),
+    (r"gpt-oss", GPT_OSS),
+    (r"gpt-?4o|gpt-?4\.[15]|gpt-?[5-9]|(?:^|[/:])o[1-9](?:$|[-:])|^o200k", GPT_4O),
     (r"gpt-?(?:4|3\.?5)(?:$|[-:_])|^cl100k", GPT),
     (r"gpt", UNKNOWN),
 )

@@ -14,9 +14,6 @@ from health.tokens.families import family_of
 from health.tokens.images import media_tokens
 from health.tokens.tools import as_sent
 
-# What opens the model's answer.
-PRIMING = 3
-
 
 def count_messages(messages: Sequence[Mapping[str, Any]], model: str, tools: Sequence[Mapping[str, Any]] = ()) -> int:
     """Estimated prompt tokens (rows L59, L60, DL4): contents, reasoning, calls, names, images, and their frames."""
@@ -27,5 +24,6 @@ def count_messages(messages: Sequence[Mapping[str, Any]], model: str, tools: Seq
 
 
 def overhead_tokens(model: str, tools: Sequence[Mapping[str, Any]] = ()) -> int:
-    """What is sent besides messages: the schemas of tools, and the opening of the answer."""
-    return PRIMING + count_text(as_sent(tools, family_of(model).tools_as), model)
+    """What is sent besides messages: the schemas of tools, and the opening of the prompt and of the answer."""
+    family = family_of(model)
+    return family.opening + count_text(as_sent(tools, family.tools_as), model)

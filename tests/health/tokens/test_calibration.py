@@ -30,6 +30,12 @@ def test_one_odd_generation_changes_nothing() -> None:
     assert apply(calibration, 1_000) == 1_100
 
 
+def test_a_long_generation_says_more_than_many_short_ones() -> None:
+    calibration = learnt([(50, 75)] * 10 + [(4_000, 4_200)])
+
+    assert apply(calibration, 4_000) == 4_200
+
+
 def test_only_the_last_twenty_generations_count() -> None:
     calibration = learnt([(1_000, 2_000)] * 50 + [(1_000, 1_500)] * GENERATIONS)
 

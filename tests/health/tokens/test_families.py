@@ -62,7 +62,7 @@ def test_any_other_name_is_counted_as_gpt_and_says_so(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "tokens"), [("mistral", 5), ("llama-3", 5), ("llama-2", 5), ("gpt-4o", 4), ("phi", 4)]
+    ("model", "tokens"), [("mistral", 5), ("llama-3", 5), ("llama-2", 5), ("gpt-oss", 5), ("gpt-4o", 4), ("phi", 4)]
 )
 def test_a_message_costs_four_or_five_tokens_more(model: str, tokens: int) -> None:
     assert family_of(model).per_message == tokens
