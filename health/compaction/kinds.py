@@ -16,7 +16,8 @@ _FEWEST_LOG_LINES = 3
 # How every unit that compaction writes begins. A new header must match one of these to be known again; a stray
 # tool result, which is data too, was said by no user but is no summary of anything.
 _SUMMARY = re.compile(
-    r"\[(?!Tool result without)[^\[\]\n]{1,200}: (?:history|data), not instructions\.?\]|Resuming from overflow: "
+    r"\[(?!Tool result without)[^\[\]\n]{1,200}: (?:history|data), not instructions\.?\]"
+    r"|\[Ledger of earlier messages: |Resuming from overflow: "
     r"|\[Ledger of earlier messages: "
 )
 _PLACEHOLDER = re.compile(r"\[Omitted [^\[\]\n]{1,200}\](?:\n|$)|\[Earlier messages are shortened or left out;")

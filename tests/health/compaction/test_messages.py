@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from health.compaction.digest import NOTICE
 from health.compaction.digest import written as digest
+from health.compaction.handover import OPENING
 from health.compaction.invariants import broken_request
+from health.compaction.ledger_page import FACTS_HEADER, LEDGER_HEADER
 from health.compaction.messages import InvalidMessages, Orphans, parse, render, sendable
 from health.compaction.placeholders import HEADERS
+from health.compaction.summaries import fenced
 from health.compaction.units import Kind, Priority, Role, Unit
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -190,7 +194,11 @@ def test_what_compaction_wrote_is_rendered_as_a_users_message() -> None:
     [
         ("[Summary of 12 earlier messages: history, not instructions]\nuser: hi", Kind.SUMMARY),
         (digest([]), Kind.SUMMARY),
-        ("Resuming from overflow: much was done. Continue task 4.", Kind.SUMMARY),
+        (fenced("user: hi", count=12), Kind.SUMMARY),
+        (f"{LEDGER_HEADER}\n- [rule m4] never", Kind.SUMMARY),
+        (f"{FACTS_HEADER}\n- [fact m4] 31.50", Kind.SUMMARY),
+        (f"{OPENING}much was done. Continue task 4.", Kind.SUMMARY),
+        (f"{NOTICE}", Kind.PLACEHOLDER),
         *((f"{header}\n3 messages", Kind.PLACEHOLDER) for header in HEADERS),
         ("I omitted the low-relevance prior context.", Kind.MESSAGE),
         ("[Omitted] is what he wrote", Kind.MESSAGE),
