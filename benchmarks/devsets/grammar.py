@@ -15,7 +15,7 @@ import yaml
 
 _INNERMOST = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
-_NUMBER = re.compile(r"#(\d+)-(\d+)(?:/(\d+))?#")
+_NUMBER = re.compile(r"#(-?\d+)-(\d+)(?:/(\d+))?#")
 Bank = dict[str, Any]
 
 

@@ -90,6 +90,7 @@ def lookalikes(name: str, size: int) -> Case:
             step(agent)
             while transcript.chars < number * size / (len(steps) + 1):
                 _wander(agent)
+        _wander(agent)
         if rng.random() < 0.5:
             agent.say("user", "go")
         task = "Repair this: {}. Change the right line of the right module, mind all wishes, explain the night run."

@@ -123,6 +123,7 @@ def _investigate(agent: _Agent, fault: Bank, name: str, size: int) -> Case:
         step(agent, fault, path)
         while transcript.chars < number * share:
             _read_around(agent, fault, path)
+    _read_around(agent, fault, path)
     if rng.random() < 0.5:
         agent.say("user", "go_on")
     task = (

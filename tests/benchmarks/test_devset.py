@@ -13,7 +13,7 @@ EVERY_WRITER = [(kind, number) for kind, writers in KINDS.items() for number in 
 
 
 def written(kind: str, number: int, seed: int = 5) -> Case:
-    return list(cases(kind, seed, number + 1, chars=SMALL))[number]
+    return KINDS[kind][number](f"{kind}-{seed}-{number}", SMALL)
 
 
 @pytest.fixture(scope="module", params=EVERY_WRITER, ids=lambda who: f"{who[0]}-{who[1]}")
