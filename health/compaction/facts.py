@@ -62,9 +62,10 @@ _DOMAIN = re.compile(r"(?:com|org|net|io|dev|ai|app|cn|de|uk|fr|eu|jp|edu|gov|co
 # Gates such as (?=[A-Za-z_]) keep most alternatives from being tried; the last of each consumes the run.
 _TOKEN = re.compile(
     rf"""
-      (?>(?!(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Pp]anic|FAILED|Traceback|{_MONTH})\b)  # plain words are no facts
-         [A-Za-z][a-z]*+(?:['’-][a-z]++)*+(?![\w@/\\(]|[.:-][\w/\\])(?:[ ,;!?"]|\.(?![./]))*+)++
-    | [^\x21-\x7e\n{_HANZI}错报异失€£¥￥]++ | [!-"%-*,:-?\[-^{{-}}]++ | \n++[ \t]*+(?:\d{{1,3}}[.)](?=\s))?
+      (?>  # plain words, Chinese without numerals, marks and line ends are no facts
+          (?!(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Pp]anic|FAILED|Traceback|{_MONTH})\b)
+             [A-Za-z][a-z]*+(?:['’-][a-z]++)*+(?![\w@/\\(]|[.:-][\w/\\])(?:[ ,;!?"]|\.(?![./]))*+
+        | [^\x21-\x7e\n{_HANZI}错报异失€£¥￥]++ | [!-"%-*,:-?\[-^{{-}}]++ | \n++[ \t]*+(?:\d{{1,3}}[.)](?=\s))?)++
     | (?=[A-Za-z_])(?:
           (?P<day>{_MONTH}[ ]\d{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,?[ ]\d{{4}}(?!\w))?)
         | (?P<url>(?:https?|ftp|wss?|file|git|ssh)://[^\s<>"'`（），。；、】」]{{1,2000}}(?<![.,;:!?)\]]))
@@ -109,8 +110,6 @@ _BY_GROUP = {
 _KINDS = {group: kind for kind, groups in _BY_GROUP.items() for group in groups.split()}
 _NAMING = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|\w_\w|[a-z][A-Z]|\(\)$|^\d[\d.-]{5,}$|^\d+(?:\.\d+){2}", re.ASCII)
 _LONGEST_NAME = 200  # what is longer is base64 or minified, nobody's name for a thing
-_DIGIT = re.compile(r"^\d$")
-_SPACE = re.compile(r"\s+")
 
 
 def facts(text: str) -> list[Fact]:
@@ -122,7 +121,7 @@ def facts(text: str) -> list[Fact]:
             continue
         piece = match[group]
         kind = _KINDS.get(group) or _kind_of_name(piece)
-        if kind and not _DIGIT.match(piece):
+        if kind and len(piece) > 1:  # a digit alone says little
             start = match.start(group)
             found.append(Fact(kind, piece, start, start + len(piece)))
     return found
@@ -130,7 +129,7 @@ def facts(text: str) -> list[Fact]:
 
 def _kind_of_name(name: str) -> FactKind | None:
     """What a bare word is: a file, a site, a name that somebody made up, or None: just a word."""
-    if len(name) > _LONGEST_NAME:
+    if len(name) > _LONGEST_NAME or (name.isalpha() and (name.islower() or name.isupper())):
         return None
     stem, dot, ending = name.partition(":")[0].rpartition(".")
     if dot and not stem.isdecimal() and _FILE_ENDING.fullmatch(ending):
@@ -142,7 +141,7 @@ def _kind_of_name(name: str) -> FactKind | None:
 
 def normal(fact: Fact) -> str:
     """The form in which two spellings of one fact are equal: "$1,299.00" and "$1299.00", "45 %" and "45%"."""
-    text = _SPACE.sub(" ", fact.text).strip()
+    text = " ".join(fact.text.split())
     if fact.kind is FactKind.NUMBER:
         return text.replace(",", "").replace(" ", "").replace("￥", "¥").casefold()
     if fact.kind is FactKind.URL:

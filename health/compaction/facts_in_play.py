@@ -6,6 +6,7 @@ stranger's orders would be read as the user's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log2
@@ -24,6 +25,11 @@ _RECENT = 8  # units
 _LONGEST_PASSAGE = 240
 _LONGEST_LINE = 2_000
 _AROUND = 60
+_ORDERS = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}\b(?:previous|prior|above|earlier|all|your|instructions?)\b"
+    r"|\byou (?:are|must|will) now\b|\bnew (?:system )?(?:instructions?|prompt)\b|忽略.{0,12}(?:指令|指示|提示|规则)|你现在是",
+    re.IGNORECASE,
+)
 
 Key = tuple[FactKind, str]
 
@@ -65,7 +71,9 @@ def in_play(units: Sequence[Unit], *, known: Iterable[str], gone: Iterable[str])
 def readable(unit: Unit) -> str:
     """What a unit says, its calls too; of a very long one the beginning and the end."""
     text = "\n".join([unit.content, *(call.arguments for call in unit.calls)])
-    return text if len(text) <= 2 * MOST_READ else f"{text[:MOST_READ]}\n{text[-MOST_READ:]}"
+    if len(text) <= 2 * MOST_READ:
+        return text
+    return text[:MOST_READ].rpartition(" ")[0] + "\n" + text[-MOST_READ:].partition(" ")[2]
 
 
 def _plays(units: Sequence[Unit]) -> list[_Play]:
@@ -104,9 +112,13 @@ def _entry(unit: Unit, fact: Fact, *, weight: float, stale: set[Key]) -> Entry |
 def _shown(around: str, fact: Fact, stale: set[Key]) -> str:
     """The words around a fact, or it alone, or nothing where it is itself an order or a role's mark."""
     for text in (around, fact.text):
-        if not is_binding(text) and harmless(text) == text and stale.isdisjoint(_keys(text)):
+        if stale.isdisjoint(_keys(text)) and not _gives_orders(text):
             return text
     return ""
+
+
+def _gives_orders(text: str) -> bool:
+    return is_binding(text) or bool(_ORDERS.search(text)) or harmless(text) != text
 
 
 def _around(text: str, fact: Fact) -> str:

@@ -29,6 +29,7 @@ from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synt
 
 __all__ = ["LEDGER_HEADER", "Entry", "EntryKind", "carry", "extract", "is_ledger"]
 
+_AT_ONCE = 64
 _ORDER = {kind: number for number, kind in enumerate(EntryKind)}
 
 
@@ -96,22 +97,29 @@ def _worth_least(entry: Entry) -> tuple[int, float]:
 
 
 def _chosen(missing: Sequence[Entry], budget_tokens: int, kit: Kit) -> list[Entry]:
-    """What fits by the sum of its lines, in order: the best first, then whatever is small enough."""
-    shorter = [_bare(entry) for entry in missing]
-    sizes = kit.counter.count([line(entry) for entry in [*missing, *shorter]])
+    """What fits by the sum of its lines, in order: the best first, then whatever is small enough.
+
+    Looking on ends with _AT_ONCE entries of which none is.
+    """
+    ranked = sorted(range(len(missing)), key=lambda at: (*_worth_least(missing[at]), -at))
     left = budget_tokens - kit.counter.per_message - kit.tokens(page((), left_out=0))
     chosen: dict[int, Entry] = {}
-    for at in sorted(range(len(missing)), key=lambda at: (*_worth_least(missing[at]), -at)):
-        for entry, size in ((missing[at], sizes[at]), (shorter[at], sizes[len(missing) + at])):
-            if size <= left:
+    for start in range(0, len(ranked), _AT_ONCE):
+        batch = [(at, entry) for at in ranked[start : start + _AT_ONCE] for entry in _forms(missing[at])]
+        sizes = kit.counter.count([line(entry) for _, entry in batch])
+        before = left
+        for (at, entry), size in zip(batch, sizes, strict=True):
+            if at not in chosen and size <= left:
                 chosen[at] = entry
                 left -= size
-                break
+        if left == before:
+            break
     return [chosen[at] for at in sorted(chosen)]
 
 
-def _bare(entry: Entry) -> Entry:
-    return replace(entry, text=", ".join(entry.facts)) if entry.facts else entry
+def _forms(entry: Entry) -> tuple[Entry, ...]:
+    """The entry as it is, and a fact also without the words around it."""
+    return (entry, replace(entry, text=", ".join(entry.facts))) if entry.facts else (entry,)
 
 
 def _written(entries: Sequence[Entry], left_out: int, kit: Kit) -> Unit:

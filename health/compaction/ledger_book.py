@@ -15,8 +15,10 @@ from health.compaction.ledger_patterns import EntryKind, is_question, kind_of_se
 from health.compaction.subjects import (
     Subject,
     content_words,
+    corrects,
     stale_words,
     subject_of,
+    types_of,
     withdrawn_words,
 )
 from health.compaction.units import Role
@@ -83,6 +85,8 @@ class Book:
         if withdrawn := withdrawn_words(sentence):
             return set(self._with(withdrawn))
         stale = set(self._with_alternative(sentence, subject))
+        if corrects(sentence):
+            stale |= self._corrected(sentence)
         return stale | self._replaced(subject) if subject else stale
 
     def _with_alternative(self, sentence: str, subject: Subject | None) -> list[str]:
@@ -95,6 +99,13 @@ class Book:
             if same or (held.words - old) & new:
                 return [key]
         return []
+
+    def _corrected(self, sentence: str) -> set[str]:
+        """The newest entry that shares a word with a correction and has numbers, days and times as it has."""
+        types = types_of(sentence)
+        near = (key for word in sorted(content_words(sentence)) if not types_of(word) for key in self._newest(word))
+        alike = {key for key in near if types and types_of(self._held[key].entry.text) == types}
+        return {max(alike, key=lambda key: self._held[key].place)} if alike else set()
 
     def _replaced(self, subject: Subject) -> set[str]:
         """All about exactly the same; else the one that is about a part or more of it. Of two, none: it is unclear."""

@@ -32,7 +32,7 @@ _TIME = (
 
 _PAST = (
     r"(?:\w+ed|been|was|were|had|did|saw|got|went|knew|thought|found|understood|came|heard|felt|met|took|gave|said|told"
-    r"|ran|ate|mind|wrote|meant|made|left|lost|won)\b"
+    r"|ran|ate|mind|again|ever|wrote|meant|made|left|lost|won)\b"
 )
 
 # One phrase a line: its first word (or words, by "|"), and after two blanks the expression that must follow.
@@ -109,14 +109,14 @@ _ENGLISH = {
     """,
 }
 _CHINESE = re.compile(
-    r"(?P<rule>必须|务必|一定要|禁止|严禁|不得(?!已|了)|不许|不准|不可以|切勿|请勿|切记|只许|只允许|永远(?:不要|不能|别)|始终"
+    r"(?P<rule>必须|务必|一定要|禁止|严禁|(?<![舍恨怪巴要见免])不得(?!已|了)|不许|不准|不可以|切勿|请勿|切记|只许|只允许|永远(?:不要|不能|别)|始终"
     r"|(?<![我他她])不要(?!紧)|千万(?:别|不要)|别(?:再)?[用忘把让在给动删改发碰提写说]|至少|至多|最多|不超过"
     r"|(?<![我他她它们])只能|(?<![我他她它们还就也都])不能(?!打开|理解|确定|工作|运行|访问|连接)"
     r"|(?<!我)记得(?!我)|(?<!我)记住|不应该?|从现在(?:开始|起)|以后(?=[都请不别])|请(?:总是|一直|不|用))"
     r"|(?P<constraint>预算(?=[是为有：:在约大])|预算改|上限|下限|过敏|不(?:能)?吃|吃素|素食|忌口|以内)"
     r"|(?P<deadline>截止|最晚|最迟|期限|(?:[日号点天底]|星期.|周.)(?:之)?前)"
     r"|(?P<decision>决定|就用|就选|选定|定在|定了|定为|改成|改为|改到|改用|换成|换到|推迟到|提前到|采用|确定(?:是|用)|就这么)"
-    r"|(?P<preference>喜欢|偏好|讨厌|偏爱|习惯(?:用|了)|宁愿|倾向于|最爱|希望你)"
+    r"|(?P<preference>喜欢|偏好|讨厌|偏爱|习惯用|宁愿|倾向于|最爱|希望你)"
     r"|(?P<goal>我们?(?:想|打算|计划|需要|希望|要(?!求))|目标[是：:]|帮我|任务[是：:])"
 )
 _QUESTION = re.compile(r"[?？][\"'”’)）」』*_\s]{0,8}$|[吗呢][。\s]{0,3}$")
@@ -133,7 +133,7 @@ _STORY = re.compile(
     r"|been|we've|they've|there)$"
 )
 _OVER = re.compile(_PAST)
-_NO_ORDER = re.compile(r"(?:know|think|need|have|worry|mind|believe|see|want|like|get|care|understand|seem)$")
+_NO_ORDER = re.compile(r"(?:know|think|need|have|worry|ask|laugh|mind|believe|see|want|like|get|care|understand|seem)$")
 _NOT_ONLY = re.compile(r"(?:i|you|we|he|she|they|one|two|three|four|five|a|some|then|problem)?$")
 _DOING = re.compile(
     r"\b(?:use|accept|allow|write|reply|answer|return|edit|change|touch|send|speak|read|include|run|work|respond|deploy)$"

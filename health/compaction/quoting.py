@@ -14,6 +14,7 @@ from health.compaction.text import Passage, passages
 # A person does not type more; what lies between is a paste. In characters, at each end of a message.
 MOST_TYPED = 50_000
 _LONGEST = 1_000
+_MARKS = ("\n", ". ", "。")
 
 _QUOTED = re.compile(
     r"\s*(?:>|[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b)"
@@ -103,10 +104,13 @@ def _is_anothers(sentence: str) -> bool:
 
 
 def _typed(text: str) -> str:
-    """A long message's beginning and end, in whole lines."""
+    """A long message's beginning and end, in whole sentences."""
     if len(text) <= 2 * MOST_TYPED:
         return text
-    return text[:MOST_TYPED].rpartition("\n")[0] + "\n\n" + text[-MOST_TYPED:].partition("\n")[2]
+    head, tail = text[:MOST_TYPED], text[-MOST_TYPED:]
+    begun = max(head.rfind(mark) for mark in _MARKS) + 1
+    cut = min((at for mark in _MARKS if (at := tail.find(mark)) >= 0), default=MOST_TYPED - 1)
+    return f"{head[:begun]}\n\n{tail[cut + 1 :]}"
 
 
 def _lines(text: str) -> Iterator[tuple[bool, str]]:

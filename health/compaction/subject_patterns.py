@@ -73,7 +73,8 @@ ENDED = frozenset({"cancelled", "canceled", "off", "called off", "over", "取消
 CORRECTING = re.compile(r"actually|correction|update|change of plan|now|wait|sorry|from now on|不对|更正")
 NOBODY = frozenset(
     """
-    it this that there he she they i we you what who which everything something nothing here one all 这 那 它 他 她 都
+    it this that there he she they i we you what who which everything something nothing here one all sorry correction
+    update note 这 那 它 他 她 都 更正
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 
@@ -90,6 +91,10 @@ TYPES = {
     "number": re.compile(r"\d[\d,.]*|[一二两三四五六七八九十百千万]{1,8}(?=[元块个人天年月])"),
 }
 
+CORRECTED = re.compile(
+    r"(?:sorry|correction|i was wrong|my mistake|scratch that|i misspoke|更正|说错了|不对)\b"
+    r"|.{1,200}\bnot what i (?:said|wrote|told)\b|.{1,100}(?:不是我(?:之前|刚才)说的|之前说错了)"
+)
 STALE = (
     re.compile(r"\bnot (?P<old>[\w$€£:. -]{1,40}?),? but\b"),
     re.compile(r"\b(?:instead of|rather than|no longer)\s+(?P<old>[^,.;]{1,40})"),

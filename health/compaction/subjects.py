@@ -78,6 +78,11 @@ def stale_words(sentence: str) -> frozenset[str]:
     return next((_content(match["old"]) for match in _matches(patterns.STALE, sentence, "search")), frozenset())
 
 
+def corrects(sentence: str) -> bool:
+    """Whether a sentence says that its speaker was wrong before: "sorry: …", "… not what I said", 更正：…"""
+    return bool(patterns.CORRECTED.match(_plain(sentence)[:_LONGEST]))
+
+
 def withdrawn_words(sentence: str) -> frozenset[str]:
     """The words of X in "forget what I said about X", "X no longer applies", 忽略之前关于X的要求; empty otherwise."""
     found = next((_content(match["what"]) for match in _matches(patterns.WITHDRAWN, sentence, "match")), frozenset())
