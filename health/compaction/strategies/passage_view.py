@@ -83,11 +83,11 @@ class View:
         return [digest]
 
     def _noticed(self, units: list[Unit]) -> list[Unit]:
-        """The units with a notice where the first change is: nothing is left out silently."""
-        place = next(
-            (at for at, (old, new) in enumerate(zip(self.state.units, units, strict=False)) if old is not new),
-            len(units),
-        )
+        """The units with a notice before the first change: nothing is left out silently."""
+        pairs = enumerate(zip(self.state.units, units, strict=False))
+        place = next((at for at, (old, new) in pairs if old is not new), len(units))
+        while 0 < place < len(units) and units[place].round_id and units[place].round_id == units[place - 1].round_id:
+            place -= 1  # never between a call and its results
         sources = tuple(unit.id for unit in self.state.units if unit.id not in self.frame.kept)
         notice = Unit(
             id=synthetic_id("notice", sources),
