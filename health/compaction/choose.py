@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from health.compaction.features import DIMINISHING, Features
 
@@ -18,8 +18,7 @@ JOIN = 0.2
 _ADDS = (*DIMINISHING, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk that may be kept. `bonus` is worth of its own (relevance, alarms), `prior` multiplies what it covers.
 
     `tokens` include the mark of a gap. The first chosen of a `group` (a message) costs its `label` too.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from health.compaction.text import passages
 
@@ -18,8 +18,7 @@ _RECORD_END = re.compile(r"(?<=[}\]])\s*,\s*|(?<=\n)|(?<=[;；。])\s*")
 _FIELD_END = re.compile(r",\s*(?=\")|[,;，；]\s*|\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """`text == content[start:end]`."""
 
     start: int

@@ -7,7 +7,8 @@ case; a run of Chinese, Japanese or Korean is its overlapping pairs, as nothing 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _FENCE = re.compile(r"^(```|~~~)")
@@ -17,8 +18,7 @@ _ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|app
 _WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:[-_'][^\W_{CJK}]+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """`text == source[start:end]`; `code` marks lines inside a fence."""
 
     start: int
@@ -27,8 +27,17 @@ class Passage:
     code: bool = False
 
 
-def passages(text: str) -> list[Passage]:
+# A run asks for the same text's passages up to three times: for the ledger, the choice, the losses.
+REMEMBERED = 2048
+_TOO_LONG_TO_REMEMBER = 20_000
+
+
+def passages(text: str) -> tuple[Passage, ...]:
     """The passages of a text in order. Blank lines and blanks between them belong to none."""
+    return _remembered(text) if len(text) <= _TOO_LONG_TO_REMEMBER else _split(text)
+
+
+def _split(text: str) -> tuple[Passage, ...]:
     found: list[Passage] = []
     at, fenced = 0, False
     for line in text.splitlines(keepends=True):
@@ -39,7 +48,10 @@ def passages(text: str) -> list[Passage]:
         else:
             _add_sentences(found, text, at, line)
         at += len(line)
-    return found
+    return tuple(found)
+
+
+_remembered = lru_cache(maxsize=REMEMBERED)(_split)
 
 
 def _add_sentences(found: list[Passage], text: str, at: int, line: str) -> None:
