@@ -74,7 +74,9 @@ def interval(differences: Sequence[float], draws: int = 2000) -> tuple[float, fl
     return float(low), float(high)
 
 
-def compare(kind: str, made: Sequence[Case], methods: dict[str, Peer], **how: float | bool) -> None:
+def compare(
+    kind: str, made: Sequence[Case], methods: dict[str, Peer], *, missed: bool = False, **how: float | bool
+) -> None:
     rows = {name: [judged(peer, case, **how) for case in made] for name, peer in methods.items()}
     kept = {name: fmean(row.kept for row in row_s) for name, row_s in rows.items()}
     title = f"{kind}, {how['ratio']:.0%}, task {'known' if how['known'] else 'unknown'}"
@@ -88,6 +90,15 @@ def compare(kind: str, made: Sequence[Case], methods: dict[str, Peer], **how: fl
         print(
             "ahead of {}: {:+.1f} points, 95 % interval {:+.1f} to {:+.1f}".format(best, fmean(ahead), *interval(ahead))
         )
+        if missed:
+            _tell_missed(made, rows[OURS])
+
+
+def _tell_missed(made: Sequence[Case], row: Sequence[Scored]) -> None:
+    for case, judgement in zip(made, row, strict=True):
+        print(f"{case.id} kept {judgement.kept:.0%}")
+        for item in judgement.missed:
+            print(f"    {item.why}: {' + '.join(part.text for part in item.parts)}")
 
 
 def _line(name: str, row: Sequence[Scored]) -> str:
@@ -108,7 +119,9 @@ def main() -> None:
         made = list(cases(kind, wanted.seed, wanted.cases, chars=wanted.chars))
         for ratio in wanted.ratios.split(","):
             for known in modes:
-                compare(kind, made, methods, ratio=int(ratio) / 100, known=known, repeat=wanted.repeat)
+                compare(
+                    kind, made, methods, ratio=int(ratio) / 100, known=known, repeat=wanted.repeat, missed=wanted.missed
+                )
 
 
 def _arguments() -> argparse.Namespace:
@@ -121,6 +134,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--known", action="store_true", help="only with the task known")
     parser.add_argument("--unknown", action="store_true", help="only with the task unknown")
     parser.add_argument("--repeat", action="store_true")
+    parser.add_argument("--missed", action="store_true", help="list what ours lost")
     parser.add_argument("--all", action="store_true", help="the slow rivals too")
     parser.add_argument("--peers", default="", help="names of rivals, by comma")
     parser.add_argument("--ours", default="health.services:compact_messages", help="module:function, or none")

@@ -41,6 +41,7 @@ class Scored:
     first_user: bool
     last_user: bool
     ms_per_1k: float
+    missed: tuple[Needed, ...] = ()
 
 
 @cache
@@ -73,7 +74,8 @@ def scored(
     over = tokens(result) > limit
     standing = Standing(result)
     wanted = case.needed if needed is None else needed
-    kept = sum(all(standing.has(case.messages, part) for part in item.parts) for item in wanted) / max(1, len(wanted))
+    missed = tuple(item for item in wanted if not all(standing.has(case.messages, part) for part in item.parts))
+    kept = 1 - len(missed) / max(1, len(wanted))
     size = tokens(case.messages)
     return Scored(
         kept=0.0 if over else kept,
@@ -84,6 +86,7 @@ def scored(
         first_user=_same_user(case.messages, result, 0),
         last_user=_same_user(case.messages, result, -1),
         ms_per_1k=1e6 * seconds / size,
+        missed=missed,
     )
 
 
