@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import autonomous, streaming
+from benchmarks import autonomous, counting, streaming
 
 autonomous.main()
 streaming.main()
+counting.main()
