@@ -71,7 +71,10 @@ def _missing(entries: list[Entry], standing: Sequence[Unit]) -> list[Entry]:
     everything = "\n".join(
         [*said.values(), *(call.arguments for unit in standing for call in unit.calls)],
     )
-    return [entry for entry in entries if not _stands(entry, said.get(entry.source_id, ""), everything)]
+    # What was laid down must stand where it can be read again: a summary that quotes it is summarised next time.
+    laid_down = "\n".join(unit.content for unit in standing if _may_lay_down(unit))
+    where = {kind: everything if kind is EntryKind.FACT else laid_down for kind in EntryKind}
+    return [entry for entry in entries if not _stands(entry, said.get(entry.source_id, ""), where[entry.kind])]
 
 
 def _stands(entry: Entry, source: str, everything: str) -> bool:
