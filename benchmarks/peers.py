@@ -127,7 +127,7 @@ def _bm25(documents: Sequence[Counter[str]], query: Iterable[str]) -> list[float
 def minilm(messages: Messages, limit: int, task: str) -> list[Message]:
     """Whole rounds by their best message's cosine to the task, or to the last user message."""
     texts = [text_of(message) for message in messages]
-    rows = _model().encode([_query(messages, task), *texts], normalize_embeddings=True)
+    rows = _model().encode([_query(messages, task), *texts], normalize_embeddings=True, show_progress_bar=False)
     scores = rows[1:] @ rows[0]
     return _fill(messages, limit, sorted(cuts(messages), key=lambda cut: -max(scores[at] for at in cut)))
 
