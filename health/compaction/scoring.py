@@ -28,10 +28,20 @@ MOST_OF_QUERY = 1200
 MOST_PLANS = 3
 _GOAL = re.compile(r"^[#*\s>-]*(?:(?:goal|task|objective|aim)s?\b|目标|任务).*$", re.IGNORECASE | re.MULTILINE)
 
-# (their cosine, MiniLM's) at equal ranks, measured by `benchmarks/meaning.py --calibrate`; straight lines between.
-# MiniLM and embedders that are not named are taken as they are.
-RELEVANCE_SCALES: dict[str, Points] = {"lexical": ((0, 0), (1, 1)), "wordllama": ((0, 0), (1, 1))}
-COHERENCE_SCALES: dict[str, Points] = {"lexical": ((0, 0), (1, 1)), "wordllama": ((0, 0), (1, 1))}
+# The lines and speakers that compaction writes around what it quotes.
+_LABEL = re.compile(r"(?m)^(?:\[[^\n]*\]|Done:|Open:)$")
+_SPEAKER = re.compile(r"^(?:user|assistant|tool)(?: [\w.:-]{1,64})?: ")
+
+# (their cosine, MiniLM's) at equal ranks over 12 generated conversations, by `benchmarks/calibration.py`; straight
+# lines between. MiniLM, and embedders that are not named here, are taken as they are.
+RELEVANCE_SCALES: dict[str, Points] = {
+    "wordllama": ((0, 0), (0.04, 0.10), (0.12, 0.21), (0.33, 0.36), (0.72, 0.59), (0.81, 0.67), (1, 1)),
+    "lexical": ((0, 0), (0.05, 0.21), (0.10, 0.36), (0.16, 0.59), (0.30, 0.67), (1, 1)),
+}
+COHERENCE_SCALES: dict[str, Points] = {
+    "wordllama": ((0, 0), (0.17, 0.22), (0.41, 0.48), (0.65, 0.73), (0.79, 0.86), (0.91, 0.92), (1, 1)),
+    "lexical": ((0, 0), (0.12, 0.22), (0.31, 0.48), (0.56, 0.73), (0.69, 0.86), (0.77, 0.92), (1, 1)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +84,7 @@ def coherence(before: Sequence[Unit], after: Sequence[Unit], *, query: str = "")
     """
     if not before:
         return 1.0
-    texts = tuple(dict.fromkeys([query, *(said(unit) for unit in (*before, *after))]))
+    texts = tuple(dict.fromkeys([query, *(text for unit in (*before, *after) for text in _told(unit))]))
     embedded = yield from embed(texts, queries=1)
     row = dict(zip(texts, embedded.vectors, strict=True))
     mattered = _mattering(before, row, query) if query else before
@@ -116,8 +126,16 @@ def _goal(plan: str) -> str:
     return (named[0] if named else plan.lstrip()[:200].split("\n", 1)[0])[:200].strip()
 
 
+def _told(unit: Unit) -> list[str]:
+    """What a unit tells: a summary its lines, each by itself as messages are, without labels and speakers."""
+    if unit.kind is not Kind.SUMMARY:
+        return [said(unit)]
+    lines = (_SPEAKER.sub("", line).strip() for line in _LABEL.sub("", unit.content).split("\n"))
+    return [line for line in lines if line] or [unit.content]
+
+
 def _mattering(before: Sequence[Unit], row: dict[str, Rows], query: str) -> list[Unit]:
-    close = [float(np.dot(row[said(unit)], row[query])) for unit in before]
+    close = [max(float(np.dot(row[text], row[query])) for text in _told(unit)) for unit in before]
     middle = float(np.median(close))
     kept = protected_ids(before)
     return [unit for unit, cosine in zip(before, close, strict=True) if cosine >= middle or unit.id in kept]
@@ -127,8 +145,9 @@ def _centre(units: Sequence[Unit], row: dict[str, Rows]) -> Rows:
     """The mean of their vectors at length 1, zeros if they say nothing."""
     if not units:
         return np.zeros_like(next(iter(row.values())))
-    weights = np.array([_weight(unit) for unit in units], dtype=np.float32)
-    return lexical.normalised(weights @ np.stack([row[said(unit)] for unit in units]))
+    told = [(_weight(unit) / len(texts), text) for unit in units if (texts := _told(unit)) for text in texts]
+    weights = np.array([weight for weight, _ in told], dtype=np.float32)
+    return lexical.normalised(weights @ np.stack([row[text] for _, text in told]))
 
 
 def _weight(unit: Unit) -> float:

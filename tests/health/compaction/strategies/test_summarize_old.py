@@ -61,10 +61,11 @@ def with_settings(**settings: float) -> ContextConfig:
 
 
 def nonsense(need: Need) -> Answer:
-    """Embeds summaries as far as can be from everything else."""
+    """Embeds the lines of summaries as far as can be from everything else."""
     if not isinstance(need, Embed):
         return None
-    rows = [[-0.8, 0.6] if text.startswith("[Summary of") else [1.0, 0.0] for text in need.texts]
+    messages = {unit.content for unit in a_story(20)}
+    rows = [[1.0, 0.0] if text in messages else [-0.8, 0.6] for text in need.texts]
     return Embedded(vectors=np.array(rows, dtype=np.float32), name="sides")
 
 
@@ -248,7 +249,7 @@ def test_a_summary_that_is_not_smaller_is_not_used() -> None:
 
 
 def test_an_incoherent_summary_gives_way_to_truncation() -> None:
-    state = a_state(*a_story(10), limit=700)
+    state = a_state(*a_story(10), limit=700, config=with_settings(summary_length=100))
 
     attempt = play(summarize_old, state, nonsense)
 
@@ -259,7 +260,7 @@ def test_an_incoherent_summary_gives_way_to_truncation() -> None:
 
 
 def test_truncation_then_stays_in_the_old_part() -> None:
-    state = a_state(*a_story(10), limit=10)
+    state = a_state(*a_story(10), limit=10, config=with_settings(summary_length=100))
 
     after = play(summarize_old, state, nonsense).state
 
@@ -267,7 +268,9 @@ def test_truncation_then_stays_in_the_old_part() -> None:
 
 
 def test_what_truncation_drops_counts_as_not_read() -> None:
-    assert play(summarize_old, a_state(*a_story(10), limit=700), nonsense).reads == ()
+    state = a_state(*a_story(10), limit=700, config=with_settings(summary_length=100))
+
+    assert play(summarize_old, state, nonsense).reads == ()
 
 
 def test_the_bound_of_coherence_is_configured() -> None:
