@@ -1,4 +1,7 @@
-"""Three hundred generations without a human: course after course, nothing lost, and the last as cheap as the first."""
+"""Hundreds of generations without a human: course after course, nothing lost, and the last as cheap as the first.
+
+The ordinary run makes a hundred of them, `make test-long` three hundred.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,6 @@ from tests.dialogs.driver.conftest import Play
 from tests.dialogs.driver.long_script import CYCLE, GENERATIONS, WINDOW, reminder_of, steps
 
 pytestmark = pytest.mark.django_db(transaction=True)
-COURSES = 2 * GENERATIONS // CYCLE
 
 
 class QueryCount:
@@ -47,24 +49,24 @@ def drive_counting(dialog: Dialog) -> list[int]:
         return async_to_sync(slices)()
 
 
-def test_a_run_of_three_hundred_generations_loses_nothing_and_grows_no_dearer(
-    dialog: Dialog, llm: LLM, play: Play
-) -> None:
+@pytest.mark.parametrize("generations", [100, pytest.param(GENERATIONS, marks=pytest.mark.long)])
+def test_a_long_run_loses_nothing_and_grows_no_dearer(generations: int, dialog: Dialog, llm: LLM, play: Play) -> None:
     llm.context_length, llm.optimal_max_tokens = WINDOW, None
     llm.save()
-    requests = play(*steps())
-    run = start_run(dialog=dialog, goal="Build the thing", max_generations=GENERATIONS)
+    requests = play(*steps(generations))
+    run = start_run(dialog=dialog, goal="Build the thing", max_generations=generations)
 
     queries = drive_counting(dialog)
 
     run.refresh_from_db()
     dialog.refresh_from_db()
-    assert (run.generations, run.ended_by, dialog.generations.count()) == (GENERATIONS, "limit", GENERATIONS)
+    assert (run.generations, run.ended_by, dialog.generations.count()) == (generations, "limit", generations)
     assert (dialog.is_busy, dialog.answer_due) == (False, False)
+    courses = 2 * generations // CYCLE
     opened_by = list(dialog.courses.order_by("number").values_list("opened_by", flat=True))
-    assert opened_by == ["start", *["auto", "agent"] * (COURSES // 2)][:COURSES]
+    assert opened_by == ["start", *["auto", "agent"] * (courses // 2)][:courses]
     assert_every_request_is_lawful(requests())
-    assert_every_reminder_stays(requests())
+    assert_every_reminder_stays(requests(), courses)
     assert_no_dearer(queries)
 
 
@@ -82,11 +84,11 @@ def assert_every_request_is_lawful(requests: Sequence[dict[str, Any]]) -> None:
         assert said.count("[System notice]") - said.count("[System notice] Course ") <= 1
 
 
-def assert_every_reminder_stays(requests: Sequence[dict[str, Any]]) -> None:
+def assert_every_reminder_stays(requests: Sequence[dict[str, Any]], courses: int) -> None:
     """Each course adds one; from then on it is in the system message of every request, in every course."""
-    kept = [[n for n in range(1, COURSES + 1) if f"{reminder_of(n)}\n" in system_of(request)] for request in requests]
+    kept = [[n for n in range(1, courses + 1) if f"{reminder_of(n)}\n" in system_of(request)] for request in requests]
     assert kept[0] == []
-    assert kept[-1] == list(range(1, COURSES + 1))
+    assert kept[-1] == list(range(1, courses + 1))
     assert all(earlier == later[: len(earlier)] for earlier, later in pairwise(kept))
 
 
@@ -96,5 +98,5 @@ def system_of(request: dict[str, Any]) -> str:
 
 def assert_no_dearer(queries: list[int]) -> None:
     """Any two courses one after the other do the same work. A look at the stop flag more or less is chance."""
-    first, last = sum(queries[:CYCLE]), sum(queries[GENERATIONS - CYCLE : GENERATIONS])
+    first, last = sum(queries[:CYCLE]), sum(queries[-CYCLE:])
     assert last == pytest.approx(first, rel=0.03)
