@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from health.compaction.chunks import Chunk, chunks
 from health.compaction.digest import GAP
+from health.compaction.payload_text import LEFT_OUT
 from health.compaction.ports import Kit
 from health.compaction.sentences import Sentence, Topics
 from health.compaction.stopwords import STOPWORDS
@@ -46,9 +47,13 @@ def excerpts(wanted: Sequence[Wanted], *, least_tokens: int, kit: Kit, focus: st
             _Part(chunk, next(sizes), topics.judged(sentence, last=len(cut[at]) - 1).worth)
             for chunk, sentence in zip(cut[at], read[at], strict=True)
         ]
-        is_long = tokens[at] >= least_tokens and GAP.strip() not in one.text
+        is_long = tokens[at] >= least_tokens and not _is_cut(one.text)
         found.append(_excerpt(one.text, parts, int(one.ratio * tokens[at]), kit) if is_long else one.text)
     return found
+
+
+def _is_cut(text: str) -> bool:
+    return GAP.strip() in text or LEFT_OUT in text
 
 
 @dataclass(frozen=True, slots=True)

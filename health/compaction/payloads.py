@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from health.compaction.config import PayloadLimits
 from health.compaction.importance import UI_TOOLS
-from health.compaction.payload_json import trim_json, written
+from health.compaction.payload_json import parse, trim_json, written
 from health.compaction.payload_log import looks_like_log, trim_log
 from health.compaction.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs
 from health.compaction.payload_ui import compress_ui
@@ -45,12 +45,22 @@ def trim(
 
 
 def is_json(content: str) -> bool:
-    """Whether it begins and ends like JSON; only reading it tells for sure."""
+    """Whether it is a JSON object or array; a line in brackets is none."""
+    if not _looks_like_json(content):
+        return False
+    try:
+        parse(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _looks_like_json(content: str) -> bool:
     return content.lstrip()[:1] in ("{", "[") and content.rstrip()[-1:] in ("}", "]")
 
 
 def _by_form(content: str, limits: PayloadLimits, keep: frozenset[str], max_chars: int | None = None) -> str:
-    if is_json(content):
+    if _looks_like_json(content):
         try:
             return trim_json(content, limits, keep, cut=lambda string: _short_string(string, limits, keep))
         except (ValueError, RecursionError):

@@ -66,6 +66,12 @@ def test_an_excerpt_is_not_excerpted_again() -> None:
     assert an_excerpt(once) == once
 
 
+def test_what_was_trimmed_is_not_excerpted() -> None:
+    text = f"{TEXT} [… 90 similar lines left out …] {TEXT}"
+
+    assert an_excerpt(text) == text
+
+
 def test_lines_that_are_left_out_leave_a_line() -> None:
     text = "".join(f"- The {place} has number {i}.\n" for i, place in enumerate(PLACES))
 

@@ -286,3 +286,10 @@ def test_what_was_trimmed_is_not_trimmed_again(content: str) -> None:
 
     assert once != content
     assert trim(once) == once
+
+
+@pytest.mark.parametrize("text", ["[INFO] begin " + "word " * 200 + "[end]", "[…] one. " + "two. " * 200 + "[…]"])
+def test_words_in_brackets_are_not_taken_for_json(text: str) -> None:
+    trimmed = trim(text, max_chars=200)
+
+    assert trimmed.startswith(text[:20])
