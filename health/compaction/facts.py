@@ -37,7 +37,7 @@ _UNIT = (
     r"(?:(?:%|percent|‰|°[CF]?|[KMGTk]i?[Bb](?:ps|/s)?|bytes?|bits?|tokens?|ms|secs?|seconds?|s|minutes?|mins?|hours?"
     r"|hrs?|h|days?|weeks?|months?|years?|nights?|px|rem|km/h|km|cm|mm|miles?|mph|mi|m²|m|ft|feet|inch(?:es)?|kg|mg|g|lbs?"
     r"|oz|ml|lit(?:er|re)s?|l|kWh|kW|W|V|mA|[kMG]?Hz|fps|people|persons?|guests?|users?|items?|requests?|rows?|lines?"
-    r"|times|[ap]\.?m\b\.?|AM|PM|USD|EUR|GBP|CNY|RMB|JPY|CHF|dollars?|euros?|pounds?|yuan|k|K|M|bn|B|million|billion"
+    r"|times|[ap]m|[ap]\.m\.|AM|PM|USD|EUR|GBP|CNY|RMB|JPY|CHF|dollars?|euros?|pounds?|yuan|k|K|M|bn|B|million|billion"
     r"|thousand|st|nd|rd|th|o'clock|x)(?!\w)"
     r"|[万亿千百]?(?:元|块|美元|欧元|年|月|日|号|点半?|分钟|小时|秒|天|周|星期|岁|人|公里|米|厘米|公斤|斤|克"
     r"|升|度|折|倍|页|行|字))"

@@ -27,7 +27,8 @@ _LONGEST_LINE = 2_000
 _AROUND = 60
 _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}\b(?:previous|prior|above|earlier|all|your|instructions?)\b"
-    r"|\byou (?:are|must|will) now\b|\bnew (?:system )?(?:instructions?|prompt)\b|忽略.{0,12}(?:指令|指示|提示|规则)|你现在是",
+    r"|\byou (?:are|must|will) now\b|\bnew (?:system )?(?:instructions?|prompt)\b"
+    r"|忽略.{0,12}(?:指令|指示|提示|规则)|你现在是",
     re.IGNORECASE,
 )
 
@@ -126,13 +127,14 @@ def _around(text: str, fact: Fact) -> str:
     start = text.rfind("\n", 0, fact.start) + 1
     end = text.find("\n", fact.end)
     end = len(text) if end < 0 else end
-    if end - start <= _LONGEST_LINE:
-        for passage in passages(text[start:end]):
-            if (
-                passage.start <= fact.start - start
-                and fact.end - start <= passage.end <= passage.start + _LONGEST_PASSAGE
-            ):
-                return passage.text
+    line = text[start:end] if end - start <= _LONGEST_LINE else ""
+    for passage in passages(line):
+        if (
+            passage.start <= fact.start - start
+            and fact.end - start <= passage.end
+            and len(passage.text) <= _LONGEST_PASSAGE
+        ):
+            return passage.text
     first = text.find(" ", max(start, fact.start - _AROUND), fact.start) + 1 or fact.start
     last = text.rfind(" ", fact.end, min(end, fact.end + _AROUND))
     return text[first : last if last > 0 else fact.end].strip()

@@ -171,9 +171,7 @@ def is_binding(sentence: str) -> bool:
 
 
 def kind_of_sentence(sentence: str) -> EntryKind | None:
-    """What somebody who may give rules said with a sentence; None for a question and for plain talk."""
-    if is_question(sentence):
-        return None
+    """What somebody who may give rules said with a sentence that is no question; None for plain talk."""
     low = _plain(sentence)
     kinds = set(_kinds(low))
     if EntryKind.DEADLINE in kinds and not _WEAK.search(low):

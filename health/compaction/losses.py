@@ -25,9 +25,11 @@ def losses(removed: Sequence[Unit], standing: Sequence[Unit]) -> tuple[Loss, ...
     At most MOST_LOSSES; where there are more, those that still stand are left out first.
     """
     context = _Context(standing)
-    said = sorted(removed, key=lambda unit: unit.role is not Role.USER)
-    found = {key: loss for unit in reversed(said) for key, loss in reversed(list(_losses(unit, context)))}
-    told = [found[key] for key in reversed(found)]
+    found: dict[tuple[str, str], Loss] = {}
+    for unit in sorted(removed, key=lambda unit: unit.role is not Role.USER):
+        for key, loss in _losses(unit, context):
+            found.setdefault(key, loss)
+    told = list(found.values())
     if len(told) > MOST_LOSSES:
         lost_first = sorted(range(len(told)), key=lambda at: told[at].kept)[:MOST_LOSSES]
         told = [told[at] for at in sorted(lost_first)]
