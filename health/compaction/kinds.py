@@ -46,7 +46,7 @@ def kind_of(text: str, role: Role) -> Kind:
     if role in (Role.SYSTEM, Role.DEVELOPER) or not sample.strip():
         return Kind.MESSAGE
     lines = [line for line in sample.splitlines() if line.strip()]
-    if _PLAN_REF.match(lines[0]) or _share(_PLAN_LINE, lines) >= _MOSTLY:
+    if _PLAN_REF.match(lines[0]) or ("[" in sample and _share(_PLAN_LINE, lines) >= _MOSTLY):
         return Kind.PLAN_REF
     if len(lines) >= _FEWEST_LOG_LINES and _share(_LOG_LINE, lines) >= _MOSTLY:
         return Kind.LOG
@@ -63,8 +63,8 @@ def _written(text: str) -> Kind | None:
 
 def _is_code(text: str, lines: list[str], role: Role) -> bool:
     """Mostly in fences; or, from a tool, which fences nothing, mostly lines that look like code."""
-    fenced = sum(len(block.group()) for block in _FENCED.finditer(text))
-    if fenced >= _MOSTLY * len(text):
+    fences = _FENCED.finditer(text) if "```" in text or "~~~" in text else ()
+    if sum(len(block.group()) for block in fences) >= _MOSTLY * len(text):
         return True
     return role is Role.TOOL and not text.lstrip().startswith(("{", "[")) and _share(_CODE_LINE, lines) >= _MOSTLY
 

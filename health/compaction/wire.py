@@ -21,6 +21,7 @@ MEDIA_PARTS = frozenset(
 )
 _THOUGHT_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 _SPOKEN_KEYS = ("refusal", "name")
+_PLAIN_KEYS = frozenset({"role", "content", "tool_call_id", "id", "timestamp"})
 # Above this a number of seconds would lie in the year 5138: it is milliseconds.
 _MILLISECONDS = 1e11
 
@@ -91,6 +92,8 @@ def attached_to(message: Mapping[str, Any]) -> str:
 
     Calls and ids are framed as templates frame them, in JSON, so that counting this text is counting the frame.
     """
+    if message.keys() <= _PLAIN_KEYS and isinstance(message.get("content"), str):
+        return ""
     spoken = [str(message[key]) for key in _SPOKEN_KEYS if message.get(key)]
     calls = [f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in calls_of(message)]
     answers = [f'{{"call_id": "{message["tool_call_id"]}"}}'] if message.get("tool_call_id") else []
