@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from gzip import decompress
 from hashlib import sha1
 from importlib.util import find_spec
@@ -62,6 +62,7 @@ SERVERS = (
 )
 
 
+@cache
 def conversations() -> dict[str, tuple[Messages, Messages]]:
     """Messages and tools of each kind of conversation."""
     made = {kind: next(devset.cases(kind, 7, 1, chars=30_000)) for kind in ("service", "code")}

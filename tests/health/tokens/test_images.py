@@ -48,7 +48,15 @@ def test_low_detail_costs_85_whatever_the_size() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["https://example.org/a.png", "data:image/png;base64,", "data:image/png;base64,#!", "", png(0, 0)]
+    "url",
+    [
+        "https://example.org/a.png",
+        "data:image/png;base64,",
+        "data:image/png;base64,iVBORw0KGgo",
+        png(5, 5)[:38],
+        "",
+        png(0, 0),
+    ],
 )
 def test_an_image_of_unknown_size_is_taken_for_a_middling_one(url: str) -> None:
     assert cost("gpt-4o", url=url) == 765
