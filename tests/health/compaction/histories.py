@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from health.compaction.config import ContextConfig, PlaceholderDetail, RecoveryMode, SelectPassages
 from health.compaction.floor import floor_of
 from health.compaction.ports import Kit
-from health.compaction.units import Call, ContextState, Kind, Priority, Role, Unit
+from health.compaction.units import Call, ContextState, Kind, Priority, Role, Unit, total
 from tests.health.compaction.builders import WordCounter
 
 # Four tokens a message, as real families have it: so that many tiny messages cost what they cost.
@@ -160,10 +160,6 @@ class Telling:
             self.say(Role.TOOL, result, answers=one, round_id=name, **fields)
         return self
 
-    @property
-    def tokens(self) -> int:
-        return sum(unit.estimated_tokens or 0 for unit in KIT.counted(self.units))
-
     def state(self, *, limit: int, kit: Kit = KIT, **fields: Any) -> ContextState:
         return ContextState(units=kit.counted(self.units), limit=limit, **fields)
 
@@ -243,19 +239,14 @@ def _limits(state: ContextState, kit: Kit) -> st.SearchStrategy[int]:
     return st.one_of(between, between, between, others)
 
 
-def long_talk(seed: int, *, tokens: int, turn: Callable[[Telling], object]) -> Telling:
+def long_talk(seed: int, *, tokens: int, turn: Callable[[Telling], object], kit: Kit = KIT) -> Telling:
     """A history of at least so many tokens: a system prompt, a first request, and turns; it ends with a question."""
     telling = Telling(seed)
     telling.say(Role.SYSTEM, "You help a small team. Answer briefly. You must never delete data without asking.")
     telling.say(Role.USER, "We prepare the release. Keep an eye on the invoice import, please.")
-    for _ in _until(telling, tokens):
-        turn(telling)
-    return telling.say(Role.USER, prose(telling.random, 1) + " What is left to do?")
-
-
-def _until(telling: Telling, tokens: int) -> Iterator[None]:
-    spent, counted = telling.tokens, len(telling.units)
+    spent = counted = 0
     while spent < tokens:
-        yield
-        spent += sum(unit.estimated_tokens or 0 for unit in KIT.counted(telling.units[counted:]))
+        turn(telling)
+        spent += total(kit.counted(telling.units[counted:]))
         counted = len(telling.units)
+    return telling.say(Role.USER, prose(telling.random, 1) + " What is left to do?")
