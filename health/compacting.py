@@ -6,13 +6,12 @@ and the caller's LLM if there is one. `health.services` is the door to it.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from health.adapters import embeddings, summarizers
@@ -21,12 +20,15 @@ from health.compaction import configuration
 from health.compaction.config import ContextConfig, SelectPassages
 from health.compaction.configuration import InvalidConfig
 from health.compaction.invariants import broken_request
-from health.compaction.messages import Orphans, Parsed, parse, render
+from health.compaction.messages import InvalidMessages, Orphans, Parsed, parse, render
 from health.compaction.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.ports import Answer, Embed, Embedded, Kit, Need, Summarise
 from health.compaction.runner import run
 from health.compaction.units import ContextState
 from health.tokens.counters import counter_for
+from health.tokens.families import family_of
+from health.tokens.images import media_tokens
+from health.tokens.messages import overhead_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +42,6 @@ DEFAULT_CONFIG = ContextConfig(
     chain_order=DEFAULT_CHAIN,
     select_passages=SelectPassages(fill=1.0),
 )
-# A reply is begun for the model by its template.
-PRIMING_TOKENS = 3
 
 NO_EMBEDDER = "none"
 
@@ -81,26 +81,21 @@ def compact_messages(
     names, config = _chosen(chain, config)
     embed = _embedder(embedder)
     state = ContextState(units=(), limit=_limit(limit_tokens), task=str(task), config=config)
-    if not isinstance(messages, Sequence) or len(messages):
-        parsed = parse(messages, orphans=orphans)
-    else:
-        return _untouched(state, Status.SKIPPED, "There are no messages.")
     try:
+        parsed = parse(messages, orphans=orphans, media_tokens=partial(media_tokens, family=family_of(model)))
+        if not parsed.units:
+            return _untouched(state, Status.SKIPPED, "There are no messages.")
         kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
-        state = replace(state, units=kit.counted(parsed.units), overhead_tokens=overhead(tools, kit))
+        state = replace(state, units=kit.counted(parsed.units), overhead_tokens=overhead_tokens(model, tools))
         answer = _answers(embed, llm, llm_timeout_seconds)
         compacting = chains.compact(state, kit, chain=names, judge=judge)
-        outcome = run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter)
-        return _rendered(outcome, parsed)
+        return _rendered(run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter), parsed)
+    except InvalidMessages:
+        raise
     except Exception as error:
         logger.exception("compaction failed from within; the messages stay as they are")
-        return _failed(state, parsed, f"It failed from within: {type(error).__name__}: {error}")
-
-
-def overhead(tools: Sequence[Mapping[str, Any]], kit: Kit) -> int:
-    """What is sent besides messages: the tools' schemas, and the beginning of the reply."""
-    schemas = [json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=str) for tool in tools]
-    return PRIMING_TOKENS + sum(kit.counter.count(schemas))
+        outcome = _untouched(state, Status.FAILED, f"It failed from within: {type(error).__name__}: {error}")
+        return replace(outcome, code=Code.BREAKER_FAILED, messages=_as_given(messages))
 
 
 def _chosen(chain: Sequence[str] | None, config: ContextConfig | None) -> tuple[tuple[str, ...] | None, ContextConfig]:
@@ -168,18 +163,21 @@ def _rendered(outcome: CompactionOutcome, parsed: Parsed) -> CompactionOutcome:
     messages = render(outcome.state.units, parsed.originals)
     faults = broken_request(messages)
     if faults:
-        return _failed(outcome.state, parsed, f"The result would be refused by a provider: {faults[0]}.")
+        raise RuntimeError(f"a provider would refuse the result: {faults[0]}")
     return replace(outcome, messages=messages, warnings=(*parsed.warnings, *outcome.warnings))
 
 
-def _failed(state: ContextState, parsed: Parsed, reason: str) -> CompactionOutcome:
-    outcome = _untouched(state, Status.FAILED, reason)
-    messages = render(parsed.units, parsed.originals)
-    return replace(outcome, code=Code.BREAKER_FAILED, messages=messages, warnings=parsed.warnings)
+def _as_given(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The input, repaired and copied as far as that still works."""
+    try:
+        parsed = parse(messages)
+        return render(parsed.units, parsed.originals)
+    except Exception:
+        return [dict(message) for message in messages]
 
 
 def _untouched(state: ContextState, status: Status, reason: str) -> CompactionOutcome:
-    tokens = sum(unit.estimated_tokens or 0 for unit in state.units)
+    tokens = state.estimated_tokens
     return CompactionOutcome(
         status=status, state=state, estimated_tokens_before=tokens, estimated_tokens_after=tokens, reason=reason
     )

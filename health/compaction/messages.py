@@ -9,7 +9,7 @@ stays in what `render` returns, as the next compaction needs it; `sendable` take
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -24,6 +24,8 @@ __all__ = ["IMAGE_TOKENS", "MARKS", "InvalidMessages", "Orphans", "Parsed", "par
 
 IMAGE_TOKENS = 100
 MARKS = "dominds"
+
+Media = Callable[[Mapping[str, Any]], int]
 
 
 class Orphans(StrEnum):
@@ -47,17 +49,18 @@ class Parsed:
 
 
 def parse(
-    messages: Sequence[Mapping[str, Any]], *, orphans: Orphans = Orphans.REPAIR, image_tokens: int = IMAGE_TOKENS
+    messages: Sequence[Mapping[str, Any]], *, orphans: Orphans = Orphans.REPAIR, media_tokens: Media | None = None
 ) -> Parsed:
     """Units of a conversation, one for each message. Ids are the messages' own, else "m0", "m1" by position.
 
+    `media_tokens` says what a message's images, sounds and files cost; without it each is IMAGE_TOKENS.
     Raises InvalidMessages for what is no message, and for unpaired calls and results when they are to be refused.
     """
     _check(messages)
     pairing = paired(zip(_ids(messages), messages, strict=True))
     if pairing.faults and orphans is Orphans.REFUSE:
         raise InvalidMessages(f"{_sentence(pairing.faults[0])} Remove it, or pass orphans=Orphans.REPAIR.")
-    units = tuple(_unit(placed, image_tokens) for placed in pairing.placed)
+    units = tuple(_unit(placed, media_tokens or _flat) for placed in pairing.placed)
     originals = {placed.id: placed.message for placed in pairing.placed}
     return Parsed(units=units, originals=originals, warnings=tuple(map(_sentence, pairing.faults)))
 
@@ -122,7 +125,11 @@ def _ids(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     return ids
 
 
-def _unit(placed: Placed, image_tokens: int) -> Unit:
+def _flat(message: Mapping[str, Any]) -> int:
+    return IMAGE_TOKENS * wire.media_count(message)
+
+
+def _unit(placed: Placed, media_tokens: Media) -> Unit:
     message = placed.message
     role, content, marks = wire.role_of(message), wire.text_of(message), _marks(message)
     return Unit(
@@ -138,7 +145,7 @@ def _unit(placed: Placed, image_tokens: int) -> Unit:
         calls=wire.calls_of(message) if role is Role.ASSISTANT else (),
         answers=wire.answered_by(message) if role is Role.TOOL else None,
         attached=wire.attached_to(message),
-        image_tokens=image_tokens * wire.media_count(message),
+        image_tokens=media_tokens(message),
     )
 
 

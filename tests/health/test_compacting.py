@@ -397,6 +397,18 @@ def test_a_fault_of_ours_is_told_and_leaves_the_messages_as_they_were(monkeypatc
     assert outcome.messages == a_chat()
 
 
+def test_nesting_deeper_than_python_goes_is_no_crash() -> None:
+    deep: Any = "end"
+    for _ in range(100_000):
+        deep = [deep]
+    chat = [FIRST, {"role": "assistant", "content": "", "reasoning_details": deep}]
+
+    outcome = compact_messages(chat, limit_tokens=1000)
+
+    assert outcome.status is Status.FAILED
+    assert [message["role"] for message in outcome.messages] == ["user", "assistant"]
+
+
 def test_it_can_be_called_where_django_is_not_set_up() -> None:
     program = (
         "import json, sys; from health.services import compact_messages;"

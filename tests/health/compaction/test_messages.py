@@ -161,7 +161,7 @@ def test_an_image_costs_a_fixed_number_and_its_bytes_nothing() -> None:
     )
 
     (unit,) = parse([message]).units
-    (cheap,) = parse([message], image_tokens=7).units
+    (cheap,) = parse([message], media_tokens=lambda message: 14).units
 
     assert (unit.content, unit.attached, unit.image_tokens) == ("look", "", 200)
     assert cheap.image_tokens == 14
