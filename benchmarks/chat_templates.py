@@ -104,10 +104,17 @@ def mistral_v3(messages: Messages, tools: Messages) -> Iterator[Piece]:
             asked = [f'{{"name": "{name}", "arguments": {given}, "id": "{id_[:9]}"}}' for id_, name, given in calls]
             yield from (CONTROL, f"[{', '.join(asked)}]", CONTROL)
         elif message["role"] == "tool":
-            result = {"content": text_of(message), "call_id": message["tool_call_id"][:9]}
+            result = {"content": _parsed(text_of(message)), "call_id": message["tool_call_id"][:9]}
             yield from (CONTROL, json.dumps(result, ensure_ascii=False), CONTROL)
         else:
             yield from (text_of(message), CONTROL)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def harmony(messages: Messages, tools: Messages) -> Iterator[Piece]:

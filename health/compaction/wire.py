@@ -21,7 +21,7 @@ MEDIA_PARTS = frozenset(
 )
 _THOUGHT_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 _SPOKEN_KEYS = ("refusal", "name")
-_PLAIN_KEYS = frozenset({"role", "content", "tool_call_id", "id", "timestamp"})
+_PLAIN_KEYS = frozenset({"role", "content", "id", "timestamp"})
 # Above this a number of seconds would lie in the year 5138: it is milliseconds.
 _MILLISECONDS = 1e11
 

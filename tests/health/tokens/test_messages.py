@@ -64,6 +64,12 @@ def test_calls_reasoning_images_and_tools_are_counted(model: str) -> None:
     assert count_messages(CHAT, model, [TOOL]) > count_messages(CHAT, model) + 30
 
 
+def test_a_results_id_is_sent_so_it_is_counted() -> None:
+    result = {"role": "tool", "content": "High tide at 14:05."}
+
+    assert count_messages([result | {"tool_call_id": "call_1"}], "gpt-4o") > count_messages([result], "gpt-4o")
+
+
 def test_it_is_the_sum_over_compactions_units() -> None:
     units = counted(parse(CHAT).units, counter_for("llama-3"))
 
