@@ -81,8 +81,10 @@ def _lexed(code: str, lexer: Lexer) -> str:
     if any(kind in Error for kind, _ in pieces):
         return _tidied(code)
     family = family_of(lexer)
+    # A blank between words changes a page, and a selector: where the words would grow together, the check says no.
+    gap = "" if family in ("markup", "css") else " "
     for tidy in (False,) if family == "markup" and _SPACED.search(code) else (True, False):
-        shorter = _rebuilt(pieces, tidy=tidy, gap="" if family == "markup" else " ")
+        shorter = _rebuilt(pieces, tidy=tidy, gap=gap)
         same = _signature(pieces) == _signature(_pieces(shorter, lexer))
         if same and (family != "yaml" or _is_same_yaml(code, shorter)):
             return shorter

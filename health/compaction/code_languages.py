@@ -39,6 +39,9 @@ _FAMILIES = {
     "yaml": "yaml",
     "html": "markup",
     "xml": "markup",
+    "css": "css",
+    "scss": "css",
+    "less": "css",
     "bash": "shell",
     "docker": "shell",
     "javascript": "script",
@@ -97,7 +100,7 @@ def _lexer(name: str) -> Lexer | None:
 
 
 def family_of(lexer: Lexer) -> str:
-    """python, go, yaml, markup, shell, script (JavaScript, TypeScript), or "" for those without a special case."""
+    """python, go, yaml, markup, css, shell, script (JavaScript, TypeScript), or "" for those without a special case."""
     return next((_FAMILIES[alias] for alias in lexer.aliases if alias in _FAMILIES), "")
 
 

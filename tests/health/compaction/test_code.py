@@ -194,6 +194,15 @@ def test_preformatted_html_keeps_its_blank_lines() -> None:
     assert compress(code, "html") == "<pre>a  \n\n\nb</pre>\n"
 
 
+def test_a_selector_does_not_fall_apart() -> None:
+    assert compress(".a/* gone */.b { color: red }\n", "css") == ".a.b { color: red }\n"
+
+
+@pytest.mark.parametrize(("language", "code"), [("css", "a { margin: 1px/* c */2px }\n"), ("html", "a<!-- c -->b\n")])
+def test_code_whose_words_would_grow_together_stays(language: str, code: str) -> None:
+    assert compress(code, language) == code
+
+
 def test_code_with_an_error_is_only_tidied() -> None:
     assert compress("x = ?\n# stays\n\n\n\ny  \n", "python") == "x = ?\n# stays\n\ny\n"
 

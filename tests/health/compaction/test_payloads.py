@@ -194,6 +194,16 @@ def test_a_log_within_a_budget_keeps_the_error_longest() -> None:
     assert lines[300] in trimmed
 
 
+def test_a_tight_budget_keeps_errors_before_their_neighbours() -> None:
+    lines = [f"2026-01-01 10:00:00 INFO {'abcdefghijkl'[i % 12] * (2 + i // 12)}" for i in range(600)]
+    errors = [f"2026-01-01 10:00:00 ERROR lost {name}" for name in ("ann", "ben", "cem", "dan", "eve", "fay")]
+    lines[100:400:50] = errors
+
+    trimmed = trim("\n".join(lines), max_chars=1200)
+
+    assert all(error in trimmed for error in errors)
+
+
 # Diffs, blobs, and what is neither
 
 
