@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from health.compaction.digest import NOTICE
 from health.compaction.outcome import Extent, Receipt
 from health.compaction.ports import Read
 from health.compaction.units import Kind, Unit
@@ -27,9 +28,14 @@ def altered(before: Sequence[Unit], after: Sequence[Unit]) -> list[Unit]:
 def receipts(before: Sequence[Unit], after: Sequence[Unit], reads: Iterable[Read]) -> tuple[Receipt, ...]:
     """One receipt for every message that was removed or shortened, in order."""
     furthest = _furthest(reads)
-    told = {source for unit in after if unit.kind is Kind.SUMMARY for source in unit.sources}
+    told = {source for unit in after if _is_of_reading(unit) for source in unit.sources}
     left = {unit.id: len(unit.content) for unit in after}
     return tuple(_receipt(unit, _read_of(unit, furthest, told), left) for unit in altered(before, after))
+
+
+def _is_of_reading(unit: Unit) -> bool:
+    """A summary, a digest, or the notice of a choice of passages, which weighed every one of them."""
+    return unit.kind is Kind.SUMMARY or unit.content == NOTICE
 
 
 def _furthest(reads: Iterable[Read]) -> dict[str, int]:

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from health.compaction.config import ContextConfig, SelectPassages
+from health.compaction.coverage import receipts
 from health.compaction.digest import GAP, HEADER, NOTICE
 from health.compaction.invariants import broken
 from health.compaction.ledger import extract
+from health.compaction.outcome import Extent
 from health.compaction.ports import Attempt, Embed, Embedded, Kit
 from health.compaction.strategies.select_passages import select_passages
 from health.compaction.units import ContextState, Kind, Role, Unit
@@ -308,6 +310,16 @@ def test_everything_that_leaves_was_read_in_full() -> None:
 
     (read,) = (read for read in attempt.reads if read.source_id == "told")
     assert read.read == read.total == len(told.content)
+
+
+def test_the_receipt_says_that_what_was_dropped_was_read() -> None:
+    state = a_long_chat(limit=90)
+
+    attempt = chosen(state)
+
+    extents = {one.source_id: one.extent for one in receipts(state.units, attempt.state.units, attempt.reads)}
+    dropped = set(ids(state)) - set(ids(attempt.state))
+    assert {extents[one] for one in dropped} == {Extent.IN_FULL}
 
 
 def test_where_protected_units_fill_the_limit_nothing_is_done() -> None:
