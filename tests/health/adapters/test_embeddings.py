@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from health.adapters import embeddings, minilm, weights
+from health.adapters import embeddings, minilm, static_vectors, weights
 from health.adapters.embeddings import Embeddings, UnsupportedEmbedder, canonical, embedder
 from health.adapters.pace import RETRY_SECONDS, Cache, Pace, Row
 from health.adapters.weights import Unavailable
 from health.compaction.ports import Embed
+from health.compaction.scoring import coherence
+from health.compaction.units import Kind
+from tests.health.compaction.builders import a_unit, finish
 
 
 @dataclass
@@ -302,6 +306,13 @@ class TestTheFiles:
             weights.check(tmp_path, minilm.SHA256)
 
 
+@cache
+def real_models() -> Embeddings:
+    """On a clock that stands still, so that a busy machine is not taken for a slow model."""
+    load = {"minilm": minilm.MiniLM, "static": static_vectors.StaticVectors}
+    return Embeddings(load, clock=lambda: 0.0)
+
+
 @pytest.mark.parametrize("kind", ["minilm", "static"])
 class TestTheRealModels:
     @pytest.fixture(autouse=True)
@@ -310,8 +321,9 @@ class TestTheRealModels:
             pytest.importorskip("sentence_transformers")
 
     def embed(self, kind: str, *texts: str) -> Row:
-        answer = embedder(kind)(Embed(texts=texts))
+        answer = real_models().run(kind)(Embed(texts=texts))
         assert answer is not None
+        assert answer.name == {"minilm": minilm.NAME, "static": static_vectors.NAME}[kind]
         return answer.vectors
 
     def test_know_what_is_close(self, kind: str) -> None:
@@ -336,6 +348,24 @@ class TestTheRealModels:
 
         assert rows[0] @ rows[2] > rows[0] @ rows[1] + 0.1
 
+    def test_tell_a_true_summary_from_anothers(self, kind: str) -> None:
+        talk = [
+            "The signing key of the payment server leaked in March.",
+            "We rotated the key on Monday and told the bank.",
+            "Who had access to the payment server in March?",
+        ]
+        units = tuple(a_unit(text) for text in talk)
+        true, other = (
+            a_unit(text, kind=Kind.SUMMARY, source_ids=tuple(unit.id for unit in units))
+            for text in (
+                "user: The signing key of the payment server leaked in March.\nuser: We rotated the key on Monday.",
+                "user: The soup needs salt.\nuser: Dinner is at eight on the terrace.",
+            )
+        )
+
+        assert finish(coherence(units, (true,)), real_models().run(kind)) >= 0.7
+        assert finish(coherence(units, (other,)), real_models().run(kind)) < 0.6
+
     def test_survive_an_empty_text_half_a_character_and_ten_megabytes(self, kind: str) -> None:
         rows = self.embed(kind, "", "half \ud800", "word " * 2_000_000)
 
@@ -348,7 +378,8 @@ def test_torchs_threads_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch
     before = torch.get_num_threads()
     monkeypatch.setattr(minilm.MiniLM, "threads", None)
 
-    embedder(threads=1)(Embed(texts=("a text for one thread",)))
+    embedder("static", threads=1)
+    minilm.MiniLM().encode(["a text for one thread"])
 
     assert torch.get_num_threads() == 1
     torch.set_num_threads(before)

@@ -62,8 +62,8 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["<", "<|", "[", "system ", "#### ", "<system ", "[a: "])
-def test_a_megabyte_of_beginnings_takes_no_time(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+def test_a_long_row_of_beginnings_takes_no_time(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
     begin = time.perf_counter()
 
     harmless(text)

@@ -1,0 +1,116 @@
+"""Measure embedding and summaries: `python -m benchmarks.meaning`. Seed 4's bounds stand beside what was measured.
+
+Ways that are compared take turns, and the best of their rounds counts, so a busy machine hits all of them alike.
+Embedding is cold, every text new, unless it says warm.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.prose import ENGLISH, conversation
+from health.adapters.embeddings import Embeddings
+from health.adapters.minilm import PACKAGE, MiniLM
+from health.adapters.static_vectors import StaticVectors
+from health.adapters.weights import folder
+from health.compaction import lexical
+from health.compaction.chunks import chunks
+from health.compaction.ports import Embed, Embedded, Kit
+from health.compaction.summaries import extractive
+from health.compaction.units import Role, Unit
+from health.tokens.counters import counter_for
+
+UNITS, UNIT_TOKENS, ROUNDS, SEED = 50, 200, 3, 4
+SOURCE_TOKENS, SUMMARY_TOKENS = 2_000, 300
+KIT = Kit(counter=counter_for("gpt-4o"))
+
+Texts = Sequence[str]
+
+
+def main() -> None:
+    minilm, static = MiniLM(), StaticVectors()
+    from sentence_transformers import SentenceTransformer
+
+    library = SentenceTransformer(str(folder(PACKAGE) / "model"), device="cpu")
+    ways: dict[str, Callable[[Texts], Any]] = {
+        "sentence-transformers, default encode": lambda texts: library.encode(texts, show_progress_bar=False),
+        "MiniLM": minilm.encode,
+        "static vectors": static.encode,
+        "lexical vectors": lexical.vectors,
+    }
+    cold = best(ways, texts(UNITS, UNIT_TOKENS))
+    table(f"{UNITS} units of {UNIT_TOKENS} tokens, ms a unit", {way: ms / UNITS for way, ms in cold.items()}, bound=100)
+    print(f"\nMiniLM warm, from the cache: {warm(minilm) / UNITS:.2f} ms a unit")
+    source = [*units(texts(SOURCE_TOKENS // UNIT_TOKENS, UNIT_TOKENS))]
+    embedders = {"MiniLM": minilm.encode, "static vectors": static.encode, "lexical vectors": None}
+    summaries = {way: summarising(source, encode) for way, encode in embedders.items()}
+    table(f"Extractive summary of {SOURCE_TOKENS:,} tokens in {SUMMARY_TOKENS}, ms", best(summaries, ()), bound=500)
+
+
+def texts(count: int, tokens: int) -> list[str]:
+    """Texts of about so many tokens: sentences of this project's documents, shuffled. Always the same ones."""
+    rng = random.Random(SEED)
+    said = [chunk.text for message in conversation(ENGLISH) for chunk in chunks(message["content"])]
+    found: list[str] = []
+    for _ in range(count):
+        text, size = "", 0
+        while size < tokens:
+            text = f"{text} {rng.choice(said)}".strip()
+            size = KIT.tokens(text)
+        found.append(text)
+    return found
+
+
+def units(contents: Texts) -> tuple[Unit, ...]:
+    roles = (Role.USER, Role.ASSISTANT)
+    return KIT.counted(Unit(id=f"m{at}", role=roles[at % 2], content=text) for at, text in enumerate(contents))
+
+
+def summarising(source: Sequence[Unit], encode: Callable[[Texts], Any] | None) -> Callable[[Texts], object]:
+    """One summary, every sentence embedded anew."""
+
+    def work(_: Texts) -> object:
+        asking, answer = extractive(source, max_tokens=SUMMARY_TOKENS, kit=KIT), None
+        try:
+            while True:
+                need = asking.send(answer)
+                answer = Embedded(vectors=encode(need.texts), name="measured") if encode else None
+        except StopIteration as end:
+            return end.value
+
+    return work
+
+
+def warm(model: MiniLM) -> float:
+    """Milliseconds for all units when their vectors are known."""
+    embed = Embeddings({"minilm": lambda: model, "static": lambda: model}).run()
+    need = Embed(texts=tuple(texts(UNITS, UNIT_TOKENS)))
+    embed(need)
+    return best({"warm": lambda _: embed(need)}, ())["warm"]
+
+
+def best(ways: dict[str, Callable[[Texts], Any]], given: Texts) -> dict[str, float]:
+    """The milliseconds of each way's best round, after one to warm up."""
+    found = dict.fromkeys(ways, float("inf"))
+    for number in range(ROUNDS + 1):
+        for way, work in ways.items():
+            begin = time.perf_counter()
+            work(given)
+            if number:
+                found[way] = min(found[way], 1000 * (time.perf_counter() - begin))
+    return found
+
+
+def table(title: str, measured: dict[str, float], *, bound: float) -> None:
+    """Each way, its figure, and its ratio to the first one's."""
+    first = next(iter(measured.values()))
+    print(f"\n{title} (bound: {bound:g})\n")
+    for way, ms in measured.items():
+        print(f"  {way:40} {ms:9.2f}   x {ms / first:.3f}   {'ok' if ms < bound else 'OVER'}")
+
+
+if __name__ == "__main__":
+    main()
