@@ -7,11 +7,12 @@ stranger's orders would be read as the user's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from math import log2
 
 from health.compaction.facts import Fact, FactKind, facts, is_binding, normal
+from health.compaction.ledger_book import normal as normal_text
 from health.compaction.ledger_page import Entry
 from health.compaction.ledger_patterns import EntryKind
 from health.compaction.markers import harmless
@@ -48,17 +49,16 @@ class _Play:
 def in_play(units: Sequence[Unit], *, known: Iterable[str], gone: Iterable[str]) -> list[tuple[int, Entry]]:
     """At most MOST_FACTS entries with their places, in order. What `known` texts hold is not said again.
 
-    `gone` are sentences that are no longer in force: nothing is taken from them.
+    `gone` are sentences that are no longer in force, as `ledger_book.normal` writes them: none is taken from them.
     """
     told = {key for text in known for key in _keys(text)}
-    stale = {key for text in gone for key in _keys(text)} - told
+    stale = frozenset(gone)
     recent = len(units) - _RECENT
     plays = [play for play in _plays(units) if play.place >= recent or play.times > 1 or Role.USER in play.roles]
     plays.sort(key=lambda play: (-_weight(play, recent), -play.place, play.fact.start))
     entries: list[tuple[int, Entry]] = []
     for play in plays:
-        key = _key(play.fact)
-        if key in told or key in stale:
+        if _key(play.fact) in told:
             continue
         entry = _entry(units[play.place], play.fact, weight=_weight(play, recent), stale=stale)
         if entry is not None:
@@ -102,18 +102,19 @@ def _weight(play: _Play, recent: int) -> float:
     return 2.0 * (Role.USER in play.roles) + (play.place >= recent) + min(2.0, log2(play.times)) - 0.5 * number
 
 
-def _entry(unit: Unit, fact: Fact, *, weight: float, stale: set[Key]) -> Entry | None:
-    text = _shown(_around(readable(unit), fact), fact, stale)
+def _entry(unit: Unit, fact: Fact, *, weight: float, stale: Set[str]) -> Entry | None:
+    around = _around(readable(unit), fact)
+    text = "" if normal_text(around) in stale else _shown(around, fact)
     if not text:
         return None
     names = tuple(dict.fromkeys(each.text for each in facts(text)))
     return Entry(kind=EntryKind.FACT, text=text, source_id=unit.id, role=unit.role, facts=names, weight=weight)
 
 
-def _shown(around: str, fact: Fact, stale: set[Key]) -> str:
+def _shown(around: str, fact: Fact) -> str:
     """The words around a fact, or it alone, or nothing where it is itself an order or a role's mark."""
     for text in (around, fact.text):
-        if stale.isdisjoint(_keys(text)) and not _gives_orders(text):
+        if not _gives_orders(text):
             return text
     return ""
 

@@ -39,7 +39,7 @@ def extract(units: Sequence[Unit]) -> tuple[Entry, ...]:
     for place, unit in enumerate(units):
         if is_ledger(unit):
             for entry in read(unit.content):
-                book.keep(entry, place=place)
+                book.recall(entry, place=place)
         elif _may_lay_down(unit):
             told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
             for sentence in told:

@@ -16,6 +16,7 @@ from health.compaction.subjects import (
     Subject,
     content_words,
     corrects,
+    may_change,
     stale_words,
     subject_of,
     types_of,
@@ -52,11 +53,17 @@ class Book:
         hit = self._drop(self._stale(sentence, subject), but=sentence)
         kind = kind_of_sentence(sentence) or _kind_of_statement(subject) or (EntryKind.DECISION if hit else None)
         if kind is not None:
-            self.keep(Entry(kind=kind, text=sentence, source_id=source_id, role=role), place=place, subject=subject)
+            self._keep(Entry(kind=kind, text=sentence, source_id=source_id, role=role), subject, place)
 
-    def keep(self, entry: Entry, *, place: int, subject: Subject | None = None) -> None:
-        """An entry in force from here on. Said twice, it has its earliest source and its newest place."""
-        subject = subject or subject_of(entry.text)
+    def recall(self, entry: Entry, *, place: int) -> None:
+        """An entry of an earlier ledger: the user's count as said here, others are data and replace nothing."""
+        subject = subject_of(entry.text) if entry.role is Role.USER else None
+        if entry.role is Role.USER:
+            self._drop(self._stale(entry.text, subject), but=entry.text)
+        self._keep(entry, subject, place)
+
+    def _keep(self, entry: Entry, subject: Subject | None, place: int) -> None:
+        """In force from here on. Said twice, an entry has its earliest source and its newest place."""
         key = normal(entry.text)
         words = content_words(entry.text)
         earlier = self._held.pop(key, None)
@@ -82,12 +89,14 @@ class Book:
 
     def _stale(self, sentence: str, subject: Subject | None) -> set[str]:
         """The entries that a sentence makes stale."""
+        stale = self._replaced(subject) if subject else set()
+        if not may_change(sentence):
+            return stale
         if withdrawn := withdrawn_words(sentence):
-            return set(self._with(withdrawn))
-        stale = set(self._with_alternative(sentence, subject))
+            return stale.union(self._with(withdrawn))
         if corrects(sentence):
             stale |= self._corrected(sentence)
-        return stale | self._replaced(subject) if subject else stale
+        return stale.union(self._with_alternative(sentence, subject))
 
     def _with_alternative(self, sentence: str, subject: Subject | None) -> list[str]:
         """The newest entry that says the X of "not X but Y", if it is about the same or shares another word."""

@@ -159,10 +159,26 @@ def _table() -> dict[str, list[tuple[EntryKind, re.Pattern[str] | None]]]:
 
 
 _FOLLOWING = _table()
+_MAY_BIND = re.compile(
+    r"\b(?:never|always|only|do not|don['’]t"
+    + "".join(
+        rf"|{word}" + (rf"[ ,:-]{{1,2}}{rest.pattern.removeprefix('[ ,:-]{1,2}')}" if rest else "")
+        for word, phrases in _FOLLOWING.items()
+        for kind, rest in phrases
+        if kind is EntryKind.RULE
+    )
+    + ")",
+    re.IGNORECASE,
+)
 
 
 def is_question(sentence: str) -> bool:
     return bool(_QUESTION.search(sentence[-40:]))
+
+
+def may_bind(text: str) -> bool:
+    """Whether a text can hold a binding sentence at all: one quick look, for long ones."""
+    return bool(_MAY_BIND.search(text) or _HAN.search(text))
 
 
 def is_binding(sentence: str) -> bool:

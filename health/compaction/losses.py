@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from health.compaction.facts import Fact, FactKind, facts, is_binding, normal
 from health.compaction.facts_in_play import readable
+from health.compaction.ledger_patterns import may_bind
 from health.compaction.outcome import Loss
 from health.compaction.quoting import sentences
 from health.compaction.text import words
@@ -40,12 +41,9 @@ class _Context:
     """What stands: its facts, and its runs of words."""
 
     def __init__(self, standing: Sequence[Unit]) -> None:
-        self._facts: set[tuple[FactKind, str]] = set()
-        self._runs: set[tuple[str, ...]] = set()
-        for unit in standing:
-            text = readable(unit)
-            self._facts.update((fact.kind, normal(fact)) for fact in facts(text))
-            self._runs.update(_runs(words(text)))
+        self._texts = [readable(unit) for unit in standing]
+        self._facts = {(fact.kind, normal(fact)) for text in self._texts for fact in facts(text)}
+        self._runs: dict[int, set[tuple[str, ...]]] = {}
 
     def has(self, fact: Fact) -> bool:
         """A longer fact may also stand inside another: a command in a line, a message in a log."""
@@ -53,18 +51,19 @@ class _Context:
         return found or (fact.kind in (FactKind.COMMAND, FactKind.ERROR) and self.says(fact.text))
 
     def says(self, text: str) -> bool:
+        """Word for word, whatever stands between the words: each run of its words is one of a standing text's."""
         said = words(text)
-        return all(run in self._runs for run in _runs(said, whole=True)) if said else True
+        size = min(_RUN, len(said))
+        return _runs(said, size) <= self._runs_of(size)
+
+    def _runs_of(self, size: int) -> set[tuple[str, ...]]:
+        if size not in self._runs:
+            self._runs[size] = set().union(*(_runs(words(text), size) for text in self._texts))
+        return self._runs[size]
 
 
-def _runs(said: list[str], *, whole: bool = False) -> Iterator[tuple[str, ...]]:
-    """Every run of _RUN words. Of a context also the shorter ones; `whole`: of a short text itself."""
-    if whole and len(said) < _RUN:
-        yield tuple(said)
-        return
-    for size in (_RUN,) if whole else range(1, _RUN + 1):
-        for at in range(len(said) - size + 1):
-            yield tuple(said[at : at + size])
+def _runs(said: list[str], size: int) -> set[tuple[str, ...]]:
+    return set(zip(*(said[start:] for start in range(size)), strict=False))
 
 
 def _losses(unit: Unit, context: _Context) -> Iterator[tuple[tuple[str, str], Loss]]:
@@ -72,7 +71,7 @@ def _losses(unit: Unit, context: _Context) -> Iterator[tuple[tuple[str, str], Lo
     for fact in facts(text):
         kind = fact.kind.value
         yield (kind, normal(fact)), Loss(text=fact.text, kind=kind, source_id=unit.id, kept=context.has(fact))
-    for sentence in sentences(text):
+    for sentence in sentences(text) if may_bind(text) else ():
         if is_binding(sentence):
             key = (BINDING, " ".join(words(sentence)))
             yield key, Loss(text=sentence, kind=BINDING, source_id=unit.id, kept=context.says(sentence))

@@ -54,9 +54,10 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _OPENED = re.compile(r"\s*<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
 _TOLD_BY_OTHERS = re.compile(
     r"\b(?:(?<!i )(?:says?|said|wrote|writes|reads|replied|told (?:me|us))|according to|claims?|asked me to)\b"
-    r"|(?:说|写道|写着|要求我)[：:，,“\"]|据说",
-    re.IGNORECASE,
+    r"|(?:说|写道|写着|要求我)[：:，,“\"]|据说"
 )
+_TELLING = ("say", "said", "wr", "read", "repl", "told", "accord", "claim", "asked", "说", "写", "要求我")
+_QUOTES = ('"', "“", "「", "『", "'")
 _BULLET = re.compile(r"(?:[-*•]|\d{1,3}[.)、]|[（(]\d{1,2}[)）])\s*")
 _IN_QUOTES = re.compile(r"[\"“「『'].*[\"”」』'][.。!！]?", re.DOTALL)
 
@@ -100,7 +101,10 @@ def _bullet(text: str) -> int:
 
 
 def _is_anothers(sentence: str) -> bool:
-    return bool(_TOLD_BY_OTHERS.search(sentence) or _IN_QUOTES.fullmatch(sentence))
+    low = sentence.lower()
+    if any(word in low for word in _TELLING) and _TOLD_BY_OTHERS.search(low):
+        return True
+    return sentence.startswith(_QUOTES) and bool(_IN_QUOTES.fullmatch(sentence))
 
 
 def _typed(text: str) -> str:
@@ -141,5 +145,5 @@ def _closing(line: str, *, pasting: bool) -> re.Pattern[str] | None:
 
 
 def _announces(line: str) -> bool:
-    end = line[-300:]
-    return bool(_ANNOUNCED.search(end)) and not _OF_RULES.search(end)
+    end = line[-300:].rstrip()
+    return end.endswith((":", "：")) and bool(_ANNOUNCED.search(end)) and not _OF_RULES.search(end)

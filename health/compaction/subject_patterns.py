@@ -41,6 +41,15 @@ IN_LANGUAGE = re.compile(r"\b(?:in|speak|use|to)\s$|用$")
 NOT = re.compile(r"\b(?:never|not|don't|avoid|no longer|stop)\b|不要|别|不再|禁止")
 SCOPE = re.compile(r"\b(?:for|in|on|when|inside|with) (?:the |my |our )?([^,.;]{1,40})")
 
+# In a chat of several: "Petra: …". What she calls hers is not another's.
+SPEAKER = re.compile(
+    r"(?:\[[^\]\n]{1,30}\]\s*)?(?!correction|sorry|update|note|actually|wait|no\b|ok\b|更正|不对)"
+    r"(?P<who>[^\W\d_][\w .'-]{0,24})[:：]\s*"
+)
+HERS = re.compile(r"(?:my|our|i|we|we're|i'm)\b|我")
+# Days are no things that have a value.
+WHEN = re.compile(r"(?:today|tomorrow|yesterday|tonight)\b|[上下这本]周|今|昨|明天|后天|前天|周末")
+
 _LEAD = (
     r"(?P<lead>(?:(?:actually|ok|okay|so|well|please|sorry|correction|update|note|by the way|btw|and|also|wait|oh|no"
     r"|now|change of plans?|then|from now on)\b[,:.!]?\s*){0,4})"
@@ -53,7 +62,11 @@ _MOVED = (
 )
 STATED = re.compile(
     rf"{_LEAD}{_DET}{_NAME}(?:\s+(?P<update>(?:is|are) now|now (?:is|are)|{_MOVED}|becomes?|became|(?:goes|went) (?:up"
-    r"|down) to)|\s+(?:is|are|will be|should be|must be|stays|equals)|\s?[=:])\s+(?P<value>.+)"
+    r"|down) to)|\s+(?:is|are|will be|should be|must be|stays|equals)|\s?=)\s+(?P<value>.+)"
+)
+LABELLED = re.compile(
+    rf"{_LEAD}{_DET}{_NAME}(?P<update>)\s?[:：]\s?(?P<value>[$€£¥]?\d[\w.,:%/ -]{{0,15}}"
+    r"|[a-z]{3,6}day|周.|星期.)[.。]?$"
 )
 SET = re.compile(
     rf"{_LEAD}(?:let's |we should |we'll |i'll |i want to |we need to )?(?P<update>make|set|change|move|raise|lower"
@@ -65,7 +78,8 @@ _ZH_LEAD = (
 )
 ZH_STATED = re.compile(
     rf"{_ZH_LEAD}(?P<about>[{CJK}]{{1,10}}?)(?:(?P<update>(?:现在)?(?:改成|改为|改到|换成|换到|调整为|调到|提高到|降低到|降到|推迟到"
-    r"|提前到|变成|挪到)|现在是)|定在|定为|设为|是|为|：|:|在)(?P<value>.+)"
+    r"|提前到|变成|挪到)|现在是)|定在|定为|设为|是(?![否说不])|为(?![了什此止])|在(?=周|星期|[明后今]天|[上下中]午|[早晚]上|[\d一二三四五六七八九十]{1,4}[点月号日:]))"
+    r"(?P<value>.+)"
 )
 ZH_ENDED = re.compile(rf"{_ZH_LEAD}(?P<about>[{CJK}]{{1,10}}?)(?P<update>已经?|被)?(?P<value>取消了?)[。！!]?$")
 # What is said to be so has no other value left.
@@ -91,6 +105,35 @@ TYPES = {
     "number": re.compile(r"\d[\d,.]*|[一二两三四五六七八九十百千万]{1,8}(?=[元块个人天年月])"),
 }
 
+# A sentence without any of these corrects and withdraws nothing.
+CHANGING = (
+    "not ",
+    "instead",
+    "rather",
+    "no longer",
+    "forget",
+    "ignore",
+    "disregard",
+    "scratch",
+    "mind",
+    "scrap",
+    "drop",
+    "any",
+    "sorry",
+    "correct",
+    "wrong",
+    "mistake",
+    "misspoke",
+    "不",
+    "忘",
+    "忽略",
+    "管",
+    "取消",
+    "撤回",
+    "作废",
+    "更正",
+    "说错",
+)
 CORRECTED = re.compile(
     r"(?:sorry|correction|i was wrong|my mistake|scratch that|i misspoke|更正|说错了|不对)\b"
     r"|.{1,200}\bnot what i (?:said|wrote|told)\b|.{1,100}(?:不是我(?:之前|刚才)说的|之前说错了)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from health.compaction import subject_patterns as patterns
 from health.compaction.facts import is_binding
@@ -17,7 +17,7 @@ from health.compaction.stopwords import STOPWORDS
 from health.compaction.text import words
 
 _LONGEST = 300  # characters: a statement in plain form is shorter
-_MOST_VALUE_WORDS = 14
+_LONGEST_VALUE = 90
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,13 +55,20 @@ class Subject:
         return self.words == old.words or (self.update and part)
 
 
-_FORMS = (patterns.SET, patterns.STATED, patterns.ZH_ENDED, patterns.ZH_STATED)
+_FORMS = (patterns.LABELLED, patterns.SET, patterns.STATED, patterns.ZH_ENDED, patterns.ZH_STATED)
 
 
 def subject_of(sentence: str) -> Subject | None:
     """What a sentence in plain form is about; None for every other."""
+    if len(sentence) > _LONGEST:
+        return None
     low = _plain(sentence)
-    return None if len(low) > _LONGEST else _chosen(low) or _stated(low)
+    speaker = patterns.SPEAKER.match(low)
+    said = low[speaker.end() :] if speaker else low
+    subject = _chosen(said) or _stated(said) or _stated(low)
+    if subject and speaker and patterns.HERS.match(said):
+        return replace(subject, words=subject.words | {speaker["who"]})
+    return subject
 
 
 def types_of(value: str) -> Counter[str]:
@@ -73,6 +80,12 @@ def types_of(value: str) -> Counter[str]:
     return +found
 
 
+def may_change(sentence: str) -> bool:
+    """One quick look: whether the three questions below are worth asking."""
+    low = sentence.lower()
+    return any(sign in low for sign in patterns.CHANGING)
+
+
 def stale_words(sentence: str) -> frozenset[str]:
     """The words of X in "not X but Y", "Y instead of X", 不是X而是Y; empty otherwise."""
     return next((_content(match["old"]) for match in _matches(patterns.STALE, sentence, "search")), frozenset())
@@ -80,7 +93,7 @@ def stale_words(sentence: str) -> frozenset[str]:
 
 def corrects(sentence: str) -> bool:
     """Whether a sentence says that its speaker was wrong before: "sorry: …", "… not what I said", 更正：…"""
-    return bool(patterns.CORRECTED.match(_plain(sentence)[:_LONGEST]))
+    return bool(patterns.CORRECTED.match(_said(sentence)))
 
 
 def withdrawn_words(sentence: str) -> frozenset[str]:
@@ -98,6 +111,13 @@ def _plain(sentence: str) -> str:
     return sentence.lower().replace("’", "'").lstrip("-*• ")
 
 
+def _said(sentence: str) -> str:
+    """The beginning of a sentence without the name of its speaker."""
+    low = _plain(sentence)[:_LONGEST]
+    speaker = patterns.SPEAKER.match(low)
+    return low[speaker.end() :] if speaker else low
+
+
 def _content(low: str) -> frozenset[str]:
     return frozenset(_one(word) for word in words(low) if word not in STOPWORDS)
 
@@ -108,14 +128,16 @@ def _one(word: str) -> str:
 
 
 def _matches(patterns: tuple[re.Pattern[str], ...], sentence: str, how: str) -> Iterator[re.Match[str]]:
-    low = _plain(sentence)[:_LONGEST]
+    low = _said(sentence)
     return filter(None, (getattr(pattern, how)(low) for pattern in patterns))
 
 
 def _chosen(low: str) -> Subject | None:
     """One of a few things that exclude each other: "use tabs", "reply in French"."""
+    if not patterns.CHOICE.search(low) or not patterns.CHOOSING.search(low):
+        return None
     said = patterns.STALE[2].sub("", patterns.STALE[1].sub("", low))
-    found = list(patterns.CHOICE.finditer(said)) if patterns.CHOOSING.search(said) else []
+    found = list(patterns.CHOICE.finditer(said))
     if len({match[0] for match in found}) != 1:
         return None
     name, before = patterns.CHOICE_OF[found[0][0]], said[: found[0].start()]
@@ -136,12 +158,14 @@ def _chosen(low: str) -> Subject | None:
 def _stated(low: str) -> Subject | None:
     """ "The budget is 500", "make the budget 700", 预算改成700元."""
     match = next(filter(None, (pattern.match(low) for pattern in _FORMS)), None)
-    if match is None or match["about"] in patterns.NOBODY:
+    if match is None or match["about"] in patterns.NOBODY or patterns.WHEN.match(match["about"]):
         return None
     value, about = match["value"].strip(" .。!！"), _content(match["about"])
-    if not about or len(words(value)) > _MOST_VALUE_WORDS or is_binding(value):
+    if not about or len(value) > _LONGEST_VALUE:
         return None
     update = value in patterns.ENDED or bool(
         match["update"] or patterns.CORRECTING.search(match["lead"]) or value.startswith("now ")
     )
-    return Subject(words=about, value=value, types=types_of(value), update=update)
+    subject = Subject(words=about, value=value, types=types_of(value), update=update)
+    tells = subject.types or subject.is_single or update
+    return subject if tells and not is_binding(value) else None
