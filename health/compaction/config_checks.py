@@ -55,8 +55,8 @@ def flag(value: object, path: str) -> bool:
 
 
 def name(value: object, path: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise refusal(path, "a name", value)
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise refusal(path, "a name in printable characters", value)
     return value
 
 

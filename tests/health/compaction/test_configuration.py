@@ -148,6 +148,7 @@ def test_a_tools_retries_inherit_what_they_do_not_say() -> None:
         ("per_llm", "[{type: x, limit: 1}]", "lacks the key 'follow_default'"),
         ("per_llm", "[{type: x, limit: 1, follow_default: maybe}]", "per_llm[0].follow_default must be true or false"),
         ("per_llm", "[{type: ' ', limit: 1, follow_default: true}]", "per_llm[0].type must be a name"),
+        ("per_llm", '[{type: "a\\x85b", limit: 1, follow_default: true}]', "printable characters"),
         ("breaking_strategy", "chain", "a section with keys"),
         ("breaking_strategy.chain_order", "[1]", "breaking_strategy.chain_order[0] must be a name"),
         ("breaking_strategy.prioritize_recent.priority_boost", ".inf", "at least 1, not inf"),
@@ -194,6 +195,7 @@ def test_a_long_wrong_value_is_not_repeated_in_full() -> None:
 
 
 shares = st.floats(0, 1, allow_nan=False)
+names = st.text(min_size=1).filter(str.strip).filter(str.isprintable)
 configs = st.builds(
     ContextConfig,
     min_limit=st.integers(3500, 10**9),
@@ -206,7 +208,7 @@ configs = st.builds(
     per_llm=st.lists(
         st.builds(
             LlmLimit,
-            type=st.text(min_size=1).filter(str.strip),
+            type=names,
             limit=st.integers(1, 10**6),
             follow_default=st.booleans(),
         )
@@ -215,9 +217,9 @@ configs = st.builds(
     discard_low_rel=st.builds(
         DiscardLowRel, discard_percent=shares, placeholder_detail=st.sampled_from(PlaceholderDetail)
     ),
-    retry_per_tool=st.dictionaries(
-        st.text(min_size=1).filter(str.strip), st.builds(RetryPolicy, max_attempts=st.integers(1, 9))
-    ).map(lambda tools: tuple(tools.items())),
+    retry_per_tool=st.dictionaries(names, st.builds(RetryPolicy, max_attempts=st.integers(1, 9))).map(
+        lambda tools: tuple(tools.items())
+    ),
 )
 
 
