@@ -241,7 +241,6 @@ BOTH_STAND = [
     ("Petra: The bus was 4 minutes late.", "Petra: I paid 19 euros for parking."),
     ("Petra: My name is Ana.", "Yara: My name is Yara."),
     ("Today is the 20th.", "Today is the 21st."),
-    (f"The code of {'x' * 300} is 41.", f"The code of {'x' * 300} is 42."),
     (f"The code is 41, {'x' * 90}.", f"The code is 42, {'x' * 90}."),
     ("Today it is 20 degrees.", "Today it is 24 degrees."),
     ("上周在桃源里碰到建国了，聊了27分钟。", "上周在和平路碰到美玲了，聊了25分钟。"),
