@@ -11,7 +11,7 @@ from dataclasses import replace
 from health.compaction import ledger
 from health.compaction.ports import Kit
 from health.compaction.pressure import tokens
-from health.compaction.units import ContextState, Unit, total
+from health.compaction.units import INSTRUCTING, ContextState, Unit, total
 
 
 def without_ledger(state: ContextState) -> ContextState:
@@ -41,10 +41,14 @@ def _plain(units: Iterable[Unit]) -> tuple[Unit, ...]:
 
 
 def _place(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[int, float]:
-    """Where in `after` the first message is missing that stood in `before`, and when that one was said."""
+    """Where in `after` the first message is missing that stood in `before`, and when that one was said.
+
+    Never before a system prompt that opens the context, which an earlier ledger may do where the opening has left.
+    """
     now = {unit.id: unit.content for unit in after}
     first = next((at for at, unit in enumerate(before) if now.get(unit.id) != unit.content), len(before))
-    at = first
+    opening = next((at for at, unit in enumerate(after) if unit.role not in INSTRUCTING), len(after))
+    at = max(first, opening)
     while 0 < at < len(after) and after[at].round_id and after[at - 1].round_id == after[at].round_id:
         at -= 1
     return at, before[min(first, len(before) - 1)].timestamp

@@ -29,3 +29,16 @@ def test_a_limit_that_is_met_exactly_has_no_room_for_a_ledger() -> None:
     after = woven(state, [unit for unit in state.units if unit.id != "rule"], kit)
 
     assert ids(after) == ["t0", "t1", "t2", "t3", "t4", "t5"]
+
+
+def test_a_ledger_never_stands_before_a_system_prompt_that_has_come_to_open_the_context() -> None:
+    """What was said before the system prompt has left; the ledger of that run stands in its place."""
+    system = a_unit("be brief", id="system", role=Role.SYSTEM)
+    state = a_state(RULE, system, *a_talk(4), limit=1000)
+    kit = replace(KIT, entries=extract(state.units))
+    once = woven(state, state.units[1:], kit)
+    opened_by_ledger = state.having(sorted(once, key=is_ledger, reverse=True))
+
+    after = woven(opened_by_ledger, opened_by_ledger.units, kit)
+
+    assert ids(once)[0] == ids(after)[0] == "system"
