@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import autonomous, counting, streaming
+from benchmarks import autonomous, compaction, counting, streaming
 
 autonomous.main()
 streaming.main()
 counting.main()
+compaction.main()

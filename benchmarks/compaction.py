@@ -1,0 +1,87 @@
+"""Measure whole runs of compaction: `python -m benchmarks.compaction`. Seed 4's bound is 2 s for 50 units, warm.
+
+Two tables. One run over 50 units of 200 tokens by each chain and embedder, and its slowest step; then the cost of one
+message from 50 units to 5,000, which must stay flat. Counting is in neither: every unit comes counted, as in a dialog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+
+from benchmarks.meaning import texts
+from health.adapters.embeddings import embedder
+from health.compaction.chain import compact
+from health.compaction.outcome import CompactionOutcome
+from health.compaction.ports import Answer, Kit, Need
+from health.compaction.runner import nobody, run
+from health.compaction.units import ContextState, Role, Unit
+from health.tokens.counters import counter_for
+
+KIT = Kit(counter=counter_for("gpt-4o"))
+UNITS, UNIT_TOKENS, ROUNDS, BOUND_MS = 50, 200, 3, 2000
+SIZES = (50, 500, 5000)
+CHAINS: dict[str, Sequence[str] | None] = {"seed 4's chain": None, "select_passages": ("select_passages",)}
+
+Answering = Callable[[Need], Answer]
+
+
+def main() -> None:
+    print(
+        f"{UNITS} units of {UNIT_TOKENS} tokens to half of them, warm, best of {ROUNDS} runs (bound {BOUND_MS:,} ms)\n"
+    )
+    print(f"{'chain':16} {'embedder':18} {'ms':>6} {'judged':>6}   slowest step")
+    for answering in (nobody, embedder("static"), embedder("minilm")):
+        for name, chain in CHAINS.items():
+            one_run(name, chain, answering)
+    print("\nMicroseconds for one message, without embedder\n")
+    print(f"{'chain':16}" + "".join(f"{size:>8,}" for size in SIZES) + "   last / first")
+    for name, chain in CHAINS.items():
+        flatness(name, chain)
+
+
+def one_run(name: str, chain: Sequence[str] | None, answering: Answering) -> None:
+    state = a_state(UNITS)
+    timed(state, chain, answering, judge=True)  # loads the model and fills its cache
+    ms, outcome = timed(state, chain, answering)
+    judged_ms, judged = timed(state, chain, answering, judge=True)
+    slowest = max(outcome.steps, key=lambda step: step.ms)
+    print(f"{name:16} {judged.embedder:18} {ms:6.0f} {judged_ms:6.0f}   {slowest.phase} {slowest.ms:.0f} ms")
+
+
+def flatness(name: str, chain: Sequence[str] | None) -> None:
+    costs = [timed(a_state(size), chain, nobody)[0] * 1000 / size for size in SIZES]
+    print(f"{name:16}" + "".join(f"{cost:8.0f}" for cost in costs) + f"   {costs[-1] / costs[0]:.2f}")
+
+
+def timed(
+    state: ContextState, chain: Sequence[str] | None, answering: Answering, *, judge: bool = False
+) -> tuple[float, CompactionOutcome]:
+    """Milliseconds of the quickest of several runs, and its outcome."""
+    results = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        outcome = run(compact(state, KIT, chain=chain, judge=judge), answer=answering, clock=time.perf_counter)
+        results.append(((time.perf_counter() - begun) * 1000, outcome))
+    return min(results, key=lambda result: result[0])
+
+
+def a_state(count: int) -> ContextState:
+    """User and assistant in turn. Long histories repeat their words, so that only their number differs."""
+    said = islice(cycle(texts(UNITS, UNIT_TOKENS)), count)
+    units = KIT.counted(
+        Unit(
+            id=f"m{number}",
+            role=(Role.USER, Role.ASSISTANT)[number % 2],
+            content=f"Message {number}. {text}",
+            timestamp=float(number),
+        )
+        for number, text in enumerate(said)
+    )
+    tokens = sum(unit.estimated_tokens or 0 for unit in units)
+    return ContextState(units=units, limit=tokens // 2, task="Say how compaction treats the ledger")
+
+
+if __name__ == "__main__":
+    main()
