@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from health.compaction.chain import compact
-from health.compaction.clamp import clamped
+from health.compaction.clamp import clamped, evened
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.floor import floor_of, standing
 from health.compaction.handover import is_handover
@@ -305,3 +305,30 @@ def test_a_text_whose_tokens_are_all_at_one_end_is_clamped_too() -> None:
     text = "x" * 100_000 + " w" * 3000
 
     assert 0 < KIT.tokens(clamped(text, max_tokens=200, kit=KIT)) <= 200
+
+
+def test_texts_are_shortened_as_far_as_they_can_be_where_what_is_acceptable_is_out_of_reach() -> None:
+    """Beside a pinned message no result can be as short as 80 % asks for, yet all fits at the least."""
+    results = ["w " * 300, "w " * 300]
+    state = a_state(pinned(a_unit("p " * 650)), *a_round("look", *results), limit=900)
+
+    outcome = recovered(state)
+
+    assert outcome.state.fits
+    assert [KIT.tokens(unit.content) <= 120 for unit in outcome.state.units if unit.role is Role.TOOL] == [True, True]
+
+
+def test_results_with_images_are_shortened_to_the_least_where_their_images_take_the_room() -> None:
+    asked, pictured, plain = a_round("look", "w " * 300, "w " * 300)
+    state = a_state(a_unit("hello"), asked, replace(pictured, image_tokens=500), plain, limit=760)
+
+    outcome = recovered(state)
+
+    assert outcome.state.fits
+    assert all(KIT.tokens(unit.content) <= 120 for unit in outcome.state.units if unit.role is Role.TOOL)
+
+
+def test_nothing_is_shortened_where_nothing_is_too_much() -> None:
+    units = KIT.counted([a_unit("few words"), a_unit("some more words")])
+
+    assert evened(units, may={unit.id for unit in units}, excess=0, kit=KIT) == units
