@@ -33,6 +33,7 @@ BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
 # Of all text so much is embedded, the passages that say most; tool results are not.
 EMBEDDED_SHARE = 0.6
 LAST_MESSAGE_CHARS = 2000
+_ORDER = {kind: number for number, kind in enumerate(EntryKind)}
 _ALARM = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|[A-Z]\w*(?:Error|Exception))\b|^E  |\bTraceback\b")
 
 
@@ -51,7 +52,7 @@ def bonuses(
 ) -> Generator[Need, Any, list[float]]:
     """One bonus for each piece, in the measure of `Features.weights`."""
     matches = yield from _matches(pieces, features, state)
-    binding = _binding(kit)
+    binding = _binding(state, kit)
     return [
         float(matches[at]) * min(1.0, features.own(at) / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
         + (ALARM_WEIGHT if piece.role is Role.TOOL and _ALARM.search(piece.text) else 0.0)
@@ -123,12 +124,20 @@ def _last_said(state: ContextState) -> str:
     return next(said, "")[:LAST_MESSAGE_CHARS]
 
 
-def _binding(kit: Kit) -> dict[str, list[str]]:
-    """What the ledger holds of each message, but for mere facts: kept in its place it needs no second copy."""
+def _binding(state: ContextState, kit: Kit) -> dict[str, list[str]]:
+    """What the ledger holds of each message, but for mere facts: kept in its place it needs no second copy.
+
+    As much as the ledger may hold, in its order of sacrifice: in a long chat half of all sentences state something.
+    """
+    room = int(state.config.ledger_share * state.limit)
+    stated = [entry for entry in reversed(kit.entries) if entry.kind is not EntryKind.FACT]
+    stated.sort(key=lambda entry: _ORDER[entry.kind])
     found: dict[str, list[str]] = {}
-    for entry in kit.entries:
-        if entry.kind is not EntryKind.FACT:
-            found.setdefault(entry.source_id, []).append(entry.text)
+    for entry, tokens in zip(stated, kit.counter.count([entry.text for entry in stated]), strict=True):
+        room -= tokens
+        if room < 0:
+            break
+        found.setdefault(entry.source_id, []).append(entry.text)
     return found
 
 
