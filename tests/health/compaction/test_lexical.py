@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -77,9 +76,7 @@ def test_another_process_makes_the_same_vectors() -> None:
     assert len(made) == 1
 
 
-def test_a_message_of_ten_megabytes_takes_no_longer_than_a_long_one() -> None:
-    begin = time.perf_counter()
+def test_a_message_of_ten_megabytes_is_known_by_its_beginning() -> None:
+    long, longer = "word " * 200_000, "word " * 2_000_000
 
-    vectors(["word " * 2_000_000])
-
-    assert time.perf_counter() - begin < 1
+    assert np.array_equal(vectors([long]).vectors, vectors([longer]).vectors)

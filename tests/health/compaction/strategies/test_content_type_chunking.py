@@ -265,6 +265,7 @@ def test_an_empty_context_is_left_alone() -> None:
     assert not play(content_type_chunking, a_state()).changed
 
 
+@pytest.mark.long
 def test_the_cost_of_a_message_is_flat() -> None:
     def seconds(count: int) -> float:
         units = (a_unit(f"{PROSE} {i}", role=Role.ASSISTANT) for i in range(count))

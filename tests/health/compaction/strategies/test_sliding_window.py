@@ -245,6 +245,7 @@ def test_an_empty_context_is_left_alone() -> None:
     assert not slid().changed
 
 
+@pytest.mark.long
 def test_the_cost_of_a_message_is_flat() -> None:
     def seconds(count: int) -> float:
         state = a_state(*a_talk(count, words=4))
