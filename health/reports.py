@@ -36,7 +36,8 @@ def lines(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) 
         if outcome.coherence is not None:
             yield f"Coherence: {outcome.coherence:.2f} ({outcome.embedder})."
         yield from _coverage(outcome.coverage)
-        yield from _listed("Stated and in play, kept word for word while there is room", [_entry(entry) for entry in outcome.ledger])
+        stated = [_entry(entry) for entry in outcome.ledger]
+        yield from _listed("Stated and in play, kept word for word while there is room", stated)
         yield from _losses(outcome.losses)
 
 
