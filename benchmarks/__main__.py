@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks import autonomous, compaction, counting, streaming
+from benchmarks import autonomous, compaction, counting, meaning, streaming
 
 autonomous.main()
 streaming.main()
 counting.main()
 compaction.main()
+meaning.main()
