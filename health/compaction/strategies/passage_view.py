@@ -1,4 +1,4 @@
-"""The context that a choice of passages makes: kept units as they are, and a digest for each gap between them."""
+"""The context that a choice of passages makes: kept units as they are, messages shortened in place, digests of rounds."""
 
 from __future__ import annotations
 

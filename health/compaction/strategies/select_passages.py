@@ -1,7 +1,7 @@
 """Chooses sentences, list items and records inside the messages, and keeps those that are needed most.
 
 Where a task is stated, what matches it; otherwise, and beside it, as many distinct names, numbers and events as
-the budget holds. The newest messages stay whole; what is chosen of older ones stands in a digest, verbatim.
+the budget holds. What is chosen stays verbatim in its own message; of tool rounds it stands in a digest.
 """
 
 from __future__ import annotations
