@@ -1,4 +1,4 @@
-"""The context that a choice of passages makes: kept units as they are, messages shortened in place, digests of rounds."""
+"""The context that a choice of passages makes: units kept, messages shortened in place, digests of rounds."""
 
 from __future__ import annotations
 
