@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from health.compaction.coverage import altered, receipts, removed_ids
-from health.compaction.losses import losses
+from health.compaction.losses import LossView
 from health.compaction.outcome import BreakingOutcome, Code, CompactionOutcome, Status, Step
 from health.compaction.ports import Attempt, Need
 from health.compaction.reward import priority_preserved, reward
@@ -26,7 +26,7 @@ def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
         state=after,
         estimated_tokens_after=after.estimated_tokens,
         coverage=receipts(old, new, best.reads),
-        losses=losses(altered(old, new), after.units),
+        losses=LossView(altered(old, new), after.units),
         removed_ids=removed_ids(old, new),
         reason=f"Context reduced to {after.estimated_tokens:,} / {after.limit:,} tokens.",
     )

@@ -7,7 +7,7 @@ without computing everything again. A chunk that leans on another (a reply on it
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from health.compaction.features import DIMINISHING, Features
@@ -15,6 +15,8 @@ from health.compaction.features import DIMINISHING, Features
 GAP_TOKENS = 3
 # A neighbour of what stands is worth so much more: pieces are understood in their place.
 JOIN = 0.2
+# When so many in a row did not fit any more, what is left of the budget is not worth the search.
+MOST_MISSES = 400
 _ADDS = (*DIMINISHING, 0.0)
 
 
@@ -41,26 +43,29 @@ class Chooser:
         self.chosen: list[int] = []
         self._taken = bytearray(len(candidates))
         self._groups: set[int] = set()
-        # Gains by how often a feature stands already: one table look-up in the innermost loop.
+        # Gains by how often a feature stands already, and closed gaps by chunk: look-ups in the innermost loop.
         self._gains = [tuple(weight * adds for adds in _ADDS) for weight in features.weights]
         self._times = [0] * len(features.weights)
+        self._joins = bytearray(len(candidates))
 
     def choose(self, budget_tokens: int) -> list[int]:
         heap = [(-self._rate(at), at) for at in range(len(self.candidates))]
         heapq.heapify(heap)
-        while heap and budget_tokens > 0:
+        misses = 0
+        while heap and misses < MOST_MISSES:
             _, at = heapq.heappop(heap)
             if self._taken[at]:
+                continue
+            cost = self._cost(at)
+            if cost > budget_tokens:
+                misses += 1
                 continue
             now = -self._rate(at)
             if heap and now > heap[0][0] + 1e-12:
                 heapq.heappush(heap, (now, at))
-            elif now < 0 and (cost := self._cost(at)) <= budget_tokens:
+            elif now < 0:
                 budget_tokens -= cost
-                self._take(at)
-                for beside in self._beside(at):
-                    if not self._taken[beside]:
-                        heapq.heappush(heap, (-self._rate(beside), beside))
+                self._take(at, heap)
         return self.chosen
 
     def _lean(self, at: int) -> int | None:
@@ -68,33 +73,27 @@ class Chooser:
         other = self.candidates[at].leans_on
         return None if other is None or self._taken[other] else other
 
-    def _beside(self, at: int) -> list[int]:
-        """The chunks right before and after it in the same message."""
-        group, last = self.candidates[at].group, len(self.candidates) - 1
-        before = at and self.candidates[at - 1].group == group
-        after = at < last and self.candidates[at + 1].group == group
-        return [at - 1] * bool(before) + [at + 1] * bool(after)
-
-    def _joins(self, at: int) -> int:
-        """How many gaps close when it is taken: one for each neighbour that stands."""
-        return (
-            sum(self._taken[beside] for beside in self._beside(at)) if self.candidates[at].group in self._groups else 0
-        )
+    def _beside(self, at: int) -> Iterator[int]:
+        """The chunks right before and after it in the same message, not taken yet."""
+        group = self.candidates[at].group
+        for one in (at - 1, at + 1):
+            if 0 <= one < len(self.candidates) and not self._taken[one] and self.candidates[one].group == group:
+                yield one
 
     def _cost(self, at: int) -> int:
-        one = self.candidates[at]
-        cost = one.tokens + (one.label if one.group not in self._groups else -GAP_TOKENS * self._joins(at))
+        one, groups = self.candidates[at], self._groups
+        cost = one.tokens + (-GAP_TOKENS * self._joins[at] if one.group in groups else one.label)
         lean = self._lean(at)
         if lean is not None:
             other = self.candidates[lean]
-            cost += other.tokens + (other.label if other.group not in self._groups and other.group != one.group else 0)
+            cost += other.tokens + (0 if other.group in groups or other.group == one.group else other.label)
         return max(1, cost)
 
     def _rate(self, at: int) -> float:
         worth, lean = self._worth(at), self._lean(at)
         if lean is not None:
             worth += self._worth(lean)
-        return worth * (1 + JOIN * self._joins(at)) / self._cost(at) ** self.exponent
+        return worth * (1 + JOIN * self._joins[at]) / self._cost(at) ** self.exponent
 
     def _worth(self, at: int) -> float:
         gains, times = self._gains, self._times
@@ -102,12 +101,15 @@ class Chooser:
         candidate = self.candidates[at]
         return covers * candidate.prior + candidate.bonus
 
-    def _take(self, at: int) -> None:
+    def _take(self, at: int, heap: list[tuple[float, int]]) -> None:
+        """Choose it with what it leans on; their neighbours are worth more from now on."""
         lean = self._lean(at)
         for one in (at,) if lean is None else (lean, at):
             self.chosen.append(one)
             self._taken[one] = 1
             self._groups.add(self.candidates[one].group)
             for key in self.features.each[one]:
-                if self._times[key] < len(DIMINISHING):
-                    self._times[key] += 1
+                self._times[key] = min(self._times[key] + 1, len(DIMINISHING))
+            for beside in self._beside(one):
+                self._joins[beside] += 1
+                heapq.heappush(heap, (-self._rate(beside), beside))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -92,7 +93,7 @@ class CompactionOutcome:
     estimated_tokens_after: int
     steps: tuple[Step, ...] = ()
     coverage: tuple[Receipt, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    losses: Sequence[Loss] = ()
     ledger: tuple[Any, ...] = ()
     removed_ids: tuple[str, ...] = ()
     coherence: float | None = None

@@ -29,7 +29,7 @@ FOOTER = "[End of summary]"
 HEADINGS = {Part.DONE: "Done:", Part.OPEN: "Open:"}
 
 # How many candidates are compared by meaning: enough to fill a budget several times, at 4 ms a sentence.
-_FEWEST, _MOST, _TOKENS_A_CANDIDATE = 32, 192, 6
+_FEWEST, _MOST, _TOKENS_A_CANDIDATE = 32, 192, 8
 # Of a candidate's score: its cheap worth, its closeness to what all candidates speak of, and to the focus.
 _WORTH, _CENTRAL, _FOCUSED = 0.5, 0.3, 0.3
 # Maximal marginal relevance: the likeness to what is chosen already is subtracted with this weight.
