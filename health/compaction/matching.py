@@ -16,6 +16,8 @@ from health.compaction.features import Features, shape_weight, tokens_of
 
 _K1, _B = 1.2, 0.6
 _RANK_OFFSET = 10
+# Words that match weigh more than meanings that are near: at half the weight or more, chats lost by it.
+OTHERS_WEIGHT = 0.3
 _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "ely", "es", "ly", "e", "s")
 
 
@@ -60,15 +62,18 @@ class Question:
         return scores
 
 
-def fused(*scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Reciprocal ranks added up, the best being 1. A score of zero or less has no rank."""
-    total = np.zeros(len(scores[0]))
-    for one in scores:
-        order = np.argsort(-one, kind="stable")
-        ranks = np.empty(len(one))
-        ranks[order] = np.arange(len(one))
-        total += np.where(one > 0, _RANK_OFFSET / (_RANK_OFFSET + ranks), 0.0)
+def fused(first: NDArray[np.float64], *others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Reciprocal ranks added up, those of the others for less, the best being 1. Zero or less has no rank."""
+    total = _reciprocal(first)
+    for other in others:
+        total += OTHERS_WEIGHT * _reciprocal(other)
     return total / max(1e-9, float(total.max(initial=0.0)))
+
+
+def _reciprocal(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
+    return np.where(scores > 0, _RANK_OFFSET / (_RANK_OFFSET + ranks), 0.0)
 
 
 def with_neighbours(scores: NDArray[np.float64]) -> NDArray[np.float64]:

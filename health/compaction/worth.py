@@ -19,7 +19,7 @@ from health.compaction.matching import Question, fused, with_neighbours
 from health.compaction.ports import Embed, Embedded, Kit, Need
 from health.compaction.units import ContextState, Role
 
-TASK_WEIGHT = 15.0
+TASK_WEIGHT = 25.0
 LAST_MESSAGE_WEIGHT = 5.0
 # A passage that says little by itself matches by accident: its match counts in full from this much on.
 OWN_ENOUGH = 8.0
@@ -32,8 +32,12 @@ SHARE_POWER = 0.3
 BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
 # Of all text so much is embedded, the passages that say most; tool results are not.
 EMBEDDED_SHARE = 0.6
+# The nearest count; every text is a little similar to every other, and that would drown what words say.
+NEAREST_SHARE = 0.05
 LAST_MESSAGE_CHARS = 2000
 _ORDER = {kind: number for number, kind in enumerate(EntryKind)}
+MOST_PARTS = 8
+_PART_END = re.compile(r"[;；.。?？!！\n:：]+")
 _ALARM = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|[A-Z]\w*(?:Error|Exception))\b|^E  |\bTraceback\b")
 
 
@@ -101,10 +105,18 @@ def _similar(task: str, pieces: Sequence[Piece], features: Features) -> Generato
     """Cosines with the task, 0 for pieces that are not embedded and where no embedder answers."""
     cosines = np.zeros(len(pieces))
     chosen = _most_saying(pieces, features)
-    answer = yield Embed(texts=(task, *(pieces[at].text for at in chosen)), queries=1)
+    asked = _parts(task)
+    answer = yield Embed(texts=(*asked, *(pieces[at].text for at in chosen)), queries=len(asked))
     if isinstance(answer, Embedded):
-        cosines[chosen] = answer.vectors[1:] @ answer.vectors[0]
+        found = (answer.vectors[len(asked) :] @ answer.vectors[: len(asked)].T).max(axis=1)
+        nearest = np.quantile(found, 1 - NEAREST_SHARE) if len(found) else 0.0
+        cosines[chosen] = np.where(found >= nearest, found, 0.0)
     return cosines
+
+
+def _parts(task: str) -> tuple[str, ...]:
+    """A task that names several things is near to none of them: each is asked for by itself."""
+    return tuple(part.strip() for part in _PART_END.split(task) if part.strip())[:MOST_PARTS] or (task,)
 
 
 def _most_saying(pieces: Sequence[Piece], features: Features) -> list[int]:
