@@ -6,28 +6,34 @@ from dialogs.models.agent import Agent
 from dialogs.models.autonomous import AutonomousRun
 from dialogs.models.blob import Blob
 from dialogs.models.dialog import Course, Dialog
+from dialogs.models.display import CompactionDisplay
 from dialogs.models.generation import Generation
 from dialogs.models.llm import LLM, Provider
 from dialogs.models.mcp_server import McpServer
 from dialogs.models.message import Message, QueuedMessage
+from dialogs.models.message_mark import MessageMark
 from dialogs.models.remediation import RemediationPrompt
 from dialogs.models.reminder import Reminder
 from dialogs.models.tool_call import Question, ToolCall
+from dialogs.models.view_change import ViewChange
 
 __all__ = [
     "LLM",
     "Agent",
     "AutonomousRun",
     "Blob",
+    "CompactionDisplay",
     "Course",
     "Dialog",
     "Generation",
     "McpServer",
     "Message",
+    "MessageMark",
     "Provider",
     "Question",
     "QueuedMessage",
     "RemediationPrompt",
     "Reminder",
     "ToolCall",
+    "ViewChange",
 ]

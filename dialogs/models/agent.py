@@ -17,6 +17,19 @@ class Agent(models.Model):
     max_output_tokens = models.PositiveIntegerField(
         _("max output tokens"), null=True, blank=True, validators=[MinValueValidator(1)]
     )
+    context_budget = models.BooleanField(
+        _("context limit"),
+        default=False,
+        help_text=_("Compact the context by itself when it nears the limit, whatever the provider."),
+    )
+    context_limit = models.PositiveIntegerField(
+        _("limit (tokens)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Empty: the LLM's limit, else the default limit."),
+    )
+    is_p1 = models.BooleanField(_("P1 agent"), default=False, help_text=_("A P1 agent may use a fifth more."))
     workspace_enabled = models.BooleanField(
         _("workspace tools"),
         default=False,

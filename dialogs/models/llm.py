@@ -9,6 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 class ProviderKind(models.TextChoices):
     OPENAI = "openai", _("OpenAI-compatible")
+    LMSTUDIO = "lmstudio", _("LM Studio")
+    OLLAMA = "ollama", _("Ollama")
     LLAMACPP = "llamacpp", _("llama.cpp server")
     ANTHROPIC = "anthropic", _("Anthropic")
     SCRIPTED = "scripted", _("Scripted (tests)")
@@ -121,6 +123,12 @@ class LLM(models.Model):
         null=True,
         blank=True,
         help_text=_("While caution or critical lasts, larger results are withheld. Empty: 2,000. 0: never withheld."),
+    )
+    limit_type = models.CharField(
+        _("limit type"),
+        max_length=60,
+        blank=True,
+        help_text=_("One of the LLM types of the compaction settings: its limit holds for agents without one."),
     )
     source_url = models.URLField(_("source of the limits"), max_length=500, blank=True)
     enabled = models.BooleanField(_("enabled"), default=True)

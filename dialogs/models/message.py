@@ -25,10 +25,12 @@ class MessageOrigin(models.TextChoices):
     HANDOVER = "handover", _("handover")
     # Inserted in autonomous mode, to go on.
     PUSH = "push", _("push")
+    # Asks the model to go on with an answer that was cut in the middle, after a compaction.
+    CONTINUATION = "continuation", _("continuation")
 
 
 # Messages that the driver inserts of its own accord: the model is sent only the newest of them.
-INSERTED = (MessageOrigin.REMEDIATION, MessageOrigin.PUSH)
+INSERTED = (MessageOrigin.REMEDIATION, MessageOrigin.PUSH, MessageOrigin.CONTINUATION)
 
 
 class Message(models.Model):

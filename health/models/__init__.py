@@ -1,0 +1,18 @@
+"""The tables of the health app, one file a noun. They point at the dialogs' tables by string only."""
+
+from __future__ import annotations
+
+from health.models.calibration import LlmCalibration
+from health.models.compaction_run import CompactionRun
+from health.models.event import ContextEvent
+from health.models.reading import HealthReading
+from health.models.settings import ContextSettings, SettingsChange
+
+__all__ = [
+    "CompactionRun",
+    "ContextEvent",
+    "ContextSettings",
+    "HealthReading",
+    "LlmCalibration",
+    "SettingsChange",
+]

@@ -1,0 +1,115 @@
+"""One compaction of a course, from the moment it is wanted: what it did, what it made, and whether it holds.
+
+Every number of tokens is estimated. A run never changes a message: its `view` says what the model sees instead.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class CompactionRun(models.Model):
+    class Trigger(models.TextChoices):
+        PRE_REQUEST = "pre_request", _("before sending")
+        TOOL_RESULT = "tool_result", _("a tool's result")
+        STREAM = "stream", _("while answering")
+        OVERFLOW = "overflow", _("the provider refused the prompt")
+        MANUAL = "manual", _("by hand")
+        RESET = "reset", _("reset by hand")
+
+    class Status(models.TextChoices):
+        QUEUED = "queued", _("queued")
+        RUNNING = "running", _("running")
+        # Made, and waiting for a person to apply it: a preview, or a summary to be edited.
+        DRAFT = "draft", _("draft")
+        APPLIED = "applied", _("applied")
+        SKIPPED = "skipped", _("skipped")
+        FAILED = "failed", _("failed")
+        CANCELLED = "cancelled", _("cancelled")
+        UNDONE = "undone", _("undone")
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="compaction_runs")
+    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="compaction_runs")
+    # The view that it was made from; null where that was the course as it was said.
+    parent_run = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    # The end of the branch when it began; messages after it are appended to the view.
+    leaf = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="+")
+    turn = models.PositiveIntegerField()
+    through_seq = models.PositiveIntegerField()
+    trigger = models.CharField(max_length=20, choices=Trigger)
+    status = models.CharField(max_length=20, choices=Status, default=Status.QUEUED)
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    # What a person wants kept in mind, and up to which message they want it compacted.
+    focus = models.TextField(blank=True)
+    up_to_seq = models.PositiveIntegerField(null=True, blank=True)
+    # Stays a draft until a person applies it, or until this moment, when it applies itself.
+    is_draft = models.BooleanField(default=False)
+    draft_until = models.DateTimeField(null=True, blank=True)
+
+    chain = models.JSONField(default=list)
+    limit_tokens = models.PositiveIntegerField()
+    reserve_tokens = models.PositiveIntegerField(default=0)
+    # Where the limit comes from: [{"what", "tokens", "source"}].
+    limit_trace = models.JSONField(default=list)
+
+    # Whoever works at it holds this until it runs out; the number shuts out whoever held it before.
+    claim_token = models.PositiveBigIntegerField(default=0)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+    cancel_requested = models.BooleanField(default=False)
+
+    # [{"phase", "before", "after", "changed", "note", "ms"}], the newest last; `phase` is what is at work now.
+    steps = models.JSONField(default=list)
+    phase = models.CharField(max_length=40, blank=True)
+    tokens_now = models.PositiveIntegerField(null=True, blank=True)
+    # "P1: To Do List" beside the bar, while such a message is in the context.
+    priority = models.PositiveSmallIntegerField(null=True, blank=True)
+    priority_area = models.CharField(max_length=80, blank=True)
+
+    estimated_before = models.PositiveIntegerField(null=True, blank=True)
+    estimated_after = models.PositiveIntegerField(null=True, blank=True)
+    messages_before = models.PositiveIntegerField(null=True, blank=True)
+    messages_after = models.PositiveIntegerField(null=True, blank=True)
+    counter = models.CharField(max_length=60, blank=True)
+    grade = models.CharField(max_length=20, blank=True)
+    embedder = models.CharField(max_length=120, blank=True)
+    coherence = models.FloatField(null=True, blank=True)
+    reward = models.FloatField(null=True, blank=True)
+    recovered = models.CharField(max_length=20, blank=True)
+
+    # Entries as `dialogs.model_view` reads them, oldest first.
+    view = models.JSONField(default=list)
+    # Ids of the messages that no longer stand, not even shortened.
+    removed = models.JSONField(default=list)
+    # [{"message", "extent", "read", "total"}], [{"text", "kind", "message", "kept"}]
+    coverage = models.JSONField(default=list)
+    losses = models.JSONField(default=list)
+    ledger = models.JSONField(default=list)
+    warnings = models.JSONField(default=list)
+    code = models.CharField(max_length=40, blank=True)
+    reason = models.TextField(blank=True)
+
+    queued_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("compaction run")
+        verbose_name_plural = _("compaction runs")
+        ordering = ("id",)
+        indexes = [models.Index(fields=["dialog", "status"], name="compaction_running")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dialog"],
+                condition=models.Q(status__in=("queued", "running")),
+                name="one_compaction_per_dialog",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"compaction {self.pk}: {self.status}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in {self.Status.QUEUED, self.Status.RUNNING}
