@@ -28,6 +28,7 @@ HEADLINES: dict[str, Promise] = {
     "rate_limited": _("The provider asks us to slow down."),
     "authentication_refused": _("The provider refused the key. An admin must set a valid one."),
     "model_not_found": _("The provider does not know this model."),
+    "limit_unavailable": _("Nothing was sent: the server does not tell how large the LLM's context window is."),
     "request_refused": _("The provider refused the request."),
     "tools_refused": _("The provider refused to be offered tools."),
     "bad_answer": _("The provider answered something that is no chat stream."),

@@ -59,6 +59,11 @@ def api_root(base_url: str) -> str:
     return base_url.rstrip("/").removesuffix("/v1")
 
 
+def native_root(base_url: str) -> str:
+    """Where a server's own API starts: people copy the address with `/v1`, `/api`, `/api/v1` or none of them."""
+    return api_root(base_url).removesuffix("/api").rstrip("/")
+
+
 def openai_base(base_url: str) -> str:
     """Where chat completions live. A bare host gets `/v1`; a written path is taken as it is."""
     bare = urlsplit(base_url).path in {"", "/"}

@@ -34,12 +34,16 @@ class ChatMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatRequest:
-    """What one generation sends. `tools` are JSON schemas in OpenAI's function form."""
+    """What one generation sends. `tools` are JSON schemas in OpenAI's function form.
+
+    `context_window` is what a server is asked to set aside, where one can be asked (Ollama); the others ignore it.
+    """
 
     model: str
     messages: tuple[ChatMessage, ...]
     tools: tuple[dict[str, Any], ...] = ()
     max_output_tokens: int | None = None
+    context_window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,19 @@ StreamEvent = TextDelta | ReasoningDelta | ToolCallReady | UsageReported | Finis
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """One model as a server describes it. None where the server does not say; 0 is never "no limit"."""
+    """One model as a server describes it. None where the server does not say; 0 is never "no limit".
+
+    `context_length` is in force now; `maximum` is what the model could have, and is no window. `source` says where
+    the window was read, `note` what else a person should know: both translated.
+    """
 
     model_id: str
     context_length: int | None = None
     input_length: int | None = None
     output_length: int | None = None
+    maximum: int | None = None
+    loaded: bool | None = None
+    source: str = ""
     note: str = ""
 
 
@@ -177,6 +188,12 @@ class ModelNotFound(ProviderError):
     """The provider does not know this model."""
 
     code = "model_not_found"
+
+
+class LimitUnavailable(ProviderError):
+    """Nobody knows how large the model's window is, and this server cuts what does not fit without a word."""
+
+    code = "limit_unavailable"
 
 
 class RequestRefused(ProviderError):

@@ -10,6 +10,8 @@ from dialogs.providers.base import NotConfigured, Provider, ProviderSettings
 # Import paths, so that an SDK is loaded only where a provider of its kind is used.
 KINDS: dict[str, str] = {
     "openai": "dialogs.providers.openai_compatible:OpenAICompatible",
+    "lmstudio": "dialogs.providers.lmstudio:LMStudio",
+    "ollama": "dialogs.providers.ollama:Ollama",
     "llamacpp": "dialogs.providers.llamacpp:LlamaCpp",
     "anthropic": "dialogs.providers.anthropic:Anthropic",
     "scripted": "dialogs.providers.scripted:Scripted",

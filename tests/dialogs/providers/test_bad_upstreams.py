@@ -22,13 +22,21 @@ from tests.dialogs.providers.worlds import (
     Answer,
     AnthropicWorld,
     LlamaCppWorld,
+    LMStudioWorld,
+    OllamaWorld,
     OpenAIWorld,
     error_of,
     events_of,
     request,
 )
 
-WIRED = {"openai": OpenAIWorld, "llamacpp": LlamaCppWorld, "anthropic": AnthropicWorld}
+WIRED = {
+    "openai": OpenAIWorld,
+    "lmstudio": LMStudioWorld,
+    "ollama": OllamaWorld,
+    "llamacpp": LlamaCppWorld,
+    "anthropic": AnthropicWorld,
+}
 
 
 DONE = data("[DONE]")
@@ -92,7 +100,7 @@ async def test_an_empty_stream_is_a_bad_answer(world: OpenAIWorld | AnthropicWor
 
 
 async def test_a_models_list_that_is_a_page_is_a_bad_answer(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on("/v1/models", as_html())
+    world.server.on(world.models_path, as_html())
 
     error = await error_of(world.provider().list_models())
 
@@ -101,7 +109,8 @@ async def test_a_models_list_that_is_a_page_is_a_bad_answer(world: OpenAIWorld |
 
 
 async def test_rubbish_in_a_models_list_is_left_out(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on("/v1/models", as_json({"data": [{"no": "id"}, 3, None, {"id": "good", "context_length": "x"}]}))
+    good = {world.id_field: "good", "context_length": "x"}
+    world.server.on(world.models_path, as_json({world.models_field: [{"no": "id"}, 3, None, good]}))
 
     listed = await world.provider().list_models()
 
@@ -168,7 +177,7 @@ async def test_the_environment_sends_nothing_along(
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.setenv(name, "of-somebody-else")
-    world.server.on("/v1/models", as_json({"data": []}))
+    world.server.on(world.models_path, as_json({world.models_field: []}))
     keyless = ProviderSettings(name="upstream", kind=world.kind, base_url=world.server.url)
 
     await make_provider(keyless).list_models()

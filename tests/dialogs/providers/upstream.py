@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +69,7 @@ class Upstream:
         self.url = ""
         self.asked: list[Asked] = []
         self.replies: dict[str, list[Reply]] = {}
+        self.answers: dict[str, Callable[[Asked], Reply]] = {}
         # Set once a client has closed its connection before the reply was over.
         self.client_left = asyncio.Event()
         # Set when the test is over: whatever still hangs lets go.
@@ -77,17 +78,24 @@ class Upstream:
     def on(self, path: str, *replies: Reply) -> None:
         self.replies[path] = list(replies)
 
+    def answer(self, path: str, reply: Callable[[Asked], Reply]) -> None:
+        """Where the reply depends on what is asked."""
+        self.answers[path] = reply
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while asked := await _read(reader):
                 self.asked.append(asked)
-                await self._send(writer, self._reply(asked.path))
+                await self._send(writer, self._reply(asked))
         except (ConnectionError, _Left):
             self.client_left.set()
         finally:
             writer.close()
 
-    def _reply(self, path: str) -> Reply:
+    def _reply(self, asked: Asked) -> Reply:
+        path = asked.path
+        if path in self.answers:
+            return self.answers[path](asked)
         waiting = self.replies.get(path) or self.replies.get(path.partition("?")[0])
         if not waiting:
             return as_json({"error": {"message": f"no such path: {path}", "type": "not_found"}}, status=404)

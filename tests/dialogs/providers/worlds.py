@@ -6,6 +6,7 @@ A new kind adds a class here and a line in `WORLDS`; the suite then holds for it
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -24,7 +25,7 @@ from dialogs.providers.base import (
 from dialogs.providers.registry import make_provider
 from dialogs.providers.script import Step
 from dialogs.providers.scripted import Scripted
-from tests.dialogs.providers.upstream import Upstream, as_json, as_stream, data, named
+from tests.dialogs.providers.upstream import Reply, Upstream, as_json, as_stream, data, named
 
 KEY = "sk-a-very-secret-key"
 MODEL = "small"
@@ -67,6 +68,10 @@ class Wired:
     """What the worlds with a server share."""
 
     kind: ClassVar[str] = ""
+    # Where the list of models is, and the names of its fields.
+    models_path: ClassVar[str] = "/v1/models"
+    models_field: ClassVar[str] = "data"
+    id_field: ClassVar[str] = "id"
     server: Upstream
     read_timeout: float = 5.0
 
@@ -158,6 +163,80 @@ class LlamaCppWorld(OpenAIWorld):
                 "n_ctx": refusal.window,
             }
         return {"code": refusal.status, "message": refusal.message, "type": "server_error"}
+
+
+class LMStudioWorld(OpenAIWorld):
+    """Errors as bare texts; the windows are in a list of its own."""
+
+    kind = "lmstudio"
+    models_path, models_field, id_field = "/api/v1/models", "models", "key"
+
+    def refuses(self, refusal: Refusal) -> None:
+        super().refuses(refusal)
+        if refusal.window:
+            message = f"Cannot truncate prompt with n_keep (15) >= n_ctx ({refusal.window}): "
+            message += f"request ({refusal.prompt} tokens)"
+            self.server.on(self.path, as_json({"error": message}, status=refusal.status))
+
+    def lists(self, windows: Mapping[str, int]) -> None:
+        models = [
+            {
+                "type": "llm",
+                "key": name,
+                "loaded_instances": [{"id": name, "config": {"context_length": window}}],
+                "max_context_length": 262_144,
+            }
+            for name, window in windows.items()
+        ]
+        self.server.on(self.models_path, as_json({self.models_field: models}))
+
+
+class OllamaWorld(Wired):
+    kind = "ollama"
+    path = "/api/chat"
+    models_path, models_field, id_field = "/api/tags", "models", "name"
+
+    def answers(self, answer: Answer) -> None:
+        lines = [line(chunk) for chunk in self._chunks(answer)]
+        self.server.on(
+            self.path,
+            Reply(content_type="application/x-ndjson", pieces=tuple(lines), ending=answer.after, delay=answer.delay),
+        )
+
+    def refuses(self, refusal: Refusal) -> None:
+        message = refusal.message
+        if refusal.window:
+            message = "the prompt is longer than the context length currently available to the model; "
+            message += f"request ({refusal.prompt} tokens) exceeds the available context size ({refusal.window} tokens)"
+        headers = {"retry-after": f"{refusal.retry_after:g}"} if refusal.retry_after is not None else {}
+        self.server.on(self.path, as_json({"error": message}, status=refusal.status, headers=headers))
+
+    def lists(self, windows: Mapping[str, int]) -> None:
+        self.server.on(self.models_path, as_json({self.models_field: [{"name": name} for name in windows]}))
+        loaded = [{"name": name, "context_length": window} for name, window in windows.items()]
+        self.server.on("/api/ps", as_json({"models": loaded}))
+        unknown = as_json({"error": "model 'other' not found"}, status=404)
+        self.server.answer("/api/show", lambda asked: as_json({}) if asked.json["model"] in windows else unknown)
+
+    def _chunks(self, answer: Answer) -> list[Mapping[str, Any]]:
+        said = [{"thinking": thought, "content": ""} for thought in answer.reasoning]
+        said += [{"content": text} for text in answer.text]
+        calls = [{"id": c.id, "function": {"name": c.name, "arguments": json.loads(c.arguments)}} for c in answer.calls]
+        messages: list[Mapping[str, Any]] = [*said, *([{"content": "", "tool_calls": calls}] if calls else [])]
+        chunks: list[Mapping[str, Any]] = [
+            {"model": MODEL, "message": {"role": "assistant", **message}, "done": False} for message in messages
+        ]
+        if answer.after == "whole":
+            counts = dict(zip(("prompt_eval_count", "eval_count"), answer.usage or (), strict=False))
+            reason = "length" if answer.finish == "length" else "stop"
+            message = {"role": "assistant", "content": ""}
+            chunks.append({"model": MODEL, "message": message, "done": True, "done_reason": reason, **counts})
+        return chunks
+
+
+def line(chunk: Mapping[str, Any]) -> bytes:
+    """One line of newline-delimited JSON."""
+    return json.dumps(chunk).encode() + b"\n"
 
 
 class AnthropicWorld(Wired):
@@ -252,8 +331,10 @@ class ScriptedWorld:
         self.models = [{"id": name, "context_length": window} for name, window in windows.items()]
 
 
-WORLDS: dict[str, type[OpenAIWorld | AnthropicWorld | ScriptedWorld]] = {
+WORLDS: dict[str, type[OpenAIWorld | OllamaWorld | AnthropicWorld | ScriptedWorld]] = {
     "openai": OpenAIWorld,
+    "lmstudio": LMStudioWorld,
+    "ollama": OllamaWorld,
     "llamacpp": LlamaCppWorld,
     "anthropic": AnthropicWorld,
     "scripted": ScriptedWorld,

@@ -1,0 +1,144 @@
+"""Ollama, by its native API: OpenAI's cannot ask for a window, and drops old messages without a word.
+
+Every request says how large a window it wants and forbids dropping: what does not fit is then an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import httpx2
+import openai
+
+from dialogs.providers.addresses import native_root
+from dialogs.providers.base import (
+    ChatMessage,
+    ChatRequest,
+    ContextOverflow,
+    ModelFacts,
+    ModelNotFound,
+    ProviderError,
+    ProviderSettings,
+    StreamEvent,
+)
+from dialogs.providers.errors import from_answer, translated
+from dialogs.providers.http import json_of, refuse_other_than_stream, timeouts
+from dialogs.providers.ollama_facts import facts_of_model, models_in, windows_in
+from dialogs.providers.ollama_stream import OllamaStream
+
+
+class Ollama:
+    kind: ClassVar[str] = "ollama"
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.settings = settings
+        self._client = httpx2.AsyncClient(
+            base_url=native_root(settings.base_url),
+            # Ollama itself wants no key; a proxy before it may.
+            headers={"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {},
+            timeout=timeouts(settings),
+        )
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
+        answer = OllamaStream()
+        with translated(openai, self.settings):
+            try:
+                async with self._client.stream("POST", "/api/chat", json=wire_request(request)) as response:
+                    await _refuse_error(response)
+                    await refuse_other_than_stream(response)
+                    async for line in response.aiter_lines():
+                        for event in answer.add(line) if line.strip() else ():
+                            yield event
+            except ContextOverflow as overflow:
+                raise await self._with_window(overflow, request) from None
+            for event in answer.end():
+                yield event
+
+    async def list_models(self) -> tuple[ModelFacts, ...]:
+        with translated(openai, self.settings):
+            return models_in(await self._ask("GET", "/api/tags"), windows=await self._windows())
+
+    async def read_limits(self, model_id: str) -> ModelFacts:
+        with translated(openai, self.settings):
+            shown = await self._ask("POST", "/api/show", {"model": model_id})
+            return facts_of_model(model_id, shown, windows=await self._windows())
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _windows(self) -> Mapping[str, int]:
+        """What is set aside for each model that is loaded now. Old versions cannot say."""
+        try:
+            return windows_in(await self._ask("GET", "/api/ps"))
+        except ModelNotFound:
+            return {}
+
+    async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        response = await self._client.request(method, path, json=body)
+        await _refuse_error(response)
+        return json_of(response)
+
+    async def _with_window(self, overflow: ContextOverflow, request: ChatRequest) -> ContextOverflow:
+        """Ollama's words name no number. What is set aside is asked for: it may be less than what was wished."""
+        window = overflow.context_window
+        with suppress(ProviderError):
+            window = window or (await self.read_limits(request.model)).context_length
+        window = window or request.context_window
+        return ContextOverflow(
+            str(overflow), context_window=window, prompt_tokens=overflow.prompt_tokens, status=overflow.status
+        )
+
+
+async def _refuse_error(response: httpx2.Response) -> None:
+    if response.status_code == httpx2.codes.OK:
+        return
+    await response.aread()
+    try:
+        body = response.json()
+    except ValueError:
+        body = response.text
+    raise from_answer(response.status_code, body, headers=response.headers)
+
+
+def wire_request(request: ChatRequest) -> dict[str, Any]:
+    """`truncate` would drop the oldest messages, `shift` the beginning of the prompt while the answer grows."""
+    options = {"num_ctx": request.context_window, "num_predict": request.max_output_tokens}
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": _wire_messages(request.messages),
+        "stream": True,
+        "truncate": False,
+        "shift": False,
+        "options": {name: value for name, value in options.items() if value},
+    }
+    return body | ({"tools": list(request.tools)} if request.tools else {})
+
+
+def _wire_messages(messages: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
+    """A result names its tool, because older versions know no ids of calls."""
+    names = {call.id: call.name for message in messages for call in message.tool_calls}
+    return [_wire_message(message, names) for message in messages]
+
+
+def _wire_message(message: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {"id": call.id, "function": {"name": call.name, "arguments": _arguments(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        wire |= {"tool_call_id": message.tool_call_id, "tool_name": names.get(message.tool_call_id, "")}
+    return wire
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """The API takes an object only. What the model wrote wrongly is still shown to it."""
+    try:
+        parsed = json.loads(text or "{}")
+    except ValueError:
+        parsed = text
+    return parsed if isinstance(parsed, dict) else {"arguments": parsed}

@@ -1,0 +1,209 @@
+"""What is Ollama's own: the window that is asked for, what is set aside, and calls without ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dialogs.providers.base import (
+    ChatMessage,
+    ContextOverflow,
+    Finished,
+    ModelFacts,
+    ModelNotFound,
+    ProviderFailed,
+    ToolCall,
+    ToolCallReady,
+    ToolsRefused,
+    UsageReported,
+)
+from health.monitor.usage import Usage, UsageUnavailable
+from tests.dialogs.providers.upstream import Reply, Upstream, as_json
+from tests.dialogs.providers.worlds import Answer, OllamaWorld, error_of, events_of, line, request
+
+CHAT, PS, SHOW = "/api/chat", "/api/ps", "/api/show"
+TOO_LONG = (
+    "the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the "
+    "context length in settings, or use a model with a longer context length"
+)
+SHOWN: dict[str, Any] = {
+    "details": {"family": "gemma4", "parameter_size": "4.3B", "quantization_level": "Q4_K_M"},
+    "model_info": {"general.architecture": "gemma4", "gemma4.context_length": 131_072},
+}
+
+
+async def sent(server: Upstream, *messages: ChatMessage, **more: Any) -> Any:
+    """The body of one request."""
+    world = OllamaWorld(server)
+    world.answers(Answer(text=("Hi",), usage=(10, 3)))
+    await events_of(world.provider(), request(*messages, **more))
+    return server.asked[0].json
+
+
+async def limits(server: Upstream, *, shown: object = SHOWN, loaded: list[dict[str, Any]]) -> ModelFacts:
+    server.on(SHOW, as_json(shown))
+    server.on(PS, as_json({"models": loaded}))
+    return await OllamaWorld(server).provider().read_limits("gemma4")
+
+
+def lines(*chunks: dict[str, Any]) -> Reply:
+    return Reply(content_type="application/x-ndjson", pieces=tuple(map(line, chunks)))
+
+
+async def test_every_request_forbids_dropping_and_asks_for_its_window(server: Upstream) -> None:
+    body = await sent(server, context_window=8192, max_output_tokens=100)
+
+    assert (body["truncate"], body["shift"], body["stream"]) == (False, False, True)
+    assert body["options"] == {"num_ctx": 8192, "num_predict": 100}
+    assert "tools" not in body
+
+
+async def test_without_a_known_window_none_is_asked_for(server: Upstream) -> None:
+    body = await sent(server)
+
+    assert body["options"] == {}
+
+
+async def test_a_result_names_its_tool_and_arguments_go_as_an_object(server: Upstream) -> None:
+    calls = (ToolCall(id="call_7", name="read", arguments='{"a": 1}'), ToolCall(id="call_8", name="bad", arguments="["))
+
+    body = await sent(
+        server,
+        ChatMessage(role="user", content="Read"),
+        ChatMessage(role="assistant", content="", tool_calls=calls),
+        ChatMessage(role="tool", content="42", tool_call_id="call_7"),
+        ChatMessage(role="tool", content="no", tool_call_id="call_8"),
+    )
+
+    assert [call["function"]["arguments"] for call in body["messages"][1]["tool_calls"]] == [
+        {"a": 1},
+        {"arguments": "["},
+    ]
+    assert [message["tool_name"] for message in body["messages"][2:]] == ["read", "bad"]
+
+
+async def test_calls_without_ids_get_some_and_end_the_answer_as_calls(server: Upstream) -> None:
+    call = {"function": {"name": "add", "arguments": {"text": "你好"}}}
+    done = {"message": {"content": ""}, "done": True, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 2}
+    server.on(CHAT, lines({"message": {"tool_calls": [call]}}, {"message": {"tool_calls": [call]}}, done))
+
+    *ready, _usage, finished = await events_of(OllamaWorld(server).provider())
+
+    assert ready == [
+        ToolCallReady(ToolCall(id=f"call_{number}", name="add", arguments='{"text": "你好"}')) for number in (0, 1)
+    ]
+    assert finished == Finished("tool_calls")
+
+
+@pytest.mark.parametrize(
+    ("counts", "usage"),
+    [
+        ({"prompt_eval_count": 26, "eval_count": 5}, Usage(prompt_tokens=26, completion_tokens=5, total_tokens=31)),
+        ({"eval_count": 5}, UsageUnavailable("prompt_eval_count is missing")),
+        ({"prompt_eval_count": 0, "eval_count": 5}, UsageUnavailable("prompt_eval_count is 0")),
+        ({}, UsageUnavailable("the provider reported no usage")),
+    ],
+)
+async def test_a_count_that_is_absent_is_unknown(server: Upstream, counts: dict[str, int], usage: object) -> None:
+    server.on(CHAT, lines({"message": {"content": "Hi"}, "done": False}, {"done": True, **counts}))
+
+    _text, reported, _finished = await events_of(OllamaWorld(server).provider())
+
+    assert isinstance(reported, UsageReported)
+    assert reported.usage == usage
+
+
+async def test_an_overflow_tells_what_was_set_aside(server: Upstream) -> None:
+    server.on(CHAT, as_json({"error": TOO_LONG}, status=400))
+    server.on(SHOW, as_json(SHOWN))
+    server.on(PS, as_json({"models": [{"name": "small:latest", "context_length": 4096}]}))
+
+    error = await error_of(events_of(OllamaWorld(server).provider(), request(context_window=1_000_000)))
+
+    assert isinstance(error, ContextOverflow)
+    assert error.context_window == 4096
+    assert error.status == 400
+
+
+async def test_an_overflow_of_a_server_that_tells_no_more_names_what_was_asked_for(server: Upstream) -> None:
+    server.on(CHAT, as_json({"error": TOO_LONG}, status=400))
+
+    error = await error_of(events_of(OllamaWorld(server).provider(), request(context_window=2048)))
+
+    assert isinstance(error, ContextOverflow)
+    assert error.context_window == 2048
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (404, "model 'small' not found", ModelNotFound),
+        (400, "small:latest does not support tools", ToolsRefused),
+        (500, "model requires more system memory (8 GiB) than is available", ProviderFailed),
+    ],
+)
+async def test_bare_texts_are_told_apart(server: Upstream, status: int, words: str, kind: type[Exception]) -> None:
+    server.on(CHAT, as_json({"error": words}, status=status))
+
+    error = await error_of(events_of(OllamaWorld(server).provider()))
+
+    assert isinstance(error, kind)
+    assert words in str(error)
+
+
+async def test_an_error_among_the_lines_ends_the_answer(server: Upstream) -> None:
+    server.on(CHAT, lines({"message": {"content": "Hel"}}, {"error": "model runner has unexpectedly stopped"}))
+
+    error = await error_of(events_of(OllamaWorld(server).provider()))
+
+    assert isinstance(error, ProviderFailed)
+    assert "unexpectedly stopped" in str(error)
+
+
+async def test_what_is_set_aside_is_the_window_and_the_trained_maximum_is_not(server: Upstream) -> None:
+    found = await limits(server, loaded=[{"name": "gemma4:latest", "context_length": 4096}])
+
+    assert (found.context_length, found.maximum, found.loaded) == (4096, 131_072, True)
+    assert found.source == "set aside now, /api/ps"
+    assert found.note == "gemma4, 4.3B, Q4_K_M"
+
+
+async def test_a_model_that_is_not_loaded_has_the_window_of_its_own_file(server: Upstream) -> None:
+    shown = SHOWN | {"parameters": 'stop                           "<end>"\nnum_ctx                        2048'}
+
+    found = await limits(server, shown=shown, loaded=[])
+
+    assert (found.context_length, found.loaded) == (2048, False)
+    assert found.source == "num_ctx of the model's file, /api/show"
+
+
+async def test_a_model_that_is_not_loaded_has_no_window_otherwise(server: Upstream) -> None:
+    found = await limits(server, loaded=[{"name": "other", "context_length": 4096}])
+
+    assert (found.context_length, found.maximum, found.loaded) == (None, 131_072, False)
+    assert "Set a context length to ask for one." in found.note
+    assert "131,072 tokens at most" in found.note
+
+
+async def test_a_model_in_the_cloud_has_all_of_its_window(server: Upstream) -> None:
+    found = await limits(server, shown=SHOWN | {"remote_host": "https://ollama.example"}, loaded=[])
+
+    assert found.context_length == 131_072
+
+
+async def test_every_model_is_listed_with_what_is_set_aside_for_it(server: Upstream) -> None:
+    details = {"family": "llama", "parameter_size": "8B", "quantization_level": "Q4_0"}
+    server.on("/api/tags", as_json({"models": [{"name": "a:latest", "details": details}, {"model": "b"}]}))
+    server.on(PS, as_json({"models": [{"name": "a:latest", "context_length": 4096}]}))
+
+    first, second = await OllamaWorld(server).provider().list_models()
+
+    assert (first.model_id, first.context_length, first.note) == ("a:latest", 4096, "llama, 8B, Q4_0")
+    assert (second.model_id, second.context_length, second.loaded) == ("b", None, False)
+
+
+async def test_a_key_goes_along_for_the_proxy_that_wants_one(server: Upstream) -> None:
+    await sent(server)
+
+    assert server.asked[0].headers["authorization"].startswith("Bearer sk-")
