@@ -20,6 +20,7 @@ from dialogs.driver.state import Failure, Policy
 from dialogs.driver.tools.base import wire
 from dialogs.driver.tools.mcp import refresh_stale
 from dialogs.driver.tools.registry import tools_for
+from dialogs.driver.windows import refusal
 from dialogs.models import Generation
 from dialogs.providers.base import ChatRequest, ContextOverflow, Provider, ProviderError, ProviderSettings, ToolsRefused
 from dialogs.providers.registry import make_provider
@@ -73,9 +74,12 @@ def _sent(context: Context, request: ChatRequest) -> Sent:
 async def generate(claim: Claim, *, attempt: int, policy: Policy) -> None:
     dialog = await in_db(dialog_to_drive)(claim.dialog_id)
     await refresh_stale(dialog.agent)
+    refused = await refusal(dialog.llm)
     call = await in_db(begin)(claim, attempt=attempt)
     live = LiveAnswer()
     try:
+        if refused:
+            raise refused
         stopped = await stream(claim, call, live)
     except ProviderError as error:
         await fail(claim, call, live, error, failures=attempt, policy=policy)

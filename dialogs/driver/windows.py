@@ -1,0 +1,77 @@
+"""How large the window is right now, asked of the server where that can change while nobody looks.
+
+LM Studio loads and unloads models as it likes, and cuts what does not fit without a word: without a window that it
+told less than a minute ago, nothing is sent to it. Other servers refuse what does not fit, so they may stay unknown.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+from channels.db import database_sync_to_async as in_db
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.models import LLM
+from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.providers import probe
+from dialogs.providers.base import LimitUnavailable, ProviderError
+from dialogs.selectors.providers import configured, settings_for
+from dialogs.services.providers import record_limits
+from health.monitor.levels import context_window
+
+FRESH = timedelta(seconds=60)
+# Where nobody has written a window down, these can be asked for it.
+ASKED_WHEN_UNKNOWN = frozenset({ProviderKind.OLLAMA, ProviderKind.LLAMACPP})
+
+
+async def fresh_window(llm: LLM) -> int | None:
+    """The window to count with; None where it is unknown and the server refuses what does not fit.
+
+    Raises LimitUnavailable for an LM Studio that has no window, and what asking it raised.
+    """
+    if llm.provider.kind == ProviderKind.LMSTUDIO:
+        return await _loaded_window(llm)
+    if llm.provider.kind in ASKED_WHEN_UNKNOWN and not llm.context_length and _stale(llm):
+        # A server that cannot say may still answer.
+        with suppress(ProviderError):
+            await _read(llm)
+    return context_window(configured(llm))
+
+
+async def refusal(llm: LLM) -> ProviderError | None:
+    """Make the window fresh; why nothing may be sent, if so."""
+    try:
+        await fresh_window(llm)
+    except ProviderError as error:
+        return error
+    return None
+
+
+async def _loaded_window(llm: LLM) -> int:
+    """What is loaded. An admin's number lowers it, and stands in for one that the server does not tell."""
+    # One that was not loaded a moment ago may be by now.
+    note = await _read(llm) if _stale(llm) or not llm.detected_context_length else ""
+    typed = llm.context_length if llm.context_length_source == WindowSource.ADMIN else None
+    known = [window for window in (llm.detected_context_length, typed) if window]
+    if not known:
+        raise LimitUnavailable(_unavailable(llm, note))
+    return min(known)
+
+
+def _unavailable(llm: LLM, note: str) -> str:
+    said = _("LM Studio does not tell how large the context window of “%(model)s” is, so nothing was sent to it.")
+    do = note or _("Load the model in LM Studio, or let an admin set its context length.")
+    return f"{said % {'model': llm.model_id}} {do}"
+
+
+async def _read(llm: LLM) -> str:
+    """Ask, and keep the answer; what the server's answer is noted with."""
+    facts = await probe.read_limits(await in_db(settings_for)(llm.provider), llm.model_id)
+    await in_db(record_limits)(llm=llm, facts=facts)
+    return facts.note
+
+
+def _stale(llm: LLM) -> bool:
+    return llm.limits_read_at is None or timezone.now() - llm.limits_read_at > FRESH
