@@ -18,6 +18,8 @@ from dialogs.providers.registry import make_provider
 
 # A person waits for the answer, and no model thinks about it.
 PATIENCE_SECONDS = 20.0
+# Of these kinds one model, asked for by its name, tells more than the list does.
+TERSE_LISTS = frozenset({"llamacpp", "ollama"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,12 +133,17 @@ def _take_window(llm: LLM, facts: ModelFacts) -> str:
             "read": f"{window:,}",
             "set": f"{llm.context_length:,}",
         }
+    # A ceiling that was made for the window before follows it; one that was written down does not.
+    follows = llm.optimal_max_tokens in (None, small_window_ceiling(llm.context_length))
     llm.context_length, llm.context_length_source = window, WindowSource.SERVER
     said = _("Context window: %(window)s tokens, read from the server.") % {"window": f"{window:,}"}
+    if facts.source:
+        said += " " + _("Source: %(source)s.") % {"source": facts.source}
     ceiling = small_window_ceiling(window)
-    if llm.optimal_max_tokens is None and ceiling:
+    if follows and llm.optimal_max_tokens != ceiling:
         llm.optimal_max_tokens = ceiling
-        said += " " + _("Optimal ceiling set to %(ceiling)s.") % {"ceiling": f"{ceiling:,}"}
+        if ceiling:
+            said += " " + _("Optimal ceiling set to %(ceiling)s.") % {"ceiling": f"{ceiling:,}"}
     return said
 
 

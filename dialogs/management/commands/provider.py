@@ -22,7 +22,7 @@ from dialogs.services.providers import InvalidProvider, add_agent, add_llm, add_
 # A hub that lists hundreds would fill every menu.
 MOST_MODELS = 50
 SIGNS = {"ok": "✓", "failed": "✗", "skipped": "-"}
-KINDS = [ProviderKind.OPENAI, ProviderKind.LLAMACPP, ProviderKind.ANTHROPIC]
+KINDS = [kind for kind in ProviderKind if kind != ProviderKind.SCRIPTED]
 
 
 class Command(BaseCommand):
@@ -121,8 +121,8 @@ class Command(BaseCommand):
 
 
 async def _limits(provider: Provider, names: list[str], listed: tuple[ModelFacts, ...]) -> dict[str, ModelFacts]:
-    """What the server says of each. Only llama.cpp knows more than it lists: what it has set aside for one request."""
-    known = {facts.model_id: facts for facts in listed if provider.kind != ProviderKind.LLAMACPP}
+    """What the server says of each."""
+    known = {facts.model_id: facts for facts in listed if provider.kind not in probe.TERSE_LISTS}
     return {name: known.get(name) or await _limit(provider, name) for name in names}
 
 

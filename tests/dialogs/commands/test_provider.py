@@ -18,6 +18,8 @@ from django.test import override_settings
 from dialogs.models import LLM, Agent, Provider
 from dialogs.services.providers import add_llm, add_provider
 from tests.dialogs.providers.upstream import Upstream, as_json, upstream
+from tests.standins.lmstudio import LMStudioStandin
+from tests.standins.serving import serving
 
 DEAD = "http://127.0.0.1:9"
 
@@ -65,6 +67,14 @@ def test_a_llamacpp_server_is_asked_for_what_one_request_has(server: Upstream) -
     run("provider", "add", "llamacpp", server.url, "--name", "local")
 
     assert LLM.objects.get().context_length == 2048
+
+
+def test_lm_studio_is_added_with_what_is_loaded(db: Any) -> None:
+    with serving(LMStudioStandin(context=8192).app()) as url:
+        said = run("provider", "add", "lmstudio", url, "--name", "studio")
+
+    assert "  tiny: 8,192 tokens (server)" in said
+    assert LLM.objects.get().provider.kind == "lmstudio"
 
 
 def test_only_named_models_are_added(server: Upstream, capsys: pytest.CaptureFixture[str]) -> None:

@@ -183,6 +183,15 @@ def test_a_small_window_gets_an_explicit_ceiling(fresh: LLM, window: int, ceilin
     assert fresh.optimal_max_tokens == ceiling
 
 
+@pytest.mark.parametrize(("window", "ceiling"), [(32_768, 24_576), (262_144, None)])
+def test_the_ceiling_of_a_small_window_follows_the_next_one(fresh: LLM, window: int, ceiling: int | None) -> None:
+    record_limits(llm=fresh, facts=facts(4096))
+
+    record_limits(llm=fresh, facts=facts(window))
+
+    assert fresh.optimal_max_tokens == ceiling
+
+
 def test_an_explicit_ceiling_is_never_changed(llm: LLM) -> None:
     llm.context_length_source = "file"
     llm.save()
