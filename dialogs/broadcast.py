@@ -45,3 +45,9 @@ def dialog_changed(dialog_id: UUID) -> None:
 
 def changed_on_commit(dialog_id: UUID) -> None:
     transaction.on_commit(lambda: dialog_changed(dialog_id), robust=True)
+
+
+def compaction_on_commit(dialog_id: UUID, run_id: int) -> None:
+    """A compaction has got further. The row says how far; a lost event is made good by the next."""
+    event = {"type": "dialog.compaction", "run": run_id}
+    transaction.on_commit(lambda: async_to_sync(_send)(dialog_id, event), robust=True)

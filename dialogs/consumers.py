@@ -70,6 +70,9 @@ class DialogConsumer(AsyncWebsocketConsumer):
     async def dialog_changed(self, event: dict[str, Any]) -> None:
         await self._show()
 
+    async def dialog_compaction(self, event: dict[str, Any]) -> None:
+        await self._show()
+
     async def dialog_look(self, event: dict[str, Any]) -> None:
         """From our own clock: fetch when an event was lost."""
         if await in_db(visible_version)(self.dialog_id) != self.screen.version:

@@ -1,16 +1,18 @@
 """The border post between what is stored and what is sent. The only file that knows both.
 
-Sent is the current course: one system message (instructions, Taskdoc, reminders), then its branch as it was
-said. Of the messages that the driver inserted only the newest goes along, and none twice.
+Sent is the current course: one system message (instructions, Taskdoc, reminders), then its branch as it was said, or
+the view that compaction made of it. Of the messages that the driver inserted only the newest goes along, none twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dialogs.models import Dialog, Message, RemediationPrompt, Reminder, ToolCall
+from dialogs import model_view
+from dialogs.model_view import Entry
+from dialogs.models import Course, Dialog, Message, MessageMark, RemediationPrompt, Reminder, ToolCall
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
@@ -19,7 +21,10 @@ from dialogs.providers.base import ToolCall as AskedCall
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """All that the model is to see. `notice` belongs to the typed message `notice_on`, if to any."""
+    """All that the model is to see. `notice` belongs to the typed message `notice_on`, if to any.
+
+    `branch` are the stored messages in question, `view` what is sent of them; None: all, as they were said.
+    """
 
     dialog: Dialog
     branch: tuple[Message, ...]
@@ -27,21 +32,59 @@ class Context:
     reminders: tuple[Reminder, ...]
     notice: str = ""
     notice_on: int | None = None
+    view: tuple[Entry, ...] | None = None
+    marks: Mapping[int, MessageMark] = field(default_factory=dict)
+    run_id: int | None = None
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What goes along after the system message, in order."""
+        said = {message.pk: message for message in self.branch}
+        view = model_view.as_said(self.branch) if self.view is None else self.view
+        found = (Piece(entry, said.get(entry.message_id or 0)) for entry in view)
+        pieces = [piece for piece in found if self._is_something(piece)]
+        newest = self.notice_on or max((p.message.pk for p in pieces if p.is_inserted and p.message), default=None)
+        return tuple(piece for piece in pieces if not piece.is_inserted or piece.entry.message_id == newest)
+
+    def _is_something(self, piece: Piece) -> bool:
+        return bool(piece.content or piece.entry.message_id in self.calls or piece.role == Role.TOOL)
 
     @property
     def sent(self) -> tuple[Message, ...]:
-        """The messages of the branch that go along."""
-        newest = self.notice_on or max((m.pk for m in self.branch if m.origin in INSERTED), default=None)
-        return tuple(
-            message
-            for message in self.branch
-            if (message.origin not in INSERTED or message.pk == newest)
-            and (message.content or message.pk in self.calls or message.role == Role.TOOL)
-        )
+        """The stored messages that go along, shortened ones included."""
+        return tuple(piece.message for piece in self.pieces if piece.message is not None)
+
+    def whole(self) -> Context:
+        """The same course as it was said, whatever was compacted."""
+        return replace(self, view=None, run_id=None)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One entry of a view with the stored message it is of, None where compaction wrote it."""
+
+    entry: Entry
+    message: Message | None
+
+    @property
+    def content(self) -> str:
+        """What is sent of it, before any notice."""
+        if self.entry.content is not None or self.message is None:
+            return self.entry.content or ""
+        return str(self.message.parts.get("withheld") or self.message.content)
+
+    @property
+    def role(self) -> Role:
+        return Role(self.message.role) if self.message else Role.USER
+
+    @property
+    def is_inserted(self) -> bool:
+        return self.message is not None and self.message.origin in INSERTED
 
 
 def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
     """The context of a dialog whose current course's branch is this."""
+    course = Course.objects.select_related("head_run").get(pk=branch[-1].course_id) if branch else None
     ids = [message.pk for message in branch]
     calls: dict[int, tuple[ToolCall, ...]] = {}
     for call in ToolCall.objects.filter(message_id__in=ids):
@@ -55,6 +98,9 @@ def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
         reminders=tuple(Reminder.objects.filter(dialog=dialog, removed_at=None)),
         notice=newest.notice if newest and carries else "",
         notice_on=newest.message_id if newest and carries else None,
+        view=model_view.current_view(course, branch),
+        marks={mark.message_id: mark for mark in MessageMark.objects.filter(message_id__in=ids)},
+        run_id=course.head_run_id if course else None,
     )
 
 
@@ -68,7 +114,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     system = (ChatMessage(role="system", content=text),) if text else ()
     return ChatRequest(
         model=context.dialog.llm.model_id,
-        messages=system + tuple(_merged(_wire(message, context) for message in context.sent)),
+        messages=system + tuple(_merged(_wire(piece, context) for piece in context.pieces)),
         tools=tuple(tools),
         max_output_tokens=context.dialog.agent.max_output_tokens,
     )
@@ -84,18 +130,19 @@ def system_text(context: Context) -> str:
     )
 
 
-def _wire(message: Message, context: Context) -> ChatMessage:
-    role = Role(message.role).value
-    if role == Role.TOOL:
-        content = message.parts.get("withheld") or message.content
-        return ChatMessage(role=role, content=content, tool_call_id=message.parts["tool_call_id"])
+def _wire(piece: Piece, context: Context) -> ChatMessage:
+    message, role = piece.message, piece.role.value
+    if message is None:
+        return ChatMessage(role=role, content=piece.content)
+    if piece.role == Role.TOOL:
+        return ChatMessage(role=role, content=piece.content, tool_call_id=message.parts["tool_call_id"])
     if message.pk == context.notice_on:
-        return ChatMessage(role=role, content=f"{message.content}\n\n{context.notice}")
+        return ChatMessage(role=role, content=f"{piece.content}\n\n{context.notice}")
     calls = tuple(
         AskedCall(id=call.call_id, name=call.name, arguments=call.arguments or "{}")
         for call in context.calls.get(message.pk, ())
     )
-    return ChatMessage(role=role, content=message.content, tool_calls=calls)
+    return ChatMessage(role=role, content=piece.content, tool_calls=calls)
 
 
 def _merged(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

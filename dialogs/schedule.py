@@ -14,6 +14,7 @@ from dominds.celery import app
 
 logger = logging.getLogger(__name__)
 DRIVE = "dialogs.drive"
+COMPACT = "dialogs.compact"
 
 
 def queue_drive(dialog_id: UUID) -> bool:
@@ -28,3 +29,17 @@ def queue_drive(dialog_id: UUID) -> bool:
 
 def drive_on_commit(dialog_id: UUID) -> None:
     transaction.on_commit(lambda: queue_drive(dialog_id), robust=True)
+
+
+def queue_compaction(run_id: int, *, queue: str = "compaction") -> bool:
+    """Queue a run now. False when the broker cannot be reached; whoever waits for the run then does it."""
+    try:
+        app.send_task(COMPACT, args=[run_id], queue=queue, retry=False)
+    except Exception as error:  # kombu and redis each raise their own
+        logger.warning("Could not queue compaction %s: %s", run_id, error)
+        return False
+    return True
+
+
+def compact_on_commit(run_id: int) -> None:
+    transaction.on_commit(lambda: queue_compaction(run_id), robust=True)

@@ -8,7 +8,8 @@ from asgiref.sync import async_to_sync
 from celery import shared_task
 
 from dialogs.driver.run import drive as run_drive
-from dialogs.schedule import DRIVE, queue_drive
+from dialogs.schedule import COMPACT, DRIVE, queue_compaction, queue_drive
+from dialogs.selectors.compaction import neglected_runs
 from dialogs.selectors.turns import due_dialogs
 
 
@@ -18,6 +19,19 @@ def drive(dialog_id: str) -> None:
     async_to_sync(run_drive)(UUID(dialog_id))
 
 
+@shared_task(name=COMPACT)
+def compact(run_id: int) -> None:
+    """Work at one compaction, if nobody does."""
+    from dialogs.compacting.work import perform
+
+    perform(run_id)
+
+
 def sweep() -> int:
-    """Queue every dialog with work due that nobody drives. Returns how many were queued."""
+    """Queue every dialog with work due that nobody drives. Returns how many were queued.
+
+    A compaction that no worker of its queue takes up goes to the workers of the turns.
+    """
+    for run_id in neglected_runs():
+        queue_compaction(run_id, queue="turns")
     return sum(queue_drive(dialog_id) for dialog_id in due_dialogs())

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dialogs.driver.state import Failure, Leaf, Policy, State
+from health.compaction.pressure import Pressure
 from health.monitor.remediation import Due
+
+MOST_COMPACTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,25 @@ class EndRun:
 
 
 @dataclass(frozen=True)
+class Compact:
+    """Make room before the next request. `trigger` is one of `CompactionRun.Trigger`."""
+
+    trigger: str
+
+
+@dataclass(frozen=True)
+class AwaitCompaction:
+    """A run is under way, by hand: the next request waits for it."""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """End the due answer: the request does not fit, and no compaction can make it fit."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Generate:
     """Ask the provider. `attempt` is 1 for the first try of an answer."""
 
@@ -96,6 +118,9 @@ Action = (
     | ClearMind
     | Push
     | EndRun
+    | Compact
+    | AwaitCompaction
+    | Refuse
     | Generate
     | TakeQueued
     | Rest
@@ -115,13 +140,43 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return EndRun()
     if state.round_open:
         return EndRounds() if state.rounds > policy.tool_rounds else RunTools(state.rounds == policy.tool_rounds)
-    if state.overflowed:
-        return ClearMind(overflow=True)
+    if state.overflowed and not (state.guard and state.guard.relieved):
+        return _overflowed(state)
     if state.interruptions >= policy.interruptions:
         return GiveUp()
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
-    return _asking(state) or Generate(attempt=state.failures + state.interruptions + 1)
+    return _asking(state) or _guarding(state) or Generate(attempt=state.failures + state.interruptions + 1)
+
+
+def _overflowed(state: State) -> Action:
+    """Who is guarded keeps the course; where that has not helped, and for anybody else, a new one begins."""
+    guard = state.guard
+    if guard is None or guard.tried or guard.compactions >= MOST_COMPACTIONS:
+        return ClearMind(overflow=True)
+    return AwaitCompaction() if guard.running else Compact("overflow")
+
+
+def _guarding(state: State) -> Action | None:
+    """What the guard does before a request, by estimates. At most three compactions in one turn, and none twice."""
+    guard = state.guard
+    if guard is None:
+        return None
+    if guard.running:
+        return AwaitCompaction()
+    if guard.refused:
+        return Refuse(guard.refused)
+    if guard.pressure is Pressure.NORMAL:
+        return None
+    if guard.tried or guard.compactions >= MOST_COMPACTIONS:
+        return Refuse() if guard.pressure is Pressure.OVERFLOW else None
+    return Compact(_trigger(state))
+
+
+def _trigger(state: State) -> str:
+    if state.continuing:
+        return "stream"
+    return "tool_result" if state.leaf is Leaf.RESULT else "pre_request"
 
 
 def _asking(state: State) -> Action | None:

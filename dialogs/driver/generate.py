@@ -8,11 +8,15 @@ import logging
 import random
 import time
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any
 
 from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
+from dialogs.compacting.estimate import Estimate, counter_of, estimate
+from dialogs.compacting.guard import guard_of
 from dialogs.context import Context, chat_request, read_context
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.live import LiveAnswer, show
@@ -20,17 +24,29 @@ from dialogs.driver.state import Failure, Policy
 from dialogs.driver.tools.base import wire
 from dialogs.driver.tools.mcp import refresh_stale
 from dialogs.driver.tools.registry import tools_for
+from dialogs.driver.watch import Watch
 from dialogs.driver.windows import refusal
 from dialogs.models import Generation
-from dialogs.providers.base import ChatRequest, ContextOverflow, Provider, ProviderError, ProviderSettings, ToolsRefused
+from dialogs.providers.base import (
+    ChatRequest,
+    ContextOverflow,
+    Provider,
+    ProviderError,
+    ProviderSettings,
+    StreamEvent,
+    ToolsRefused,
+)
 from dialogs.providers.registry import make_provider
+from dialogs.selectors.compaction import may_compact
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.providers import settings_for
 from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
-from dialogs.services import generations
+from dialogs.services import cutting, generations
+from dialogs.services.calibration import learn_from_usage
 from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
 from dialogs.services.providers import record_overflow_window, record_tools_refused
+from health.monitor.usage import Usage
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -45,6 +61,14 @@ class Call:
     generation: Generation
     request: ChatRequest
     settings: ProviderSettings
+    watch: Watch | None = None
+
+
+class Ending(Enum):
+    FINISHED = auto()
+    STOPPED = auto()  # by a person
+    CUT = auto()  # for a compaction; the answer goes on after it
+    FULL = auto()  # the limit is reached, and no compaction can help any more
 
 
 def begin(claim: Claim, *, attempt: int) -> Call:
@@ -52,11 +76,22 @@ def begin(claim: Claim, *, attempt: int) -> Call:
     dialog = dialog_to_drive(claim.dialog_id)
     context = read_context(dialog, course_branch(dialog.current_leaf))
     request = chat_request(context, tools=[wire(tool) for tool in tools_for(dialog)])
-    generation = generations.begin(claim, attempt=attempt, sent=_sent(context, request))
-    return Call(generation, request, settings_for(dialog.llm.provider))
+    watch, guessed = _watch(context, request)
+    generation = generations.begin(claim, attempt=attempt, sent=_sent(context, request, guessed))
+    return Call(generation, request, settings_for(dialog.llm.provider), watch)
 
 
-def _sent(context: Context, request: ChatRequest) -> Sent:
+def _watch(context: Context, request: ChatRequest) -> tuple[Watch | None, Estimate | None]:
+    """Where somebody guards this dialog: what its request is likely to take, and who watches the answer."""
+    guard, leaf = guard_of(context.dialog), context.dialog.current_leaf
+    if guard is None or leaf is None:
+        return None, None
+    counter = counter_of(context.dialog.llm)
+    guessed = estimate(context, request.tools, counter)
+    return Watch(guessed.tokens, guard.limit, counter, may_cut=may_compact(leaf)), guessed
+
+
+def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> Sent:
     """What the record of the call keeps: enough to say later what the model saw."""
     return Sent(
         message_ids=tuple(message.pk for message in context.sent),
@@ -68,6 +103,8 @@ def _sent(context: Context, request: ChatRequest) -> Sent:
             "notice": context.notice,
         },
         options={"max_output_tokens": request.max_output_tokens},
+        view=context.run_id,
+        estimated_tokens=guessed.tokens if guessed else None,
     )
 
 
@@ -80,7 +117,7 @@ async def generate(claim: Claim, *, attempt: int, policy: Policy) -> None:
     try:
         if refused:
             raise refused
-        stopped = await stream(claim, call, live)
+        ending = await stream(claim, call, live)
     except ProviderError as error:
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     except LeaseLost:
@@ -89,33 +126,63 @@ async def generate(claim: Claim, *, attempt: int, policy: Policy) -> None:
         logger.exception("Dialog %s: generation %s failed", claim.dialog_id, call.generation.pk)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
-        record = generations.stop if stopped else generations.finish
-        await in_db(record)(claim, generation=call.generation, answer=live.as_answer())
+        await in_db(record)(claim, call, live, ending)
+        await in_db(learn)(call, live)
 
 
-async def stream(claim: Claim, call: Call, live: LiveAnswer) -> bool:
-    """Receive the whole answer. True when a person stopped it on the way."""
+def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
+    answer = live.as_answer()
+    match ending:
+        case Ending.FINISHED:
+            generations.finish(claim, generation=call.generation, answer=answer)
+        case Ending.STOPPED:
+            generations.stop(claim, generation=call.generation, answer=answer)
+        case Ending.CUT:
+            cutting.cut(claim, generation=call.generation, answer=answer)
+        case Ending.FULL:
+            cut_off = replace(answer, calls=(), finish_reason="length")
+            generations.finish(claim, generation=call.generation, answer=cut_off, cut_short=True)
+
+
+def learn(call: Call, live: LiveAnswer) -> None:
+    """Let the estimate of a guarded request learn from what was reported of it."""
+    estimated = call.generation.manifest.get("estimated")
+    if estimated and isinstance(live.usage, Usage) and call.generation.llm:
+        learn_from_usage(llm=call.generation.llm, foretold=estimated, reported=live.usage.prompt_tokens)
+
+
+async def stream(claim: Claim, call: Call, live: LiveAnswer) -> Ending:
+    """Receive the answer until it ends, or a person or the guard ends it."""
     provider = make_provider(call.settings)
     shown = asyncio.create_task(show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk))
     watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
-    received = asyncio.create_task(receive(provider, call.request, live))
+    received = asyncio.create_task(receive(provider, call, live))
     try:
         await asyncio.wait({received, watched}, return_when=asyncio.FIRST_COMPLETED)
         if received.done():
-            received.result()
-            return False
+            return received.result()
         watched.result()
-        return True
+        return Ending.STOPPED
     finally:
         live.close()
         await end(received, watched, shown)
         await provider.aclose()
 
 
-async def receive(provider: Provider, request: ChatRequest, live: LiveAnswer) -> None:
-    async with aclosing(provider.stream(request)) as events:
+async def receive(provider: Provider, call: Call, live: LiveAnswer) -> Ending:
+    async with aclosing(provider.stream(call.request)) as events:
         async for event in events:
             live.add(event, now=timezone.now())
+            if call.watch and (ending := watched_ending(call.watch, event)):
+                return ending
+    return Ending.FINISHED
+
+
+def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
+    watch.add(event)
+    if watch.is_to_be_cut:
+        return Ending.CUT
+    return Ending.FULL if watch.is_full else None
 
 
 async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
@@ -130,7 +197,7 @@ async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer)
         await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 
-async def end(*tasks: asyncio.Task[None]) -> None:
+async def end(*tasks: asyncio.Task[Any]) -> None:
     """Cancel what still runs: a closed stream tells the server to stop.
 
     Waits a bounded time: the Redis client can swallow a cancellation, and a turn must not hang on that.

@@ -14,10 +14,13 @@ from uuid import UUID
 from channels.db import database_sync_to_async as in_db
 from django.conf import settings
 
+from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
     Action,
+    AwaitCompaction,
     CarryNotice,
     ClearMind,
+    Compact,
     EndRounds,
     EndRun,
     Generate,
@@ -25,6 +28,7 @@ from dialogs.driver.decide import (
     Halt,
     InsertPrompt,
     Push,
+    Refuse,
     Rest,
     RunTools,
     TakeQueued,
@@ -32,10 +36,11 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import generate
+from dialogs.driver.guarding import guarded
 from dialogs.driver.run_tools import run_tools
-from dialogs.driver.state import Policy
+from dialogs.driver.state import Policy, State
 from dialogs.schedule import queue_drive
-from dialogs.selectors.turns import is_stop_requested, turn_state
+from dialogs.selectors.turns import dialog_to_drive, is_stop_requested, turn_state
 from dialogs.services import lease, turns
 from dialogs.services.lease import Claim, LeaseLost
 
@@ -97,12 +102,18 @@ async def keep_lease(claim: Claim) -> None:
 async def run_slice(claim: Claim) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = policy(), False
-    while not isinstance(action := decide(await in_db(turn_state)(claim.dialog_id), rules), Rest):
+    while not isinstance(action := decide(await in_db(look)(claim), rules), Rest):
         if generated:
             return False
         await perform(action, claim, rules)
         generated = isinstance(action, Generate)
     return True
+
+
+def look(claim: Claim) -> State:
+    """Where the dialog stands; and how full the next request would be, where somebody guards it."""
+    state = turn_state(claim.dialog_id)
+    return guarded(state, dialog_to_drive(claim.dialog_id)) if state.answer_due else state
 
 
 async def perform(action: Action, claim: Claim, rules: Policy) -> None:
@@ -113,6 +124,8 @@ async def perform(action: Action, claim: Claim, rules: Policy) -> None:
             await run_tools(claim, refused=refused)
         case Wait(seconds):
             await wait(seconds, claim)
+        case Compact() | AwaitCompaction() | Refuse():
+            await make_room(action, claim)
         case ClearMind(overflow):
             await in_db(turns.clear_mind)(claim, overflow=overflow)
         case Rest():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from health.compaction.pressure import Pressure
 from health.monitor.remediation import Due
 
 
@@ -29,6 +30,23 @@ class Leaf(StrEnum):
     INSERTED = "inserted"
     ANSWER = "answer"
     RESULT = "result"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarding:
+    """How full the next request would be, estimated, where somebody guards this dialog.
+
+    `compactions` counts the runs of this turn; `tried`: one has begun from this very message. `refused` says why no
+    request can be made, however much is compacted. `running`: a run is under way, perhaps by hand.
+    """
+
+    pressure: Pressure
+    compactions: int = 0
+    tried: bool = False
+    running: bool = False
+    refused: str = ""
+    # The last failed try was answered by a compaction that holds.
+    relieved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +77,10 @@ class State:
     # Autonomous mode: a run is under way; its generations are used up.
     autonomous: bool = False
     run_used_up: bool = False
+    # The newest message asks to go on with an answer that was cut for a compaction.
+    continuing: bool = False
+    # None: nobody is guarded, and no request is ever touched.
+    guard: Guarding | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,68 +7,112 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
-        ('dialogs', '0002_courses_and_tools'),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("dialogs", "0002_courses_and_tools"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='CompactionDisplay',
+            name="CompactionDisplay",
             fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='compaction_display', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('show', models.BooleanField(default=True, verbose_name='show compactions in the sidebar')),
-                ('detail', models.CharField(choices=[('minimal', 'Minimal'), ('normal', 'Normal'), ('detailed', 'Detailed')], default='normal', max_length=20, verbose_name='detail')),
-                ('auto_hide_seconds', models.PositiveSmallIntegerField(default=3, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(10)], verbose_name='hide after (seconds)')),
-                ('highlight_p1', models.BooleanField(default=True, verbose_name='highlight P1')),
-                ('review_drafts', models.BooleanField(default=False, verbose_name='review summaries before they are applied')),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="compaction_display",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("show", models.BooleanField(default=True, verbose_name="show compactions in the sidebar")),
+                (
+                    "detail",
+                    models.CharField(
+                        choices=[("minimal", "Minimal"), ("normal", "Normal"), ("detailed", "Detailed")],
+                        default="normal",
+                        max_length=20,
+                        verbose_name="detail",
+                    ),
+                ),
+                (
+                    "auto_hide_seconds",
+                    models.PositiveSmallIntegerField(
+                        default=3,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(10),
+                        ],
+                        verbose_name="hide after (seconds)",
+                    ),
+                ),
+                ("highlight_p1", models.BooleanField(default=True, verbose_name="highlight P1")),
+                (
+                    "review_drafts",
+                    models.BooleanField(default=False, verbose_name="review summaries before they are applied"),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='MessageMark',
+            name="MessageMark",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pinned', models.BooleanField(default=False)),
-                ('priority', models.PositiveSmallIntegerField(blank=True, choices=[(1, 'P1'), (2, 'P2'), (3, 'P3')], null=True)),
-                ('area', models.CharField(blank=True, max_length=80, verbose_name='area')),
-                ('marked_at', models.DateTimeField(auto_now=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pinned", models.BooleanField(default=False)),
+                (
+                    "priority",
+                    models.PositiveSmallIntegerField(blank=True, choices=[(1, "P1"), (2, "P2"), (3, "P3")], null=True),
+                ),
+                ("area", models.CharField(blank=True, max_length=80, verbose_name="area")),
+                ("marked_at", models.DateTimeField(auto_now=True)),
             ],
         ),
         migrations.CreateModel(
-            name='ViewChange',
+            name="ViewChange",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('why', models.CharField(choices=[('applied', 'applied'), ('undone', 'undone'), ('redone', 'redone')], max_length=20)),
-                ('changed_at', models.DateTimeField(auto_now_add=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "why",
+                    models.CharField(
+                        choices=[("applied", "applied"), ("undone", "undone"), ("redone", "redone")], max_length=20
+                    ),
+                ),
+                ("changed_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.AddField(
-            model_name='agent',
-            name='context_budget',
-            field=models.BooleanField(default=False, help_text='Compact the context by itself when it nears the limit, whatever the provider.', verbose_name='context limit'),
+            model_name="agent",
+            name="context_budget",
+            field=models.BooleanField(
+                default=False,
+                help_text="Compact the context by itself when it nears the limit, whatever the provider.",
+                verbose_name="context limit",
+            ),
         ),
         migrations.AddField(
-            model_name='agent',
-            name='context_limit',
-            field=models.PositiveIntegerField(blank=True, help_text="Empty: the LLM's limit, else the default limit.", null=True, validators=[django.core.validators.MinValueValidator(1)], verbose_name='limit (tokens)'),
+            model_name="agent",
+            name="context_limit",
+            field=models.PositiveIntegerField(
+                blank=True,
+                help_text="Empty: the LLM's limit, else the default limit.",
+                null=True,
+                validators=[django.core.validators.MinValueValidator(1)],
+                verbose_name="limit (tokens)",
+            ),
         ),
         migrations.AddField(
-            model_name='agent',
-            name='is_p1',
-            field=models.BooleanField(default=False, help_text='A P1 agent may use a fifth more.', verbose_name='P1 agent'),
+            model_name="agent",
+            name="is_p1",
+            field=models.BooleanField(
+                default=False, help_text="A P1 agent may use a fifth more.", verbose_name="P1 agent"
+            ),
         ),
         migrations.AddField(
-            model_name='course',
-            name='base_view',
-            field=models.JSONField(blank=True, default=list),
-        ),
-        migrations.AddField(
-            model_name='course',
-            name='guard_held',
+            model_name="course",
+            name="guard_held",
             field=models.BooleanField(default=False),
         ),
     ]

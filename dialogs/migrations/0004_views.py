@@ -6,52 +6,79 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('dialogs', '0003_marks_and_limits'),
-        ('health', '0002_compaction'),
+        ("dialogs", "0003_marks_and_limits"),
+        ("health", "0002_compaction"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='course',
-            name='head_run',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='health.compactionrun'),
+            model_name="course",
+            name="head_run",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="health.compactionrun"
+            ),
         ),
         migrations.AddField(
-            model_name='llm',
-            name='limit_type',
-            field=models.CharField(blank=True, help_text='One of the LLM types of the compaction settings: its limit holds for agents without one.', max_length=60, verbose_name='limit type'),
+            model_name="llm",
+            name="limit_type",
+            field=models.CharField(
+                blank=True,
+                help_text="One of the LLM types of the compaction settings: its limit holds for agents without one.",
+                max_length=60,
+                verbose_name="limit type",
+            ),
         ),
         migrations.AlterField(
-            model_name='message',
-            name='origin',
-            field=models.CharField(choices=[('typed', 'typed'), ('agent', 'agent'), ('tool', 'tool'), ('remediation', 'remediation'), ('handover', 'handover'), ('push', 'push'), ('continuation', 'continuation')], max_length=20),
+            model_name="message",
+            name="origin",
+            field=models.CharField(
+                choices=[
+                    ("typed", "typed"),
+                    ("agent", "agent"),
+                    ("tool", "tool"),
+                    ("remediation", "remediation"),
+                    ("handover", "handover"),
+                    ("push", "push"),
+                    ("continuation", "continuation"),
+                ],
+                max_length=20,
+            ),
         ),
         migrations.AddField(
-            model_name='messagemark',
-            name='message',
-            field=models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='mark', to='dialogs.message'),
+            model_name="messagemark",
+            name="message",
+            field=models.OneToOneField(
+                on_delete=django.db.models.deletion.CASCADE, related_name="mark", to="dialogs.message"
+            ),
         ),
         migrations.AddField(
-            model_name='viewchange',
-            name='after',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='health.compactionrun'),
+            model_name="viewchange",
+            name="after",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="health.compactionrun"
+            ),
         ),
         migrations.AddField(
-            model_name='viewchange',
-            name='before',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='health.compactionrun'),
+            model_name="viewchange",
+            name="before",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="health.compactionrun"
+            ),
         ),
         migrations.AddField(
-            model_name='viewchange',
-            name='by',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="viewchange",
+            name="by",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to=settings.AUTH_USER_MODEL
+            ),
         ),
         migrations.AddField(
-            model_name='viewchange',
-            name='course',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='view_changes', to='dialogs.course'),
+            model_name="viewchange",
+            name="course",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="view_changes", to="dialogs.course"
+            ),
         ),
     ]

@@ -115,8 +115,6 @@ class Course(models.Model):
 
     # The view that holds; null: the course as it was said. Moves by compare-and-swap only, each move a ViewChange.
     head_run = models.ForeignKey("health.CompactionRun", on_delete=models.SET_NULL, null=True, related_name="+")
-    # What the course began with, where it takes up an earlier one: entries as `dialogs.model_view` reads them.
-    base_view = models.JSONField(default=list, blank=True)
     # A person undid a compaction: nothing is compacted by itself until the next message.
     guard_held = models.BooleanField(default=False)
 

@@ -42,6 +42,7 @@ def turn_state(dialog_id: UUID) -> State:
         due=Due(leaf.course.due) if leaf else Due.NOTHING,
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
+        continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
 

@@ -46,6 +46,9 @@ class Sent:
     message_ids: tuple[int, ...]
     texts: Mapping[str, str]
     options: dict[str, Any]
+    # The compaction run whose view was sent; what the request was estimated to take, where it is guarded.
+    view: int | None = None
+    estimated_tokens: int | None = None
 
 
 def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
@@ -80,6 +83,8 @@ def begin(held: Claim, *, attempt: int, sent: Sent) -> Generation:
         manifest={
             "messages": list(sent.message_ids),
             "options": sent.options,
+            **({"view": sent.view} if sent.view else {}),
+            **({"estimated": sent.estimated_tokens} if sent.estimated_tokens else {}),
             **{name: kept[text] for name, text in sent.texts.items() if text},
         },
     )
@@ -101,15 +106,15 @@ def flush(held: Claim, *, generation_id: int, text: str, reasoning: str, seq: in
 
 
 @transaction.atomic
-def finish(held: Claim, *, generation: Generation, answer: Answer) -> Message:
+def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bool = False) -> Message:
     """Record the whole answer, its usage, its health, and what remediation makes of that.
 
     An answer with calls leaves the turn open: their results are wanted, and then another answer.
     """
     row = fenced(held)
-    message = _add_answer(row, generation, answer, cut_short=False)
-    _close(generation, Generation.Status.FINISHED, answer, message)
-    _read_health(row, generation, answer)
+    message = add_answer(row, generation, answer, cut_short=cut_short)
+    close(generation, Generation.Status.FINISHED, answer, message)
+    read_health(row, generation, answer)
     _count(row, answer, offered="tools" in generation.manifest)
     if answer.calls:
         add_calls(message, answer.calls)
@@ -132,9 +137,9 @@ def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:
 def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | None:
     """Record an answer that a person stopped: what came is kept as a message, if anything came."""
     row = fenced(held)
-    message = _add_answer(row, generation, answer, cut_short=True) if answer.text else None
-    _close(generation, Generation.Status.STOPPED, answer, message)
-    _read_health(row, generation, answer)
+    message = add_answer(row, generation, answer, cut_short=True) if answer.text else None
+    close(generation, Generation.Status.STOPPED, answer, message)
+    read_health(row, generation, answer)
     remediation.close_prompts(generation.course)
     row.stop_requested = False
     close_answer(row, "stop_requested")
@@ -155,7 +160,7 @@ def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, erro
         retry_in = 0.0
     if retry_in is not None:
         generation.retry_at = timezone.now() + timedelta(seconds=retry_in)
-    _close(generation, Generation.Status.FAILED, answer, None)
+    close(generation, Generation.Status.FAILED, answer, None)
     if retry_in is None:
         row.paused_by = PausedBy.FAILURE
         close_answer(row, "paused_by")
@@ -167,7 +172,7 @@ def _has_answers(course: Course) -> bool:
     return Generation.objects.filter(course=course, status=Generation.Status.FINISHED).exists()
 
 
-def _add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short: bool) -> Message:
+def add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short: bool) -> Message:
     return add_message(
         row,
         role=Role.ASSISTANT,
@@ -179,7 +184,7 @@ def _add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_shor
     )
 
 
-def _close(generation: Generation, status: str, answer: Answer, message: Message | None) -> None:
+def close(generation: Generation, status: str, answer: Answer, message: Message | None) -> None:
     generation.status = status
     generation.message = message
     generation.finished_at = timezone.now()
@@ -197,7 +202,7 @@ def _close(generation: Generation, status: str, answer: Answer, message: Message
     generation.save()
 
 
-def _read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
+def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
     llm = generation.llm or row.llm
     reading = record_reading(
         generation_id=generation.pk,

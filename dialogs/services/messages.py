@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.errors import DialogBusy, InvalidMessage
-from dialogs.models import Dialog, Message, QueuedMessage
+from dialogs.models import Course, Dialog, Message, QueuedMessage
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.schedule import drive_on_commit
@@ -61,6 +61,8 @@ def add_typed(row: Dialog, text: str) -> Message:
         row.save(update_fields=["title"])
     row.archived_at = None
     row.paused_by = PausedBy.NOBODY
+    # What a person undid is compacted again before this message is answered, if it is still too much.
+    Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
     return add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=row.current_leaf)
 
 

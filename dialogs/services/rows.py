@@ -59,8 +59,8 @@ def add_message(
 ) -> Message:
     """Append a message under `parent` and make it the current leaf. Changes `row`, which the caller saves.
 
-    A user message opens the next turn of its branch; every other message belongs to its parent's turn. It stands
-    in its parent's course, unless it opens another.
+    A user message opens the next turn of its branch; every other message, and one that asks to go on with a cut
+    answer, belongs to its parent's turn. It stands in its parent's course, unless it opens another.
     """
     row.last_seq += 1
     turn = parent.turn if parent else 0
@@ -69,7 +69,7 @@ def add_message(
         course=course or (parent.course if parent else newest_course(row)),
         seq=row.last_seq,
         parent=parent,
-        turn=turn + 1 if role == Role.USER else turn,
+        turn=turn + 1 if role == Role.USER and origin != MessageOrigin.CONTINUATION else turn,
         role=role,
         origin=origin,
         content=content,

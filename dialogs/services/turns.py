@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from django.db import transaction
 
+from dialogs.compacting.guard import guard_of
+from dialogs.errors import DialogBusy
 from dialogs.models import Course, Generation, QueuedMessage
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
@@ -11,7 +15,9 @@ from dialogs.prompts import DONE_MARK, prompt
 from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.remediation_state import clearing_is_futile
 from dialogs.selectors.tool_calls import offers_tools
+from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import autonomous, courses, remediation
+from dialogs.services.compaction import queue_run
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.messages import add_typed
 from dialogs.services.rows import add_message, close_answer, save, want_answer
@@ -73,6 +79,17 @@ def clear_mind(held: Claim, *, overflow: bool) -> None:
         close_answer(row, "paused_by")
     else:
         courses.clear_mind(row, opened_by=Course.OpenedBy.RECOVERY if overflow else Course.OpenedBy.AUTO)
+
+
+@transaction.atomic
+def want_compaction(held: Claim, *, trigger: str) -> None:
+    """Queue a run for the branch that is to be answered. Where one is under way already, that one serves."""
+    row = fenced(held)
+    guard = guard_of(dialog_to_drive(row.pk))
+    if guard is None:
+        return
+    with suppress(DialogBusy):
+        queue_run(row, guard=guard, trigger=trigger)
 
 
 @transaction.atomic

@@ -21,8 +21,11 @@ class Worker:
     concurrency: int
 
 
-# Turns wait on providers: threads, many.
-WORKERS = (Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),)
+# Turns wait on providers: threads, many. Compaction computes: a process of its own, which loads the embedding model.
+WORKERS = (
+    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),
+    Worker(name="compaction", queue="compaction", pool="prefork", concurrency=1),
+)
 
 
 def worker(row: Worker) -> Child:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 
@@ -113,3 +114,8 @@ class CompactionRun(models.Model):
     @property
     def is_open(self) -> bool:
         return self.status in {self.Status.QUEUED, self.Status.RUNNING}
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whoever worked at it has not reported for so long that another may take it up."""
+        return self.claimed_until is not None and self.claimed_until < timezone.now()

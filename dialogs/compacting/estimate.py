@@ -1,0 +1,94 @@
+"""How full the next request would be, estimated, and of what. Never to be mixed with what a provider reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dialogs.context import Context, Piece, system_text
+from dialogs.models import LLM
+from dialogs.models.message import Role
+from health.compaction.ports import Counter, Grade
+from health.models import LlmCalibration
+from health.tokens.calibration import Calibrating, Calibration, Sample, Uncalibrated
+from health.tokens.corrected import CorrectedCounter
+from health.tokens.counters import counter_for
+from health.tokens.messages import overhead_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Tokens by what they are spent on; the parts add up to `tokens`. `counter` says how they were counted."""
+
+    instructions: int = 0
+    tools: int = 0
+    taskdoc: int = 0
+    reminders: int = 0
+    summaries: int = 0
+    messages: int = 0
+    tool_results: int = 0
+    counter: str = ""
+    grade: str = Grade.ROUGH
+
+    @property
+    def parts(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self).items() if isinstance(value, int)}
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.parts.values())
+
+
+def calibration_of(llm: LLM) -> Calibrating:
+    row = LlmCalibration.objects.filter(llm=llm).first()
+    samples = [Sample(estimated=one, foretold=two, reported=three) for one, two, three in row.samples] if row else []
+    return Calibration(samples=tuple(samples)) if samples else Uncalibrated()
+
+
+def counter_of(llm: LLM) -> Counter:
+    """The counter for this LLM, corrected by what its server has reported so far."""
+    known = calibration_of(llm)
+    plain = counter_for(llm.model_id)
+    return CorrectedCounter(plain, known.ratio) if isinstance(known, Calibration) else plain
+
+
+def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:
+    """The request that `context` makes now."""
+    pieces = context.pieces
+    sizes = counter.count([sent_text(piece, context) for piece in pieces])
+    spent = {"summaries": 0, "messages": 0, "tool_results": 0}
+    for piece, size in zip(pieces, sizes, strict=True):
+        spent[_part_of(piece)] += size + counter.per_message
+    taskdoc, reminders, system = counter.count(
+        [
+            context.dialog.taskdoc.strip(),
+            "\n".join(f"{reminder.number}. {reminder.content}" for reminder in context.reminders),
+            system_text(context),
+        ]
+    )
+    frame = counter.per_message if system else 0
+    return Estimate(
+        instructions=max(0, system - taskdoc - reminders) + frame,
+        tools=overhead_tokens(context.dialog.llm.model_id, tools),
+        taskdoc=taskdoc,
+        reminders=reminders,
+        counter=counter.name,
+        grade=counter.grade,
+        **spent,
+    )
+
+
+def sent_text(piece: Piece, context: Context) -> str:
+    """All text that is sent for one message: content, calls, the notice that it carries."""
+    calls = context.calls.get(piece.message.pk, ()) if piece.message else ()
+    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in calls]
+    noticed = [context.notice] if piece.message and piece.message.pk == context.notice_on else []
+    return "\n".join([piece.content, *asked, *noticed])
+
+
+def _part_of(piece: Piece) -> str:
+    if piece.message is None:
+        return "summaries"
+    return "tool_results" if piece.role == Role.TOOL else "messages"

@@ -1,0 +1,74 @@
+"""What is kept of an outcome: the columns of its run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from dialogs import model_view
+from dialogs.compacting.material import SYSTEM, Material
+from health.compaction.outcome import CompactionOutcome, Status
+from health.compaction.units import Priority, Unit, highest_priority
+from health.models import CompactionRun
+
+# A view that is hardly smaller than the one that holds costs a prompt cache and brings nothing.
+LEAST_GAIN = 0.1
+Made = CompactionRun.Status
+
+
+def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -> tuple[str, dict[str, Any]]:
+    """The status, and the columns by name."""
+    common: dict[str, Any] = {
+        "steps": [asdict(step) for step in outcome.steps],
+        "estimated_before": begun.tokens_before,
+        "messages_before": begun.messages_before,
+        "counter": outcome.counter,
+        "grade": str(outcome.grade),
+        "embedder": outcome.embedder[:120],
+        "reward": outcome.reward,
+        "warnings": list(outcome.warnings),
+        "code": str(outcome.code or ""),
+        "reason": outcome.reason,
+        "tokens_now": outcome.estimated_tokens_after,
+    }
+    if outcome.status is not Status.APPLIED:
+        return str(outcome.status), {**common, "estimated_after": begun.tokens_before}
+    gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
+    if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before:
+        reason = f"Nothing to gain: it would free {max(0.0, gain):.0%}."
+        return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, "reason": reason}
+    return Made.APPLIED, {**common, **_applied(outcome, begun)}
+
+
+def _applied(outcome: CompactionOutcome, begun: Material) -> dict[str, Any]:
+    units = tuple(unit for unit in outcome.state.units if unit.id != SYSTEM)
+    entries = model_view.entries_of(units, dict(begun.said))
+    return {
+        "view": model_view.dump(entries),
+        "removed": _removed(begun, entries),
+        "estimated_after": outcome.estimated_tokens_after,
+        "messages_after": len(entries),
+        "coherence": outcome.coherence,
+        "recovered": str(outcome.recovered or ""),
+        "coverage": [
+            {"message": receipt.source_id, "extent": str(receipt.extent), "read": receipt.read, "total": receipt.total}
+            for receipt in outcome.coverage
+        ],
+        "losses": [
+            {"text": loss.text, "kind": loss.kind, "message": loss.source_id, "kept": loss.kept}
+            for loss in outcome.losses
+        ],
+        "ledger": [{"text": entry.text, "kind": str(entry.kind)} for entry in outcome.ledger],
+        **_badge(units),
+    }
+
+
+def _removed(begun: Material, entries: tuple[model_view.Entry, ...]) -> list[int]:
+    standing = {entry.message_id for entry in entries}
+    return sorted(int(one) for one in begun.said if int(one) not in standing)
+
+
+def _badge(units: tuple[Unit, ...]) -> dict[str, Any]:
+    """The highest priority that is in the context."""
+    highest: Priority | None = highest_priority(units)
+    return {"priority": None if highest is None else int(highest)}

@@ -1,0 +1,99 @@
+"""Who is guarded, and with which limit: LM Studio always, anybody else only where an admin has set a limit.
+
+A limit counts tokens that are estimated. What levels are made of, measured tokens, plays no part here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dialogs.models import Dialog
+from dialogs.models.llm import ProviderKind
+from health.compaction.config import ContextConfig
+from health.compaction.pressure import WARNING_SHARE
+from health.configured import context_config
+from health.limits import LEAST_USABLE_TOKENS, EffectiveLimit, Term, effective_limit, output_reserve
+
+# Seed 2: the pruning agent, and where that fails, whole rounds from the end.
+LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
+PAYLOADS_FIRST = "trim_payloads"
+MOST_COMPACTIONS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard:
+    """`limit` are the tokens that count as 100 %; of these `reserve` are kept for the answer, and count as used.
+
+    `refused` says why no request can be made at all; empty where one can.
+    """
+
+    limit: int
+    reserve: int
+    config: ContextConfig
+    chain: tuple[str, ...]
+    trace: tuple[Term, ...]
+    refused: str = ""
+
+    @property
+    def room(self) -> int:
+        """What a prompt may fill."""
+        return self.limit - self.reserve
+
+    def traced(self) -> list[dict[str, Any]]:
+        return [asdict(term) for term in self.trace]
+
+
+def guard_of(dialog: Dialog) -> Guard | None:
+    """None: nothing is compacted by itself, and requests stay as they are."""
+    has_budget = dialog.agent.context_budget or bool(dialog.llm.limit_type)
+    if dialog.llm.provider.kind == ProviderKind.LMSTUDIO:
+        return _lmstudio(dialog, has_budget=has_budget)
+    return by_limit(dialog) if has_budget else None
+
+
+def by_limit(dialog: Dialog) -> Guard:
+    """The limit as configured for this agent and LLM; also that of a compaction by hand where nobody is guarded."""
+    config = context_config()
+    found = _effective(dialog, config)
+    chain = tuple(name for name in (PAYLOADS_FIRST, *config.chain_order))
+    return Guard(limit=found.tokens, reserve=0, config=config, chain=chain, trace=found.trace, refused=found.refused)
+
+
+def _lmstudio(dialog: Dialog, *, has_budget: bool) -> Guard | None:
+    """The loaded window, with the answer's reserve counted as used; 80, 90 and 100 % of it cannot be changed.
+
+    Without a window there is no guard: the provider refuses such a model before any request.
+    """
+    window = dialog.llm.context_length
+    if window is None:
+        return None
+    reserve = output_reserve(window, requested=dialog.agent.max_output_tokens)
+    config = replace(context_config(), warning_threshold=WARNING_SHARE, goal=0.7, accept=WARNING_SHARE)
+    trace: tuple[Term, ...] = (Term(what="window", tokens=window, source="loaded in LM Studio"),)
+    if has_budget:
+        found = _effective(dialog, config)
+        if found.tokens < window - reserve:
+            window, reserve, trace = found.tokens, 0, found.trace
+    refused = "" if window - reserve >= LEAST_USABLE_TOKENS or has_budget else _too_small(window, reserve)
+    return Guard(limit=window, reserve=reserve, config=config, chain=LMSTUDIO_CHAIN, trace=trace, refused=refused)
+
+
+def _effective(dialog: Dialog, config: ContextConfig) -> EffectiveLimit:
+    window = dialog.llm.context_length or dialog.llm.input_length
+    reserve = output_reserve(window, requested=dialog.agent.max_output_tokens) if window else 0
+    return effective_limit(
+        config,
+        agent_limit=dialog.agent.context_limit if dialog.agent.context_budget else None,
+        llm_type=dialog.llm.limit_type,
+        window=window,
+        reserve=reserve,
+        is_p1=dialog.agent.is_p1,
+    )
+
+
+def _too_small(window: int, reserve: int) -> str:
+    return (
+        f"Only {window - reserve:,} of {window:,} tokens are usable, fewer than {LEAST_USABLE_TOKENS:,}: "
+        "load the model with a larger context."
+    )

@@ -1,0 +1,142 @@
+"""What a run begins with: the course's messages as units, the limit, and how to count.
+
+Strategies that choose begin with the originals, whatever was compacted before. Only a chain with the pruning agent in
+it begins with the present view: a model cannot be made to read days of work again at every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dialogs.compacting.estimate import counter_of, estimate
+from dialogs.context import Context, Piece, read_context, system_text
+from dialogs.driver.tools.base import wire
+from dialogs.driver.tools.registry import tools_for
+from dialogs.model_view import HANDOVER
+from dialogs.models.message import INSERTED, Role
+from dialogs.selectors.path import course_branch
+from dialogs.selectors.turns import dialog_to_drive
+from health.compaction.config import ContextConfig
+from health.compaction.messages import MARKS, parse
+from health.compaction.ports import Kit
+from health.compaction.units import ContextState, Unit
+from health.models import CompactionRun
+from health.tokens.messages import overhead_tokens
+
+SYSTEM = "system"
+READS_THE_VIEW = "prune_with_agent"
+# A partial answer that is longer than this share of the limit cannot be promised to stay.
+MOST_PINNED = 0.4
+TASK_CHARS = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """`said` is what each stored message sends by itself, by its id as text. Counts are estimates."""
+
+    state: ContextState
+    kit: Kit
+    said: Mapping[str, str]
+    tokens_before: int
+    messages_before: int
+
+
+def material(run: CompactionRun, config: ContextConfig) -> Material:
+    dialog = dialog_to_drive(run.dialog_id)
+    context = read_context(dialog, course_branch(run.leaf))
+    counter = counter_of(dialog.llm)
+    tools = [wire(tool) for tool in tools_for(dialog)]
+    now = estimate(context, tools, counter)
+    source = context if READS_THE_VIEW in run.chain else context.whole()
+    kit = Kit(counter=counter)
+    units = kit.counted(_protected(units_of(source), run))
+    state = ContextState(
+        units=units,
+        limit=run.limit_tokens,
+        overhead_tokens=overhead_tokens(dialog.llm.model_id, tools) + run.reserve_tokens,
+        task=run.focus or dialog.taskdoc.strip()[:TASK_CHARS],
+        config=config,
+    )
+    said = {str(piece.message.pk): piece.content for piece in source.pieces if piece.message}
+    whole = {str(piece.message.pk): piece.content for piece in context.whole().pieces if piece.message}
+    return Material(
+        state=state,
+        kit=kit,
+        said={**whole, **said} if source is context else said,
+        tokens_before=now.tokens + run.reserve_tokens,
+        messages_before=len(context.pieces),
+    )
+
+
+def units_of(context: Context) -> tuple[Unit, ...]:
+    """One unit for each message that is sent, its id the message's; not yet counted."""
+    parsed = parse(tuple(_messages(context)))
+    covers = {_id_of(piece, at): piece.entry.covers for at, piece in enumerate(context.pieces)}
+    return tuple(
+        replace(unit, source_ids=tuple(map(str, covers[unit.id]))) if covers.get(unit.id) else unit
+        for unit in parsed.units
+    )
+
+
+def _messages(context: Context) -> Iterator[dict[str, Any]]:
+    text = system_text(context)
+    if text:
+        yield {"role": "system", "content": text, "id": SYSTEM}
+    for at, piece in enumerate(context.pieces):
+        yield _message(piece, context, at)
+
+
+def _id_of(piece: Piece, at: int) -> str:
+    return str(piece.message.pk) if piece.message else f"written-{at}"
+
+
+def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": piece.role.value, "content": piece.content, "id": _id_of(piece, at)}
+    message = piece.message
+    if message is None:
+        return {**found, MARKS: {"priority": 1} if piece.entry.kind == HANDOVER else {}}
+    mark = context.marks.get(message.pk)
+    marks: dict[str, Any] = {"inserted": message.origin in INSERTED, "pinned": bool(mark and mark.pinned)}
+    found |= {"created_at": message.created_at.isoformat(), MARKS: marks}
+    if mark and mark.priority:
+        marks["priority"] = mark.priority
+    if piece.role == Role.TOOL:
+        found["tool_call_id"] = message.parts["tool_call_id"]
+    calls = context.calls.get(message.pk, ())
+    if calls:
+        found["tool_calls"] = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in calls
+        ]
+    return found
+
+
+def _protected(units: tuple[Unit, ...], run: CompactionRun) -> tuple[Unit, ...]:
+    """What stays in this run for the run's own sake: all after a chosen message, and an answer cut in its middle."""
+    kept = set(_after(units, run))
+    if run.trigger == CompactionRun.Trigger.STREAM and run.leaf.parent_id:
+        kept |= {unit.id for unit in units if unit.id == str(run.leaf.parent_id) and _is_short(unit, run)}
+    return tuple(replace(unit, pinned=True) if unit.id in kept else unit for unit in units)
+
+
+def _after(units: tuple[Unit, ...], run: CompactionRun) -> Iterator[str]:
+    if run.up_to_seq is None:
+        return
+    end = str(
+        run.dialog.messages.filter(seq__lte=run.up_to_seq, pk__in=_ids(units))
+        .order_by("-seq")
+        .values_list("pk", flat=True)
+        .first()
+    )
+    place = {unit.id: at for at, unit in enumerate(units)}
+    yield from (unit.id for unit in units[place.get(end, -1) + 1 :] if unit.id != SYSTEM)
+
+
+def _ids(units: tuple[Unit, ...]) -> list[int]:
+    return [int(unit.id) for unit in units if unit.id.isdigit()]
+
+
+def _is_short(unit: Unit, run: CompactionRun) -> bool:
+    return len(unit.content) < MOST_PINNED * run.limit_tokens * 4

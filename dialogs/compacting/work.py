@@ -1,0 +1,129 @@
+"""Working at a run: claim it, drive the engine, answer what it asks, report each step, record how it ended.
+
+Synchronous and CPU-bound: a Celery worker's, or a thread's where no worker answers. Nothing here fails the dialog:
+whatever goes wrong ends the run as failed, and the messages stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from dialogs.compacting.facts import facts_of
+from dialogs.compacting.heartbeat import Heartbeat
+from dialogs.compacting.material import Material, material
+from dialogs.driver.pruning_agent import answer_for
+from dialogs.services import compaction
+from dialogs.services.compaction import RunClaim
+from health.adapters import embeddings
+from health.compaction import recovery
+from health.compaction.chain import compact
+from health.compaction.config import ContextConfig, RecoveryMode
+from health.compaction.outcome import Code, CompactionOutcome, Step
+from health.compaction.ports import Answer, Asking, Embed, Kit, Need, Prune, Strategy
+from health.compaction.runner import answered
+from health.compaction.strategies import REGISTRY
+from health.compaction.units import ContextState
+from health.configured import context_config
+from health.models import CompactionRun
+
+logger = logging.getLogger(__name__)
+Status = CompactionRun.Status
+Trigger = CompactionRun.Trigger
+FRESH_START = "fresh_start"
+
+
+class Cancelled(Exception):
+    """A person cancelled the run, or another worker has it."""
+
+
+def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
+    """Work at a queued run until it is over. False when there was nothing to do here."""
+    claim = compaction.claim_run(run_id)
+    if claim is None:
+        return False
+    run = CompactionRun.objects.select_related("dialog", "course", "leaf", "parent_run").get(pk=run_id)
+    try:
+        with Heartbeat(claim):
+            begun = material(run, config_for(run))
+            outcome = drive(run, claim, begun, embedder)
+            status, facts = facts_of(outcome, begun, run)
+        compaction.finish_run(claim, status=status, facts=facts)
+    except Cancelled:
+        compaction.finish_run(claim, status=Status.CANCELLED, facts={})
+    except Exception as error:
+        logger.exception("Compaction %s of dialog %s failed", run_id, run.dialog_id)
+        reason = f"It failed from within: {type(error).__name__}."
+        compaction.finish_run(claim, status=Status.FAILED, facts={"code": Code.BREAKER_FAILED, "reason": reason})
+    return True
+
+
+def config_for(run: CompactionRun) -> ContextConfig:
+    """The settings in force; what the guard asks is what its marks say, what a person asks is done in any case."""
+    config = context_config()
+    if run.trigger in (Trigger.MANUAL, Trigger.RESET):
+        return replace(config, goal=0.5 if run.trigger == Trigger.MANUAL else 0.01, recovery_mode=RecoveryMode.ERROR)
+    return config
+
+
+def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:
+    """The engine's generator to its end. Raises Cancelled."""
+    answer = _answers(run, embedder)
+    steps: list[dict[str, Any]] = []
+    starting = _Starting(claim, begun)
+    compacting = compact(begun.state, begun.kit, chain=run.chain, strategies=starting.announced(), judge=True)
+    reply: Any = None
+    since = time.perf_counter()
+    try:
+        while True:
+            try:
+                asked = compacting.send(reply)
+            except StopIteration as end:
+                return end.value
+            if isinstance(asked, Step):
+                reply = replace(asked, ms=(time.perf_counter() - since) * 1000)
+                since = time.perf_counter()
+                steps.append(asdict(reply))
+                _report(claim, steps=steps, tokens_now=reply.estimated_after)
+            else:
+                reply = answered(asked, answer)
+    finally:
+        compacting.close()
+
+
+def _report(claim: RunClaim, **changes: Any) -> None:
+    if not compaction.report(claim, **changes):
+        raise Cancelled
+
+
+class _Starting:
+    """Strategies that say when they begin: the engine itself tells of each only when it is done."""
+
+    def __init__(self, claim: RunClaim, begun: Material) -> None:
+        self.claim, self.begun = claim, begun
+
+    def announced(self) -> Mapping[str, Strategy]:
+        every = {**REGISTRY, FRESH_START: recovery.fresh_start}
+        return {name: self._announcing(name, strategy) for name, strategy in every.items()}
+
+    def _announcing(self, name: str, strategy: Strategy) -> Strategy:
+        def begun(state: ContextState, kit: Kit) -> Asking:
+            _report(self.claim, phase=name, tokens_now=state.estimated_tokens)
+            return (yield from strategy(state, kit))
+
+        return begun
+
+
+def _answers(run: CompactionRun, embedder: str) -> Callable[[Need], Answer]:
+    embed = embeddings.embedder(embedder)
+    prune = answer_for(run)
+
+    def answer(need: Need) -> Answer:
+        if isinstance(need, Embed):
+            return embed(need)
+        return prune(need) if isinstance(need, Prune) else None
+
+    return answer

@@ -1,0 +1,52 @@
+"""What is known of a dialog's compactions: the run that is under way, the last one, how many this turn had."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from dialogs.compacting.guard import MOST_COMPACTIONS
+from dialogs.models import Dialog, Message
+from dialogs.models.message import MessageOrigin
+from health.models import CompactionRun
+
+Status = CompactionRun.Status
+Trigger = CompactionRun.Trigger
+OPEN = (Status.QUEUED, Status.RUNNING)
+BY_ITSELF = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM, Trigger.OVERFLOW)
+
+
+def open_run(dialog_id: UUID) -> CompactionRun | None:
+    return CompactionRun.objects.filter(dialog_id=dialog_id, status__in=OPEN).first()
+
+
+def newest_run(dialog: Dialog) -> CompactionRun | None:
+    return CompactionRun.objects.filter(dialog=dialog).order_by("-id").first()
+
+
+def runs_of_turn(leaf: Message) -> list[CompactionRun]:
+    """The runs that the guard began in this turn of this branch's course, oldest first."""
+    return list(
+        CompactionRun.objects.filter(course_id=leaf.course_id, turn=leaf.turn, trigger__in=BY_ITSELF).exclude(
+            status=Status.CANCELLED
+        )
+    )
+
+
+def may_compact(leaf: Message) -> bool:
+    """May the answer to this message be cut for a compaction? At most three times in a turn, once for a message."""
+    runs = runs_of_turn(leaf)
+    cuts = Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn, origin=MessageOrigin.CONTINUATION).count()
+    return max(len(runs), cuts) < MOST_COMPACTIONS and all(run.leaf_id != leaf.pk for run in runs)
+
+
+def neglected_runs() -> list[int]:
+    """Runs that nobody has taken up in time, and those whose worker died."""
+    now = timezone.now()
+    late = Q(status=Status.QUEUED, queued_at__lt=now - timedelta(seconds=2 * settings.DOMINDS_COMPACTION_WAIT_SECONDS))
+    left = Q(status=Status.RUNNING, claimed_until__lt=now)
+    return list(CompactionRun.objects.filter(late | left).values_list("pk", flat=True))

@@ -1,0 +1,174 @@
+"""A compaction run from its wish to its end: every write. Whoever works at it holds a claim, fenced by a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.broadcast import compaction_on_commit
+from dialogs.compacting.guard import Guard
+from dialogs.errors import DialogBusy, DialogError
+from dialogs.models import Course, Dialog, Message
+from dialogs.schedule import compact_on_commit
+from dialogs.services.rows import lock, save
+from dialogs.services.view_changes import apply_run
+from health.models import CompactionRun, ContextEvent
+
+Status = CompactionRun.Status
+Trigger = CompactionRun.Trigger
+CLAIM_SECONDS = 30
+
+
+class NothingToCompact(DialogError):
+    """There is no message yet, or nothing before the last one."""
+
+
+@dataclass(frozen=True)
+class RunClaim:
+    """The right to work at one run until the claim runs out."""
+
+    run_id: int
+    token: int
+
+
+def queue_run(
+    row: Dialog,
+    *,
+    guard: Guard,
+    trigger: str,
+    requested_by: User | None = None,
+    focus: str = "",
+    up_to: Message | None = None,
+    is_draft: bool = False,
+    draft_seconds: int | None = None,
+) -> CompactionRun:
+    """Want a compaction of the branch that is shown. The caller holds the row's lock. Raises DialogBusy."""
+    leaf = row.current_leaf
+    if leaf is None:
+        raise NothingToCompact(_("There is nothing to compact yet."))
+    course = Course.objects.get(pk=leaf.course_id)
+    try:
+        with transaction.atomic():
+            run = CompactionRun.objects.create(
+                dialog=row,
+                course=course,
+                parent_run_id=course.head_run_id,
+                leaf=leaf,
+                turn=leaf.turn,
+                through_seq=leaf.seq,
+                trigger=trigger,
+                requested_by=requested_by,
+                focus=focus.strip(),
+                up_to_seq=up_to.seq if up_to else None,
+                is_draft=is_draft,
+                draft_until=timezone.now() + timedelta(seconds=draft_seconds) if draft_seconds else None,
+                chain=list(guard.chain),
+                limit_tokens=guard.limit,
+                reserve_tokens=guard.reserve,
+                limit_trace=guard.traced(),
+                phase="detection",
+            )
+    except IntegrityError as error:
+        raise DialogBusy(_("A compaction is under way already. Wait for it, or cancel it.")) from error
+    save(row)
+    compact_on_commit(run.pk)
+    compaction_on_commit(row.pk, run.pk)
+    return run
+
+
+@transaction.atomic
+def claim_run(run_id: int) -> RunClaim | None:
+    """Take a run that is queued, or that its worker left. None when another has it or it is over."""
+    now = timezone.now()
+    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, claimed_until__lt=now)
+    taken = CompactionRun.objects.filter(free, pk=run_id).update(
+        status=Status.RUNNING,
+        claim_token=F("claim_token") + 1,
+        claimed_until=now + timedelta(seconds=CLAIM_SECONDS),
+        started_at=now,
+        steps=[],
+    )
+    if not taken:
+        return None
+    run = CompactionRun.objects.get(pk=run_id)
+    compaction_on_commit(run.dialog_id, run_id)
+    return RunClaim(run_id, run.claim_token)
+
+
+def _held(claim: RunClaim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's
+    return CompactionRun.objects.filter(pk=claim.run_id, claim_token=claim.token, status=Status.RUNNING)
+
+
+def renew(claim: RunClaim) -> None:
+    _held(claim).update(claimed_until=timezone.now() + timedelta(seconds=CLAIM_SECONDS))
+
+
+@transaction.atomic
+def report(claim: RunClaim, **changes: Any) -> bool:
+    """Keep how far it is and show it. False when it is no longer ours to work at, or a person cancelled it."""
+    until = timezone.now() + timedelta(seconds=CLAIM_SECONDS)
+    if not _held(claim).filter(cancel_requested=False).update(claimed_until=until, **changes):
+        return False
+    dialog_id = CompactionRun.objects.values_list("dialog_id", flat=True).get(pk=claim.run_id)
+    compaction_on_commit(dialog_id, claim.run_id)
+    return True
+
+
+@transaction.atomic
+def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> CompactionRun | None:
+    """Record how it ended; apply what it made, unless the branch it was made from is no longer shown."""
+    run = _held(claim).select_for_update().first()
+    if run is None:
+        return None
+    for name, value in facts.items():
+        setattr(run, name, value)
+    run.finished_at = timezone.now()
+    row = lock(run.dialog)
+    if status == Status.APPLIED and run.is_draft:
+        status = Status.DRAFT
+    if status == Status.APPLIED and not apply_run(row, run):
+        status, run.reason = Status.SKIPPED, _("The dialog went another way meanwhile; nothing was changed.")
+    run.status, run.phase = status, _last_phase(run, status)
+    run.save()
+    _log(run)
+    save(row)
+    compaction_on_commit(row.pk, run.pk)
+    return run
+
+
+def _last_phase(run: CompactionRun, status: str) -> str:
+    if status == Status.APPLIED:
+        return "handover" if run.recovered else "success"
+    return str(status)
+
+
+def _log(run: CompactionRun) -> None:
+    """What later learning counts, in seed 4's codes."""
+    codes = [run.code] if run.code in ContextEvent.Code.values else []
+    if run.recovered:
+        codes.append(ContextEvent.Code.RECOVERY_TRIGGERED)
+    for code in codes:
+        facts = {"estimated": run.estimated_before, "limit": run.limit_tokens, "trigger": run.trigger}
+        ContextEvent.objects.create(code=code, dialog_id=run.dialog_id, run=run, facts=facts)
+
+
+@transaction.atomic
+def cancel_run(*, dialog: Dialog, run_id: int) -> None:
+    """Ask whoever works at it to stop; a run that nobody has begun, and a draft, end at once."""
+    row = lock(dialog)
+    runs = CompactionRun.objects.filter(dialog=row, pk=run_id)
+    ended = runs.filter(status__in=(Status.QUEUED, Status.DRAFT)).update(
+        status=Status.CANCELLED, phase=Status.CANCELLED, finished_at=timezone.now()
+    )
+    if not ended:
+        runs.filter(status=Status.RUNNING).update(cancel_requested=True)
+    save(row)
+    compaction_on_commit(row.pk, run_id)

@@ -1,0 +1,62 @@
+"""An answer that was cut for a compaction, and a request that cannot be made. Both fenced by the lease."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.db import transaction
+
+from dialogs.models import Generation, Message
+from dialogs.models.dialog import PausedBy
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.prompts import prompt
+from dialogs.selectors.compaction import runs_of_turn
+from dialogs.services.generations import Answer, add_answer, close, read_health
+from dialogs.services.lease import Claim, fenced
+from dialogs.services.rows import add_message, close_answer, save
+from health.models import ContextEvent
+
+CUT = "compaction"
+REFUSED = "context_compaction_failed"
+
+
+@transaction.atomic
+def cut(held: Claim, *, generation: Generation, answer: Answer) -> Message:
+    """Keep what came, and want the rest: the model is asked to go on from there (DL7). Calls that came are dropped."""
+    row = fenced(held)
+    kept = replace(answer, calls=(), finish_reason=CUT)
+    partial = add_answer(row, generation, kept, cut_short=True)
+    close(generation, Generation.Status.FINISHED, kept, partial)
+    read_health(row, generation, kept)
+    text = prompt("continuation", language=row.work_language)
+    message = add_message(row, role=Role.USER, origin=MessageOrigin.CONTINUATION, content=text, parent=partial)
+    save(row, "current_leaf", "last_seq")
+    return message
+
+
+@transaction.atomic
+def refuse(held: Claim, *, reason: str) -> None:
+    """End the due answer because its request does not fit: recorded as a generation that failed before it was sent."""
+    row = fenced(held)
+    leaf = row.current_leaf
+    if leaf is None:
+        return
+    runs = runs_of_turn(leaf)
+    Generation.objects.create(
+        dialog=row,
+        course=leaf.course,
+        number=Generation.objects.filter(course=leaf.course).count() + 1,
+        turn=leaf.turn,
+        llm=row.llm,
+        llm_name=row.llm.slug,
+        prompt_leaf=leaf,
+        fencing_token=held.token,
+        status=Generation.Status.FAILED,
+        error_code=REFUSED,
+        error_message=reason or (runs[-1].reason if runs else ""),
+    )
+    ContextEvent.objects.create(
+        code=ContextEvent.Code.TOKEN_LIMIT_EXCEEDED, dialog=row, facts={"compactions": len(runs), "reason": reason}
+    )
+    row.paused_by = PausedBy.FAILURE
+    close_answer(row, "paused_by")

@@ -1,0 +1,95 @@
+"""Which view of a course holds: applied, undone, redone. The head moves by compare-and-swap; each move is recorded."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from dialogs.broadcast import compaction_on_commit
+from dialogs.errors import DialogBusy, DialogError
+from dialogs.models import Course, Dialog, ViewChange
+from dialogs.services.rows import lock, save
+from health.models import CompactionRun
+
+Status = CompactionRun.Status
+
+
+def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> bool:
+    """Compare and swap: the head must still be what the run was made from, its leaf still on the branch."""
+    if not is_on_branch(row, run):
+        return False
+    moved = Course.objects.filter(pk=run.course_id, head_run_id=run.parent_run_id).update(head_run=run)
+    if not moved:
+        return False
+    ViewChange.objects.create(
+        course_id=run.course_id, before_id=run.parent_run_id, after=run, why=ViewChange.Why.APPLIED, by=by
+    )
+    return True
+
+
+def is_on_branch(row: Dialog, run: CompactionRun) -> bool:
+    message = row.current_leaf
+    while message is not None and message.seq > run.through_seq:
+        message = message.parent
+    return message is not None and message.pk == run.leaf_id
+
+
+@transaction.atomic
+def apply_draft(*, dialog: Dialog, run_id: int, by: User | None) -> None:
+    """Let a draft hold. Raises DialogError when the dialog has gone another way."""
+    row = lock(dialog)
+    run = CompactionRun.objects.select_for_update().filter(dialog=row, pk=run_id, status=Status.DRAFT).first()
+    if run is None:
+        raise DialogError(_("This preview is no longer there."))
+    if not apply_run(row, run, by=by):
+        raise DialogError(_("The dialog went another way meanwhile. Compact it again."))
+    run.status, run.phase = Status.APPLIED, "success"
+    run.save(update_fields=["status", "phase"])
+    save(row)
+    compaction_on_commit(row.pk, run_id)
+
+
+@transaction.atomic
+def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
+    """Show the model the earlier view again, with all that was said since. Only the newest view can be undone."""
+    row = _resting(lock(dialog))
+    run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.APPLIED).first()
+    course = Course.objects.filter(pk=run.course_id, head_run=run) if run else None
+    if run is None or course is None or not course.update(head_run=run.parent_run, guard_held=True):
+        raise DialogError(_("Only the newest compaction can be undone: undo later ones first."))
+    run.status = Status.UNDONE
+    run.save(update_fields=["status"])
+    ViewChange.objects.create(
+        course_id=run.course_id, before=run, after_id=run.parent_run_id, why=ViewChange.Why.UNDONE, by=by
+    )
+    save(row)
+    compaction_on_commit(row.pk, run_id)
+
+
+@transaction.atomic
+def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
+    """Let an undone view hold again, while what it was made from still holds."""
+    row = _resting(lock(dialog))
+    run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.UNDONE).first()
+    if run is None or not is_on_branch(row, run):
+        raise DialogError(_("This compaction cannot be done again."))
+    moved = Course.objects.filter(pk=run.course_id, head_run_id=run.parent_run_id)
+    if not moved.update(head_run=run, guard_held=False):
+        raise DialogError(_("Another compaction holds now: undo that one first."))
+    run.status = Status.APPLIED
+    run.save(update_fields=["status"])
+    ViewChange.objects.create(
+        course_id=run.course_id, before_id=run.parent_run_id, after=run, why=ViewChange.Why.REDONE, by=by
+    )
+    save(row)
+    compaction_on_commit(row.pk, run_id)
+
+
+def _resting(row: Dialog) -> Dialog:
+    """The row of a dialog whose context nobody is using at the moment."""
+    if row.is_busy:
+        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+    if CompactionRun.objects.filter(dialog=row, status__in=(Status.QUEUED, Status.RUNNING)).exists():
+        raise DialogBusy(_("A compaction is under way already. Wait for it, or cancel it."))
+    return row
