@@ -7,7 +7,7 @@ without computing everything again. A chunk that leans on another (a reply on it
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from health.compaction.features import DIMINISHING, Features
@@ -44,12 +44,14 @@ class Chooser:
         self._taken = bytearray(len(candidates))
         self._groups: set[int] = set()
         # Gains by how often a feature stands already, and closed gaps by chunk: look-ups in the innermost loop.
-        self._gains = [tuple(weight * adds for adds in _ADDS) for weight in features.weights]
+        self._gains = [[weight * adds for adds in _ADDS] for weight in features.weights]
         self._times = [0] * len(features.weights)
+        # What each adds, as last computed. It never grows, so it is a bound until it is computed again.
+        self._worths = [own * one.prior + one.bonus for own, one in zip(features.own, candidates, strict=True)]
         self._joins = bytearray(len(candidates))
 
     def choose(self, budget_tokens: int) -> list[int]:
-        heap = [(-self._rate(at), at) for at in range(len(self.candidates))]
+        heap = [(-self._bound(at), at) for at in range(len(self.candidates))]
         heapq.heapify(heap)
         misses = 0
         while heap and misses < MOST_MISSES:
@@ -60,7 +62,7 @@ class Chooser:
             if cost > budget_tokens:
                 misses += 1
                 continue
-            now = -self._rate(at)
+            now = -self._rate(at, cost, self._worth)
             if heap and now > heap[0][0] + 1e-12:
                 heapq.heappush(heap, (now, at))
             elif now < 0:
@@ -89,17 +91,21 @@ class Chooser:
             cost += other.tokens + (0 if other.group in groups or other.group == one.group else other.label)
         return max(1, cost)
 
-    def _rate(self, at: int) -> float:
-        worth, lean = self._worth(at), self._lean(at)
+    def _bound(self, at: int) -> float:
+        return self._rate(at, self._cost(at), self._worths.__getitem__)
+
+    def _rate(self, at: int, cost: int, worth_of: Callable[[int], float]) -> float:
+        worth, lean = worth_of(at), self._lean(at)
         if lean is not None:
-            worth += self._worth(lean)
-        return worth * (1 + JOIN * self._joins[at]) / self._cost(at) ** self.exponent
+            worth += worth_of(lean)
+        return worth * (1 + JOIN * self._joins[at]) / cost**self.exponent
 
     def _worth(self, at: int) -> float:
         gains, times = self._gains, self._times
         covers = sum([gains[key][times[key]] for key in self.features.each[at]])
         candidate = self.candidates[at]
-        return covers * candidate.prior + candidate.bonus
+        worth = self._worths[at] = covers * candidate.prior + candidate.bonus
+        return worth
 
     def _take(self, at: int, heap: list[tuple[float, int]]) -> None:
         """Choose it with what it leans on; their neighbours are worth more from now on."""
@@ -112,4 +118,4 @@ class Chooser:
                 self._times[key] = min(self._times[key] + 1, len(DIMINISHING))
             for beside in self._beside(one):
                 self._joins[beside] += 1
-                heapq.heappush(heap, (-self._rate(beside), beside))
+                heapq.heappush(heap, (-self._bound(beside), beside))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from health.compaction.text import Passage as Chunk
 from health.compaction.text import passages
+
+__all__ = ["Chunk", "blocks", "chunks"]
 
 LONG = 320
 RECORD = 120
@@ -18,20 +20,12 @@ _RECORD_END = re.compile(r"(?<=[}\]])\s*,\s*|(?<=\n)|(?<=[;；。])\s*")
 _FIELD_END = re.compile(r",\s*(?=\")|[,;，；]\s*|\s+")
 
 
-class Chunk(NamedTuple):
-    """`text == content[start:end]`."""
-
-    start: int
-    end: int
-    text: str
-
-
 def chunks(content: str) -> list[Chunk]:
     """The chunks of a content, in order. Linear in its length."""
     found: list[Chunk] = []
     for passage in passages(content):
         if passage.end - passage.start <= LONG:
-            found.append(Chunk(passage.start, passage.end, passage.text))
+            found.append(passage)
         else:
             found.extend(_cut(content, passage.start, passage.end))
     return found

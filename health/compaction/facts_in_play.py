@@ -1,4 +1,4 @@
-"""Facts that the conversation works with: those the user names, recent ones, and those that come back.
+"""Facts that the conversation works with: those the user names, those the agent names again, and recent ones.
 
 They are data, whoever said them. The words around a fact go with it, unless they give orders: a tool's or a
 stranger's orders would be read as the user's.
@@ -54,7 +54,9 @@ def in_play(units: Sequence[Unit], *, known: Iterable[str], gone: Iterable[str])
     told = {key for text in known for key in _keys(text)}
     stale = frozenset(gone)
     recent = len(units) - _RECENT
-    plays = [play for play in _plays(units) if play.place >= recent or play.times > 1 or Role.USER in play.roles]
+    plays = [
+        play for play in _plays(units, recent) if play.place >= recent or play.times > 1 or Role.USER in play.roles
+    ]
     plays.sort(key=lambda play: (-_weight(play, recent), -play.place, play.fact.start))
     entries: list[tuple[int, Entry]] = []
     for play in plays:
@@ -77,10 +79,13 @@ def readable(unit: Unit) -> str:
     return text[:MOST_READ].rpartition(" ")[0] + "\n" + text[-MOST_READ:].partition(" ")[2]
 
 
-def _plays(units: Sequence[Unit]) -> list[_Play]:
+def _plays(units: Sequence[Unit], recent: int) -> list[_Play]:
+    """Of older results none is read: what of them is worked with, the user or the agent has named since."""
     found: dict[Key, _Play] = {}
     for place, unit in enumerate(units):
         if unit.role in INSTRUCTING or unit.kind in WRITTEN or unit.inserted:
+            continue
+        if unit.role is Role.TOOL and place < recent:
             continue
         for key, fact in {_key(fact): fact for fact in facts(readable(unit))}.items():
             play = found.setdefault(key, _Play(fact, place))

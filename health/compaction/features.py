@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from health.compaction.stopwords import STOPWORDS
 from health.compaction.text import CJK
 
 _TOKEN = re.compile(rf"[A-Za-z0-9_]+(?:[-./:@'’][A-Za-z0-9_]+)*|[{CJK}]+|[^\W\d_]+")
+_DIGIT, _JOINT = re.compile(r"\d"), re.compile(r"[_/.@:]")
 LONGEST = 40
+_SAYS_NOTHING = -1
 _NUMBER, _NAME, _CAPITAL, _WORD, _PAIR = 3.0, 2.5, 2.0, 1.0, 0.6
 _IN_PLAY, _ONLY_IN_RESULTS = 3.0, 0.25
 # What is in play stays worth as much as if it had been named this often.
@@ -25,15 +27,17 @@ DIMINISHING = (1.0, 0.5, 0.4, 0.3)
 
 
 def tokens_of(text: str) -> list[str]:
-    """The distinct features of a text as written, Chinese in pairs; in order of appearance."""
-    found: dict[str, None] = {}
-    for token in _TOKEN.findall(text):
+    """The features of a text as written, Chinese in pairs; in order, repetitions included."""
+    tokens: list[str] = _TOKEN.findall(text)
+    if text.isascii():
+        return tokens
+    found: list[str] = []
+    for token in tokens:
         if token[0] > "\u2e80":
-            for at in range(max(1, len(token) - 1)):
-                found[token[at : at + 2]] = None
+            found.extend(token[at : at + 2] for at in range(max(1, len(token) - 1)))
         else:
-            found[token] = None
-    return list(found)
+            found.append(token)
+    return found
 
 
 def shape_weight(token: str) -> float:
@@ -44,11 +48,22 @@ def shape_weight(token: str) -> float:
         return 0.0
     if len(token) > LONGEST and not any(mark in token for mark in "./@"):
         return 0.1
-    if any(char.isdigit() for char in token):
+    if _DIGIT.search(token):
         return _NUMBER
-    if any(mark in token for mark in "_/.@:") or not (token.islower() or token.istitle() or token.isupper()):
+    if _JOINT.search(token) or not (token.islower() or token.istitle() or token.isupper()):
         return _NAME
     return _CAPITAL if token[0].isupper() else _WORD
+
+
+class _Numbers(dict[str, int]):
+    """The number of each token; a new one is numbered when it is first asked for."""
+
+    def __init__(self, numbered: Callable[[str], int]) -> None:
+        self._numbered = numbered
+
+    def __missing__(self, token: str) -> int:
+        number = self[token] = self._numbered(token)
+        return number
 
 
 class Features:
@@ -58,36 +73,26 @@ class Features:
         self.names: list[str] = []
         self._shapes: list[float] = []
         self._numbers: dict[str, int] = {}
-        as_written: dict[str, int] = {}
+        as_written = _Numbers(self._numbered)
         said: Counter[int] = Counter()
         resulted: Counter[int] = Counter()
         self.each: list[list[int]] = []
         for text, tool in zip(texts, from_tool, strict=True):
-            keys = self._keys(text, as_written)
+            keys = list(dict.fromkeys(map(as_written.__getitem__, tokens_of(text))))
+            if _SAYS_NOTHING in keys:
+                keys.remove(_SAYS_NOTHING)
             self.each.append(keys)
             (resulted if tool else said).update(keys)
         self.frequency = [said[key] + resulted[key] for key in range(len(self.names))]
         self.weights = [self._weight(key, said[key], resulted[key]) for key in range(len(self.names))]
 
-    def own(self, chunk: int) -> float:
-        """What a chunk says by itself, as if nothing else stood."""
-        return sum([self.weights[key] for key in self.each[chunk]])
-
-    def _keys(self, text: str, as_written: dict[str, int]) -> list[int]:
-        """The numbers of a text's features; those that say nothing are left out."""
-        keys = []
-        for token in tokens_of(text):
-            key = as_written.get(token)
-            if key is None:
-                key = as_written[token] = self._numbered(token)
-            if key >= 0:
-                keys.append(key)
-        return list(dict.fromkeys(keys))
+        # What each chunk says by itself, as if nothing else stood.
+        self.own = [sum([self.weights[key] for key in keys]) for keys in self.each]
 
     def _numbered(self, token: str) -> int:
         weight = shape_weight(token)
         if not weight:
-            return -1
+            return _SAYS_NOTHING
         key = self._numbers.setdefault(token.lower(), len(self.names))
         if key == len(self.names):
             self.names.append(token.lower())

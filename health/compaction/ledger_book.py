@@ -70,7 +70,8 @@ class Book:
         source_id = earlier.entry.source_id if earlier else entry.source_id
         about = " ".join(sorted(subject.words)) if subject else ""
         weight = _STATED_WEIGHT if subject and entry.kind is EntryKind.FACT else entry.weight
-        entry = replace(entry, source_id=source_id, about=about, weight=weight)
+        if about or earlier:
+            entry = replace(entry, source_id=source_id, about=about, weight=weight)
         self._held[key] = _Held(entry, place, subject, words)
         self.gone.discard(key)
         for word in words | (subject.words if subject else frozenset()):
@@ -81,6 +82,8 @@ class Book:
         return ((held.place, held.entry) for held in self._held.values())
 
     def _drop(self, keys: set[str], *, but: str) -> bool:
+        if not keys:
+            return False
         keys.discard(normal(but))
         for key in keys:
             del self._held[key]

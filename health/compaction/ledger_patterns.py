@@ -119,7 +119,7 @@ _CHINESE = re.compile(
     r"|(?P<preference>喜欢|偏好|讨厌|偏爱|习惯用|宁愿|倾向于|最爱|希望你)"
     r"|(?P<goal>我们?(?:想|打算|计划|需要|希望|要(?!求))|目标[是：:]|帮我|任务[是：:])"
 )
-_QUESTION = re.compile(r"[?？][\"'”’)）」』*_\s]{0,8}$|[吗呢][。\s]{0,3}$")
+_CLOSING, _FULL_STOP = "\"'”’)）」』*_ \t\r\n", "。 \t\r\n"
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -172,8 +172,11 @@ _MAY_BIND = re.compile(
 )
 
 
+_WORTH = {kind: number for number, kind in enumerate(EntryKind)}
+
+
 def is_question(sentence: str) -> bool:
-    return bool(_QUESTION.search(sentence[-40:]))
+    return sentence.rstrip(_CLOSING).endswith(("?", "？")) or sentence.rstrip(_FULL_STOP).endswith(("吗", "呢"))
 
 
 def may_bind(text: str) -> bool:
@@ -194,7 +197,7 @@ def kind_of_sentence(sentence: str) -> EntryKind | None:
         return EntryKind.DEADLINE
     if _TELLING.match(low):
         return EntryKind.RULE
-    return min(kinds, key=list(EntryKind).index, default=None)
+    return min(kinds, key=_WORTH.__getitem__) if kinds else None
 
 
 def _plain(sentence: str) -> str:
@@ -204,11 +207,12 @@ def _plain(sentence: str) -> str:
 def _kinds(low: str) -> Iterator[EntryKind]:
     """Of every phrase in a sentence its kind."""
     for word in _WORD.finditer(low):
-        for kind, rest in _FOLLOWING.get(word[0], ()):
+        cue = word[0]
+        for kind, rest in _FOLLOWING.get(cue, ()):
             if (rest is None or rest.match(low, word.end())) and not _excused(low, word):
                 yield kind
-        weak = _WEAK.match(low, word.start()) if word[0] in {"never", "always", "only", "do", "don't"} else None
-        if weak and _is_order(low, word[0], weak):
+        weak = _WEAK.match(low, word.start()) if cue in {"never", "always", "only", "do", "don't"} else None
+        if weak and _is_order(low, cue, weak):
             yield EntryKind.RULE
     if _HAN.search(low):
         yield from (EntryKind(match.lastgroup or "") for match in _CHINESE.finditer(low))

@@ -18,6 +18,7 @@ _K1, _B = 1.2, 0.6
 _RANK_OFFSET = 10
 # Words that match weigh more than meanings that are near: at half the weight or more, chats lost by it.
 OTHERS_WEIGHT = 0.3
+_FEWEST = 3  # letters of a stem
 _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "ely", "es", "ly", "e", "s")
 
 
@@ -26,7 +27,7 @@ def stem(word: str) -> str:
     if not word.isascii() or not word.isalpha():
         return word
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
+        if word.endswith(ending) and len(word) - len(ending) >= _FEWEST:
             return word[: -len(ending)]
     return word
 
@@ -37,7 +38,9 @@ class Question:
     def __init__(self, text: str, features: Features) -> None:
         self.features = features
         asked = {stem(token.lower()) for token in tokens_of(text) if shape_weight(token)}
-        stems = {key: one for key, name in enumerate(features.names) if (one := stem(name)) in asked}
+        heads = {one[:_FEWEST] for one in asked}  # which a stem never cuts off
+        near = ((key, name) for key, name in enumerate(features.names) if name[:_FEWEST] in heads)
+        stems = {key: one for key, name in near if (one := stem(name)) in asked}
         frequency: dict[str, int] = {}
         for key, one in stems.items():
             frequency[one] = frequency.get(one, 0) + features.frequency[key]

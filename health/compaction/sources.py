@@ -56,12 +56,13 @@ def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
 def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
     if is_digest(unit.content):
         for line in read_back(unit.content):
-            yield _source(at, Role(line.role), line.text, line.tool)
+            role = Role(line.role)
+            yield _source(at, role, line.text, line.tool, kind_of(line.text, role))
         return
     if unit.content.strip():
-        yield _source(at, unit.role, unit.content, tool)
+        yield _source(at, unit.role, unit.content, tool, unit.kind)
     for call in unit.calls:
-        yield _source(at, unit.role, call.arguments, call.name)
+        yield _source(at, unit.role, call.arguments, call.name, Kind.OTHER)
 
 
 def is_lines(unit: Unit) -> bool:
@@ -69,22 +70,25 @@ def is_lines(unit: Unit) -> bool:
     return unit.round_id is not None or is_digest(unit.content)
 
 
-def _source(at: int, role: Role, text: str, tool: str) -> Source:
-    voice = Role.TOOL if role is Role.USER and _is_output(text) else role
+def _source(at: int, role: Role, text: str, tool: str, kind: Kind) -> Source:
+    voice = Role.TOOL if role is Role.USER and _is_output(text, kind) else role
     return Source(at, role, text, tuple(_pieces(text, voice)), tool, voice)
 
 
-def _is_output(text: str) -> bool:
-    return len(text) > _LONGEST_TYPED or bool(_OUTPUT.match(text)) or kind_of(text, Role.USER) in (Kind.LOG, Kind.CODE)
+def _is_output(text: str, kind: Kind) -> bool:
+    return len(text) > _LONGEST_TYPED or kind in (Kind.LOG, Kind.CODE) or bool(_OUTPUT.match(text))
 
 
-def _pieces(text: str, role: Role) -> Iterator[Chunk]:
+def _pieces(text: str, role: Role) -> list[Chunk]:
     """The chunks of a text. None reaches over a gap that an earlier choice left."""
-    at = 0
+    cut, at = blocks if role is Role.TOOL else chunks, 0
+    if GAP not in text:
+        return cut(text)
+    found: list[Chunk] = []
     for piece in text.split(GAP):
-        for chunk in (blocks if role is Role.TOOL else chunks)(piece):
-            yield Chunk(at + chunk.start, at + chunk.end, chunk.text)
+        found.extend(Chunk(at + chunk.start, at + chunk.end, chunk.text) for chunk in cut(piece))
         at += len(piece) + len(GAP)
+    return found
 
 
 def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]]) -> list[int | None]:

@@ -55,7 +55,7 @@ _LEAD = (
     r"|now|change of plans?|then|from now on)\b[,:.!]?\s*){0,4})"
 )
 _DET = r"(?:(?:the|my|our|your|his|her|their|its|this|that)\s+)?"
-_NAME = r"(?P<about>[\w'-]{1,40}(?:\s[\w'-]{1,40}){0,6}?)"
+_NAME = r"(?P<about>[\w'-]{1,40}+(?:\s[\w'-]{1,40}+){0,6}?)"
 _MOVED = (
     r"(?:has (?:been )?|was |got |will )?(?:move|change|switche?|shift|drop|postpone|reschedule|increase|raise|lower"
     r"|reduce)[sd]? to"
@@ -81,6 +81,11 @@ ZH_STATED = re.compile(
     r"|提前到|变成|挪到)|现在是)|定在|定为|设为|是(?![否说不])|为(?![了什此止])|在(?=周|星期|[明后今]天|[上下中]午|[早晚]上|[\d一二三四五六七八九十]{1,4}[点月号日:]))"
     r"(?P<value>.+)"
 )
+COLON, ZH_BEING = re.compile(r"[:：]"), re.compile(r"[成为到是在消]")
+SETTING = re.compile(
+    r"\b(?:make|set|change|move|raise|lower|increase|reduce|cut|update|bump|push|postpone|reschedule|shift|switch)\s"
+)
+BEING = re.compile(r"=|\s(?:is|are|be|now|becomes?|became|equals|stays|to)\s")
 ZH_ENDED = re.compile(rf"{_ZH_LEAD}(?P<about>[{CJK}]{{1,10}}?)(?P<update>已经?|被)?(?P<value>取消了?)[。！!]?$")
 # What is said to be so has no other value left.
 ENDED = frozenset({"cancelled", "canceled", "off", "called off", "over", "取消", "取消了"})
@@ -104,6 +109,9 @@ TYPES = {
     ),
     "number": re.compile(r"\d[\d,.]*|[一二两三四五六七八九十百千万]{1,8}(?=[元块个人天年月])"),
 }
+
+# A value without any of these names no day, time or number.
+TYPED = re.compile(r"[\d一二两三四五六七八九十百千万周期天]|day\b|to(?:morrow|night)|noon|midnight")
 
 # A sentence without any of these corrects and withdraws nothing.
 CHANGING = (

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_FENCE = re.compile(r"^(```|~~~)")
+_FENCES = ("```", "~~~")
 # A sentence ends after its mark and closing quotes; not after a digit's or initial's point.
-_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|(?<=[。！？；])[”’」』）]*")
+_END = re.compile(r"[.!?…][\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|[。！？；][”’」』）]*")
 _ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|approx|Fig|[A-Z]))\.$")
 _WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:[-_'][^\W_{CJK}]+)*")
 
@@ -41,10 +41,10 @@ def _split(text: str) -> tuple[Passage, ...]:
     found: list[Passage] = []
     at, fenced = 0, False
     for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line.lstrip())
+        mark = line.lstrip().startswith(_FENCES)
         if fenced or mark:
             _add(found, text, at, at + len(line), code=True)
-            fenced = fenced != bool(mark)
+            fenced = fenced != mark
         else:
             _add_sentences(found, text, at, line)
         at += len(line)
@@ -57,7 +57,7 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_split)
 def _add_sentences(found: list[Passage], text: str, at: int, line: str) -> None:
     start = 0
     for end in _END.finditer(line):
-        if _ABBREVIATED.search(line, start, end.start()):
+        if line[end.start()] == "." and _ABBREVIATED.search(line, start, end.start() + 1):
             continue
         _add(found, text, at + start, at + end.end(), code=False)
         start = end.end()

@@ -58,7 +58,7 @@ def bonuses(
     matches = yield from _matches(pieces, features, state)
     binding = _binding(state, kit)
     return [
-        float(matches[at]) * min(1.0, features.own(at) / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
+        float(matches[at]) * min(1.0, features.own[at] / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
         + (ALARM_WEIGHT if piece.role is Role.TOOL and _ALARM.search(piece.text) else 0.0)
         + (BINDING_WEIGHT if _binds(piece, binding) else 0.0)
         for at, piece in enumerate(pieces)
@@ -123,7 +123,7 @@ def _most_saying(pieces: Sequence[Piece], features: Features) -> list[int]:
     room = EMBEDDED_SHARE * sum(piece.tokens for piece in pieces)
     said = (at for at, piece in enumerate(pieces) if piece.role is not Role.TOOL)
     chosen = []
-    for at in sorted(said, key=features.own, reverse=True):
+    for at in sorted(said, key=features.own.__getitem__, reverse=True):
         room -= pieces[at].tokens
         if room < 0:
             break

@@ -26,13 +26,13 @@ def test_identifiers_and_dates_are_one_feature_each() -> None:
 def test_what_is_said_everywhere_weighs_less_than_what_is_said_once() -> None:
     features = Features(["heron today", "heron again", "heron still", "stork"], from_tool=[False] * 4)
 
-    assert features.own(3) > features.own(0)
+    assert features.own[3] > features.own[0]
 
 
 def test_a_row_that_nobody_took_up_weighs_less_than_one_that_somebody_did() -> None:
     features = Features(["id S4037", "id S4038", "I take S4037"], from_tool=[True, True, False])
 
-    assert features.own(0) > 2 * features.own(1)
+    assert features.own[0] > 2 * features.own[1]
 
 
 def test_the_case_of_a_word_makes_no_second_feature() -> None:

@@ -294,13 +294,15 @@ def test_a_fact_that_the_user_names_is_kept_with_its_sentence() -> None:
     assert (entry.kind, entry.text, entry.facts) == (EntryKind.FACT, "Where is ORD-48213 now?", ("ORD-48213",))
 
 
-def test_a_fact_that_comes_back_is_kept_and_one_that_a_tool_printed_once_long_ago_is_not() -> None:
+def test_a_fact_that_the_agent_names_again_is_kept_and_one_that_only_a_tool_printed_long_ago_is_not() -> None:
     logs = [by(Role.TOOL, f"opened src/a{i}.py") for i in range(3)]
-    again = [by(Role.ASSISTANT, "I read config.toml."), by(Role.TOOL, "config.toml is empty")]
+    again = [by(Role.ASSISTANT, "I read config.toml."), by(Role.ASSISTANT, "So config.toml is empty.")]
 
-    found = kept(*logs, *again, *(f"Go on, {word}." for word in ("yes", "do", "it", "so", "we", "can", "go", "home")))
+    found = kept(
+        *logs, *logs, *again, *(f"Go on, {word}." for word in ("yes", "do", "it", "so", "we", "can", "go", "home"))
+    )
 
-    assert found == ["config.toml is empty"]
+    assert found == ["So config.toml is empty."]
 
 
 def test_a_number_that_only_tools_print_is_noise() -> None:
