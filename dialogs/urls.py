@@ -6,12 +6,14 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dialogs.views import lists, manage, preferences
+from dialogs.views import connect, lists, manage, preferences
 
 urlpatterns = [
     path("", lists.dialog_list, name="dialog_list"),
     path("dialogs/new/", lists.new, name="dialog_new"),
     path("dialogs/import/", manage.bring, name="dialog_import"),
+    path("connect/", connect.connect, name="connect"),
+    path("connect/add/", connect.connect_add, name="connect_add"),
     path("dialogs/<uuid:dialog_id>/rename/", manage.rename, name="dialog_rename"),
     path("dialogs/<uuid:dialog_id>/archive/", manage.archive, name="dialog_archive"),
     path("dialogs/<uuid:dialog_id>/unarchive/", manage.unarchive, name="dialog_unarchive"),

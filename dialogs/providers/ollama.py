@@ -15,6 +15,7 @@ import openai
 
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import (
+    BadAnswer,
     ChatMessage,
     ChatRequest,
     ContextOverflow,
@@ -28,6 +29,7 @@ from dialogs.providers.errors import from_answer, translated
 from dialogs.providers.http import json_of, refuse_other_than_stream, timeouts
 from dialogs.providers.ollama_facts import facts_of_model, models_in, windows_in
 from dialogs.providers.ollama_stream import OllamaStream
+from dialogs.providers.wire import as_mapping
 
 
 class Ollama:
@@ -59,7 +61,10 @@ class Ollama:
 
     async def list_models(self) -> tuple[ModelFacts, ...]:
         with translated(openai, self.settings):
-            return models_in(await self._ask("GET", "/api/tags"), windows=await self._windows())
+            listed = await self._ask("GET", "/api/tags")
+            if not isinstance(as_mapping(listed).get("models"), list):
+                raise BadAnswer("This is no Ollama: it does not list its models.")
+            return models_in(listed, windows=await self._windows())
 
     async def read_limits(self, model_id: str) -> ModelFacts:
         with translated(openai, self.settings):

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.models import LLM, Provider
 from dialogs.models.llm import ProviderKind
+from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ProviderSettings
 from dialogs.secrets import KeyUnreadable, decrypt
 from health.monitor.levels import Configured
@@ -55,6 +56,18 @@ def missing_key(provider: Provider) -> str:
     if provider.api_key_encrypted or not provider.api_key_env or os.environ.get(provider.api_key_env, "").strip():
         return ""
     return _("no key: %(variable)s is not set") % {"variable": provider.api_key_env}
+
+
+def provider_at(*, kind: str, base_url: str) -> Provider | None:
+    """The provider of this kind at this address, however its path is written."""
+    root, rows = native_root(base_url), Provider.objects.filter(kind=kind).order_by("pk")
+    return next((row for row in rows if native_root(row.base_url) == root), None)
+
+
+def llms_at(*, kind: str, base_url: str) -> QuerySet[LLM]:
+    """What has been added of the server at this address, with the agents."""
+    found = LLM.objects.filter(enabled=True).prefetch_related("agents")
+    return found.filter(provider=provider_at(kind=kind, base_url=base_url))
 
 
 def list_providers(*, enabled_only: bool = False) -> QuerySet[Provider]:

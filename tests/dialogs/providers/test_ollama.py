@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.providers.base import (
+    BadAnswer,
     ChatMessage,
     ContextOverflow,
     Finished,
@@ -201,6 +202,15 @@ async def test_every_model_is_listed_with_what_is_set_aside_for_it(server: Upstr
 
     assert (first.model_id, first.context_length, first.note) == ("a:latest", 4096, "llama, 8B, Q4_0")
     assert (second.model_id, second.context_length, second.loaded) == ("b", None, False)
+
+
+async def test_another_server_is_told_apart(server: Upstream) -> None:
+    server.on("/api/tags", as_json({"error": "Unexpected endpoint or method. (GET /api/tags)"}))
+
+    error = await error_of(OllamaWorld(server).provider().list_models())
+
+    assert isinstance(error, BadAnswer)
+    assert "no Ollama" in str(error)
 
 
 async def test_a_key_goes_along_for_the_proxy_that_wants_one(server: Upstream) -> None:
