@@ -1,0 +1,68 @@
+"""From a server on this machine to a first answer, as staff do it, by keyboard alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.steps import PASSWORD, ask, sign_in
+from tests.stack import Stack, running_stack
+from tests.standins.lmstudio import LMStudioStandin
+from tests.standins.serving import serving
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("empty"), "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+        yield found
+
+
+@pytest.fixture
+def studio() -> Iterator[tuple[LMStudioStandin, str]]:
+    standin = LMStudioStandin(model="gemma-4", key="a-token", answer="Hello from the studio.")
+    with serving(standin.app()) as url:
+        yield standin, url
+
+
+def test_a_model_is_found_added_and_talked_with(
+    page: Page, empty: Stack, studio: tuple[LMStudioStandin, str], faults: list[str]
+) -> None:
+    sign_in(page, empty)
+    page.goto(f"{empty.url}/dialogs/new/")
+    page.get_by_role("link", name="Connect a server").first.press("Enter")
+
+    address = page.get_by_label("Address")
+    expect(address).to_have_value("http://127.0.0.1:1234")
+    address.fill(studio[1])
+    address.press("Enter")
+    expect(page.get_by_text("The server wants a key")).to_be_visible()
+    page.get_by_label("Key").fill("a-token")
+    page.get_by_label("Key").press("Enter")
+    expect(page.get_by_text("Window: 4,096 tokens")).to_be_visible()
+    expect(page.get_by_label("Key")).to_have_value("a-token")
+    page.get_by_role("button", name="Add gemma-4").press("Enter")
+    begin = page.get_by_role("button", name="New dialog with gemma-4")
+    expect(begin).to_be_focused()
+    begin.press("Enter")
+
+    ask(page, "Hi there.")
+
+    expect(page.locator(".message-row.assistant")).to_contain_text("Hello from the studio.")
+    assert studio[0].largest > 0
+
+
+def test_it_fits_a_phone_in_the_dark(page: Page, empty: Stack, faults: list[str]) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
+    sign_in(page, empty)
+
+    page.goto(f"{empty.url}/connect/?offer=openrouter")
+    page.get_by_label("Address").fill("http://127.0.0.1:9")
+    page.get_by_role("button", name="Test").click()
+
+    expect(page.get_by_text("Does the server run?")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
