@@ -76,7 +76,7 @@ def _unloaded(name: str, maximum: int | None, about: str) -> ModelFacts:
     note = _("Not loaded. Load it in LM Studio: only then it has a window.")
     if maximum:
         note += " " + _("It can be loaded with %(maximum)s tokens at most.") % {"maximum": f"{maximum:,}"}
-    return ModelFacts(model_id=name, maximum=maximum, loaded=False, note=f"{note} {about}".strip())
+    return ModelFacts(model_id=name, maximum=maximum, loaded=False, note=f"{note} ({about})" if about else note)
 
 
 def _about(*facts: object) -> str:

@@ -72,15 +72,15 @@ def _facts(
         maximum=maximum,
         loaded=allocated is not None,
         source=source if window else "",
-        note=about if window else f"{_unknown(maximum)} {about}".strip(),
+        note=about if window else _unknown(maximum, about),
     )
 
 
-def _unknown(maximum: int | None) -> str:
+def _unknown(maximum: int | None, about: str) -> str:
     note = _("Ollama tells the window once it has loaded the model. Set a context length to ask for one.")
-    if not maximum:
-        return note
-    return note + " " + _("The model can do %(maximum)s tokens at most.") % {"maximum": f"{maximum:,}"}
+    if maximum:
+        note += " " + _("The model can do %(maximum)s tokens at most.") % {"maximum": f"{maximum:,}"}
+    return f"{note} ({about})" if about else note
 
 
 def _name(model: Mapping[str, Any]) -> str:
