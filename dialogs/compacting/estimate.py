@@ -17,6 +17,8 @@ from health.tokens.corrected import CorrectedCounter
 from health.tokens.counters import counter_for
 from health.tokens.messages import overhead_tokens
 
+ENOUGH_SAMPLES = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
@@ -51,7 +53,12 @@ def counter_of(llm: LLM) -> Counter:
     """The counter for this LLM, corrected by what its server has reported so far."""
     known = calibration_of(llm)
     plain = counter_for(llm.model_id)
-    return CorrectedCounter(plain, known.ratio) if isinstance(known, Calibration) else plain
+    return CorrectedCounter(plain, trusted_ratio(known)) if isinstance(known, Calibration) else plain
+
+
+def trusted_ratio(known: Calibration) -> float:
+    """Upwards at once, downwards only after several reports: one odd report must not let a prompt overflow."""
+    return known.ratio if len(known.samples) >= ENOUGH_SAMPLES else max(1.0, known.ratio)
 
 
 def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:

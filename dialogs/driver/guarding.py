@@ -61,7 +61,7 @@ def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[s
     system = sum(unit.estimated_tokens or 0 for unit in state.units if unit.role is Role.SYSTEM)
     room = guard.limit - overhead - system
     results = [unit.estimated_tokens or 0 for unit in open_round(state.units) if unit.role is Role.TOOL]
-    if max(results, default=0) > room:
+    if results and max(results) > room:
         return RESULT_TOO_LARGE.format(tokens=max(results), limit=guard.limit, room=max(0, room))
     floor = floor_of(state, kit)
     return diagnosis(floor, limit=guard.limit) if floor.tokens > guard.limit else ""

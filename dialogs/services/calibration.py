@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from dialogs.compacting.estimate import trusted_ratio
 from dialogs.models import LLM
 from health.models import LlmCalibration
 from health.tokens.calibration import Calibration, Sample, Uncalibrated, learn
@@ -15,7 +16,7 @@ def learn_from_usage(*, llm: LLM, foretold: int, reported: int) -> None:
     row, _made = LlmCalibration.objects.select_for_update().get_or_create(llm=llm)
     samples = [Sample(estimated=one, foretold=two, reported=three) for one, two, three in row.samples]
     known = Calibration(samples=tuple(samples)) if samples else Uncalibrated()
-    ratio = known.ratio if isinstance(known, Calibration) else 1.0
+    ratio = trusted_ratio(known) if isinstance(known, Calibration) else 1.0
     after = learn(known, estimated=round(foretold / ratio), reported=reported)
     if isinstance(after, Calibration):
         row.samples = [[one.estimated, one.foretold, one.reported] for one in after.samples]

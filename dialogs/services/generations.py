@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from dialogs.compacting.guard import guard_of
 from dialogs.models import Blob, Course, Dialog, Generation, Message
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
@@ -150,12 +151,14 @@ def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | No
 def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, error: str, retry_in: float | None) -> None:
     """Record a failed try. It has no reading: the last good one stays. None for `retry_in` gives up.
 
-    A prompt that no longer fits is not tried again as it is: a new course becomes due, unless this one has had no
-    answer at all, for then the next would not fit either.
+    A prompt that no longer fits is not tried again as it is: it is compacted where somebody guards the dialog.
+    Otherwise a new course becomes due, unless this one has had no answer at all: the next would not fit either.
     """
     row = fenced(held)
     generation.error_code, generation.error_message = code, error
-    if code == ContextOverflow.code and _has_answers(generation.course):
+    if code == ContextOverflow.code and guard_of(row):
+        retry_in = 0.0
+    elif code == ContextOverflow.code and _has_answers(generation.course):
         remediation.record_overflow(generation.course)
         retry_in = 0.0
     if retry_in is not None:

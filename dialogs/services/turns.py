@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from django.db import transaction
 
 from dialogs.compacting.guard import guard_of
+from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy
 from dialogs.models import Course, Generation, QueuedMessage
 from dialogs.models.dialog import PausedBy
@@ -22,6 +24,7 @@ from dialogs.services.lease import Claim, fenced
 from dialogs.services.messages import add_typed
 from dialogs.services.rows import add_message, close_answer, save, want_answer
 from dialogs.services.tool_calls import withdraw_open_calls
+from health.models import CompactionRun
 
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls."
 RUN_USED_UP = "Not made: the run has used all its generations."
@@ -85,9 +88,13 @@ def clear_mind(held: Claim, *, overflow: bool) -> None:
 def want_compaction(held: Claim, *, trigger: str) -> None:
     """Queue a run for the branch that is to be answered. Where one is under way already, that one serves."""
     row = fenced(held)
-    guard = guard_of(dialog_to_drive(row.pk))
+    dialog = dialog_to_drive(row.pk)
+    guard = guard_of(dialog)
     if guard is None:
         return
+    if trigger == CompactionRun.Trigger.OVERFLOW:
+        # The provider says that it is too much, whatever our estimate says.
+        guard = replace(guard, limit=min(guard.limit, present_tokens(dialog) + guard.reserve))
     with suppress(DialogBusy):
         queue_run(row, guard=guard, trigger=trigger)
 

@@ -50,7 +50,7 @@ def a_call(name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, s
     return {"id": call_id, "name": name, "arguments": arguments}
 
 
-def calling(prompt_tokens: int, name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, Any]:
+def calling(prompt_tokens: int | None, name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, Any]:
     """An answer that makes one call and says nothing."""
     return said(prompt_tokens, "", tool_calls=[a_call(name, arguments, call_id)], finish="tool_calls")
 

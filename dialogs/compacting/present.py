@@ -1,0 +1,28 @@
+"""The request that a dialog would make now, and how much that is. Estimated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialogs.compacting.estimate import Estimate, counter_of, estimate
+from dialogs.context import Context, read_context
+from dialogs.driver.tools.base import wire
+from dialogs.driver.tools.registry import tools_for
+from dialogs.models import Dialog
+from dialogs.selectors.path import course_branch
+
+
+def present_context(dialog: Dialog) -> Context:
+    return read_context(dialog, course_branch(dialog.current_leaf))
+
+
+def offered_tools(dialog: Dialog) -> list[dict[str, Any]]:
+    return [wire(tool) for tool in tools_for(dialog)]
+
+
+def present_estimate(dialog: Dialog) -> Estimate:
+    return estimate(present_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
+
+
+def present_tokens(dialog: Dialog) -> int:
+    return present_estimate(dialog).tokens

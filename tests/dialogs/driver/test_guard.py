@@ -1,0 +1,225 @@
+"""The guard end to end: what is compacted before a request, at a tool's result, in mid-answer; and what never is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from dialogs.models import Dialog, Generation, Message
+from dialogs.models.message import MessageOrigin
+from health.models import CompactionRun, ContextEvent
+from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
+from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.test_rounds import offer, outside  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Status = CompactionRun.Status
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_compacts(settings: LazySettings) -> None:
+    """No worker listens in these tests: the driver does it itself, at once."""
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+
+
+def texts(request: dict[str, Any]) -> list[str]:
+    return [message["content"] for message in request["messages"]]
+
+
+def everything(request: dict[str, Any]) -> str:
+    return json.dumps(request["messages"], ensure_ascii=False)
+
+
+def test_a_context_above_the_threshold_is_compacted_before_it_is_sent(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=16)
+    requests = play(said(None, "Done."))
+    assert estimated(dialog) > 3500
+
+    ask(dialog, "What does the rotor show?")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.trigger) == (Status.APPLIED, "pre_request")
+    assert len(requests()) == 1
+    assert estimated(dialog) <= 2800
+    assert "What does the rotor show?" in texts(requests()[0])[-1]
+    assert "Never deploy on a Friday" in everything(requests()[0])
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
+
+
+def test_a_context_under_the_threshold_is_sent_as_it_is(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=5)
+    requests = play(said(None, "Done."))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert not CompactionRun.objects.exists()
+    assert len(requests()[0]["messages"]) == 12
+
+
+def test_nobody_is_compacted_without_a_limit(dialog: Dialog, play: Play) -> None:
+    a_history(dialog, pairs=40)
+    requests = play(said(None, "Done."))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert not CompactionRun.objects.exists()
+    assert len(requests()[0]["messages"]) == 82
+
+
+def test_no_message_is_deleted_or_changed(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=16)
+    before = list(Message.objects.values_list("pk", "content"))
+    play(said(None, "Done."))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert list(Message.objects.values_list("pk", "content"))[: len(before)] == before
+
+
+def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
+    dialog: Dialog,
+    play: Play,
+    offer: Any,  # noqa: F811
+) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=10)
+    result = long_text(77, sentences=60)
+
+    async def read(_arguments: Any) -> str:
+        return result
+
+    offer(outside("read_file", read))
+    requests = play(calling(None, "read_file"), said(None, "Done."))
+
+    ask(dialog, "Read the file.")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.trigger) == (Status.APPLIED, "tool_result")
+    sent = requests()[1]["messages"]
+    assert (sent[-1]["tool_call_id"], sent[-1]["content"]) == ("c1", result)
+    assert sent[-2]["tool_calls"][0]["id"] == "c1"
+    assert estimated(dialog) <= 3500
+
+
+def test_a_result_larger_than_the_limit_is_explained_and_nobody_is_asked(
+    dialog: Dialog,
+    play: Play,
+    offer: Any,  # noqa: F811
+) -> None:
+    guard(dialog)
+
+    async def read(_arguments: Any) -> str:
+        return long_text(77, sentences=200)
+
+    offer(outside("read_file", read))
+    requests = play(calling(None, "read_file"), said(None, "Done."))
+
+    ask(dialog, "Read the file.")
+    drive_until_idle(dialog)
+
+    failed = Generation.objects.latest("id")
+    assert len(requests()) == 1
+    assert not CompactionRun.objects.exists()
+    assert failed.error_code == "context_compaction_failed"
+    assert "exceeds the model's context limit" in failed.error_message
+    assert "larger context" in failed.error_message
+
+
+def test_an_answer_that_fills_the_context_is_cut_compacted_and_gone_on_with(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=8)
+    first = [f"{word} " for word in long_text(3, sentences=60).split()]
+    requests = play({"text": first, "usage": None}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    partial = Message.objects.get(cut_short=True)
+    assert (run.status, run.trigger) == (Status.APPLIED, "stream")
+    assert "".join(first).startswith(partial.content)
+    assert len(partial.content) < len("".join(first))
+    assert partial.content in texts(requests()[1])
+    assert texts(requests()[1])[-1].startswith("[System notice] Your answer was interrupted")
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "and that is all."
+    assert dialog.current_leaf.turn == partial.turn
+    assert not dialog.is_busy
+
+
+def test_an_answer_without_end_is_ended_after_three_compactions(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=8)
+    endless = [f"{word} " for word in long_text(3, sentences=300).split()]
+    requests = play({"text": endless, "usage": None})
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    assert CompactionRun.objects.count() <= 3
+    assert len(requests()) <= 4
+    assert Message.objects.filter(origin=MessageOrigin.CONTINUATION).count() <= 3
+    assert Generation.objects.latest("id").finish_reason == "length"
+    assert not dialog.is_busy
+
+
+def test_a_prompt_that_the_provider_refuses_is_compacted_and_sent_again(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=7)
+    refused = {"error": {"code": "context_overflow", "message": "too long", "context_window": 1500}}
+    requests = play(refused, said(None, "Done."))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.trigger) == (Status.APPLIED, "overflow")
+    assert len(requests()) == 2
+    assert len(everything(requests()[1])) < len(everything(requests()[0]))
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
+
+
+def test_instructions_that_fill_the_limit_are_named_and_no_compaction_is_tried(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    dialog.agent.instructions = long_text(5, sentences=200)
+    dialog.agent.save()
+    requests = play(said(None, "Done."))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    failed = Generation.objects.get()
+    assert requests() == []
+    assert not CompactionRun.objects.exists()
+    assert "system prompt" in failed.error_message
+    assert ContextEvent.objects.get().code == "TOKEN_LIMIT_EXCEEDED"
+    assert not dialog.is_busy
+
+
+def test_later_compactions_choose_from_all_that_was_said(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=16)
+    requests = play(said(None, long_text(9, sentences=20)))
+
+    for number in range(8):
+        ask(dialog, f"And {number}? {long_text(number + 40, sentences=8)}")
+        drive_until_idle(dialog)
+
+    runs = CompactionRun.objects.filter(status=Status.APPLIED).order_by("id")
+    assert runs.count() >= 3
+    assert all(run.estimated_after is not None and run.estimated_after <= 2800 for run in runs)
+    assert [run.parent_run_id for run in runs] == [None, *[run.pk for run in runs][:-1]]
+    assert all(RULE.split(",")[0] in everything(request) for request in requests())
