@@ -7,8 +7,8 @@ from typing import Any
 
 from dialogs import model_view
 from dialogs.compacting.material import SYSTEM, Material
+from dialogs.compacting.progress import badge
 from health.compaction.outcome import CompactionOutcome, Status
-from health.compaction.units import Priority, Unit, highest_priority
 from health.models import CompactionRun
 
 # A view that is hardly smaller than the one that holds costs a prompt cache and brings nothing.
@@ -37,10 +37,10 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
     if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before:
         reason = f"Nothing to gain: it would free {max(0.0, gain):.0%}."
         return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, "reason": reason}
-    return Made.APPLIED, {**common, **_applied(outcome, begun)}
+    return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
 
 
-def _applied(outcome: CompactionOutcome, begun: Material) -> dict[str, Any]:
+def _applied(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -> dict[str, Any]:
     units = tuple(unit for unit in outcome.state.units if unit.id != SYSTEM)
     entries = model_view.entries_of(units, dict(begun.said))
     return {
@@ -59,16 +59,10 @@ def _applied(outcome: CompactionOutcome, begun: Material) -> dict[str, Any]:
             for loss in outcome.losses
         ],
         "ledger": [{"text": entry.text, "kind": str(entry.kind)} for entry in outcome.ledger],
-        **_badge(units),
+        **badge(run.dialog_id, units),
     }
 
 
 def _removed(begun: Material, entries: tuple[model_view.Entry, ...]) -> list[int]:
     standing = {entry.message_id for entry in entries}
     return sorted(int(one) for one in begun.said if int(one) not in standing)
-
-
-def _badge(units: tuple[Unit, ...]) -> dict[str, Any]:
-    """The highest priority that is in the context."""
-    highest: Priority | None = highest_priority(units)
-    return {"priority": None if highest is None else int(highest)}

@@ -15,6 +15,7 @@ from typing import Any
 from dialogs.compacting.facts import facts_of
 from dialogs.compacting.heartbeat import Heartbeat
 from dialogs.compacting.material import Material, material
+from dialogs.compacting.progress import beginning, begins, expected
 from dialogs.driver.pruning_agent import answer_for
 from dialogs.services import compaction
 from dialogs.services.compaction import RunClaim
@@ -49,6 +50,7 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
     try:
         with Heartbeat(claim):
             begun = material(run, config_for(run))
+            _report(claim, **beginning(run, begun))
             outcome = drive(run, claim, begun, embedder)
             status, facts = facts_of(outcome, begun, run)
         compaction.finish_run(claim, status=status, facts=facts)
@@ -73,7 +75,7 @@ def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -
     """The engine's generator to its end. Raises Cancelled."""
     answer = _answers(run, embedder)
     steps: list[dict[str, Any]] = []
-    starting = _Starting(claim, begun)
+    starting = _Starting(claim, steps)
     compacting = compact(begun.state, begun.kit, chain=run.chain, strategies=starting.announced(), judge=True)
     reply: Any = None
     since = time.perf_counter()
@@ -87,7 +89,7 @@ def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -
                 reply = replace(asked, ms=(time.perf_counter() - since) * 1000)
                 since = time.perf_counter()
                 steps.append(asdict(reply))
-                _report(claim, steps=steps, tokens_now=reply.estimated_after)
+                _report(claim, steps=steps, tokens_now=reply.estimated_after, **begins(reply.phase))
             else:
                 reply = answered(asked, answer)
     finally:
@@ -102,8 +104,8 @@ def _report(claim: RunClaim, **changes: Any) -> None:
 class _Starting:
     """Strategies that say when they begin: the engine itself tells of each only when it is done."""
 
-    def __init__(self, claim: RunClaim, begun: Material) -> None:
-        self.claim, self.begun = claim, begun
+    def __init__(self, claim: RunClaim, done: list[dict[str, Any]]) -> None:
+        self.claim, self.done = claim, done
 
     def announced(self) -> Mapping[str, Strategy]:
         every = {**REGISTRY, FRESH_START: recovery.fresh_start}
@@ -111,7 +113,8 @@ class _Starting:
 
     def _announcing(self, name: str, strategy: Strategy) -> Strategy:
         def begun(state: ContextState, kit: Kit) -> Asking:
-            _report(self.claim, phase=name, tokens_now=state.estimated_tokens)
+            steps = [*self.done, *expected(name, state)]
+            _report(self.claim, phase=name, tokens_now=state.estimated_tokens, steps=steps)
             return (yield from strategy(state, kit))
 
         return begun

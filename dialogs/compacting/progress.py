@@ -1,0 +1,57 @@
+"""What is known of a run before it ends: how much there is, whose priority it holds, what a strategy is about to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from dialogs.compacting.material import Material
+from dialogs.models import MessageMark
+from health.compaction.outcome import Step
+from health.compaction.strategies.summarize_old import old_part
+from health.compaction.units import ContextState, Kind, Unit, total
+from health.models import CompactionRun
+
+SUMMARIZE_OLD = "summarize_old"
+# Steps of the engine's that begin something: `phase` follows them. Strategies say by themselves when they begin.
+BEGINNINGS = ("recovery", "handover")
+
+
+def beginning(run: CompactionRun, begun: Material) -> dict[str, Any]:
+    """The columns of a run that has been taken up."""
+    return {
+        "tokens_now": begun.tokens_before,
+        "estimated_before": begun.tokens_before,
+        "messages_before": begun.messages_before,
+        **badge(run.dialog_id, begun.state.units),
+    }
+
+
+def badge(dialog_id: UUID, units: Iterable[Unit]) -> dict[str, Any]:
+    """The highest priority that a person gave to what is in the context, also inside a summary. Pinned is P1."""
+    present = (unit for unit in units if unit.kind is not Kind.PLACEHOLDER)
+    ids = {int(one) for unit in present for one in unit.sources if one.isdigit()}
+    marks = MessageMark.objects.filter(Q(priority__isnull=False) | Q(pinned=True), message__dialog=dialog_id)
+    tags = [(mark.priority or 1, mark.area) for mark in marks if mark.message_id in ids]
+    # One with an area says more than one without.
+    priority, area = min(tags, key=lambda tag: (tag[0], not tag[1]), default=(None, ""))
+    return {"priority": priority, "priority_area": area}
+
+
+def begins(phase: str) -> dict[str, str]:
+    """The column that a reported step changes, if it begins something."""
+    return {"phase": phase} if phase in BEGINNINGS else {}
+
+
+def expected(name: str, state: ContextState) -> list[dict[str, Any]]:
+    """What a summary is about to make of the old part, as a step that is not done; nothing of other strategies."""
+    if name != SUMMARIZE_OLD:
+        return []
+    gone = [unit for cut in old_part(state) if not cut.protected for unit in cut.units]
+    length = state.config.summarize_old.summary_length
+    step = Step(phase=name, estimated_before=total(gone), estimated_after=min(total(gone), length), changed=False)
+    return [asdict(step) | {"is_running": True}]
