@@ -24,6 +24,8 @@ KINDS = {
     "anthropic": ProviderKind.ANTHROPIC,
     "anthropic-compatible": ProviderKind.ANTHROPIC,
     "llamacpp": ProviderKind.LLAMACPP,
+    "lmstudio": ProviderKind.LMSTUDIO,
+    "ollama": ProviderKind.OLLAMA,
 }
 LARGEST = 2**31 - 1
 NULL = "tag:yaml.org,2002:null"

@@ -6,6 +6,7 @@ told less than a minute ago, nothing is sent to it. Other servers refuse what do
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from datetime import timedelta
 
@@ -14,13 +15,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.models import LLM
-from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.base import LimitUnavailable, ProviderError
-from dialogs.selectors.providers import configured, settings_for
+from dialogs.selectors.providers import configured, loaded_window, settings_for
 from dialogs.services.providers import record_limits
 from health.monitor.levels import context_window
 
+logger = logging.getLogger(__name__)
 FRESH = timedelta(seconds=60)
 # Where nobody has written a window down, these can be asked for it.
 ASKED_WHEN_UNKNOWN = frozenset({ProviderKind.OLLAMA, ProviderKind.LLAMACPP})
@@ -50,14 +52,14 @@ async def refusal(llm: LLM) -> ProviderError | None:
 
 
 async def _loaded_window(llm: LLM) -> int:
-    """What is loaded. An admin's number lowers it, and stands in for one that the server does not tell."""
     # One that was not loaded a moment ago may be by now.
     note = await _read(llm) if _stale(llm) or not llm.detected_context_length else ""
-    typed = llm.context_length if llm.context_length_source == WindowSource.ADMIN else None
-    known = [window for window in (llm.detected_context_length, typed) if window]
-    if not known:
-        raise LimitUnavailable(_unavailable(llm, note))
-    return min(known)
+    window = loaded_window(llm)
+    if window is None:
+        refused = LimitUnavailable(_unavailable(llm, note))
+        logger.warning("%s", refused)
+        raise refused
+    return window
 
 
 def _unavailable(llm: LLM, note: str) -> str:

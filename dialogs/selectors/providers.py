@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from dialogs.models import LLM, Provider
-from dialogs.models.llm import ProviderKind
+from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ProviderSettings
 from dialogs.secrets import KeyUnreadable, decrypt
@@ -25,6 +25,15 @@ def configured(llm: LLM) -> Configured:
         critical_max_tokens=llm.critical_max_tokens,
         caution_cadence=llm.caution_remediation_cadence_generations,
     )
+
+
+def loaded_window(llm: LLM) -> int | None:
+    """Of a model in LM Studio: what it is loaded with.
+
+    An admin's number lowers that and never raises it; alone it counts where the server does not say.
+    """
+    typed = llm.context_length if llm.context_length_source == WindowSource.ADMIN else None
+    return min((window for window in (llm.detected_context_length, typed) if window), default=None)
 
 
 def settings_for(provider: Provider) -> ProviderSettings:

@@ -69,6 +69,8 @@ def test_a_file_may_be_empty(text: str) -> None:
         ("anthropic", "anthropic"),
         ("anthropic-compatible", "anthropic"),
         ("llamacpp", "llamacpp"),
+        ("lmstudio", "lmstudio"),
+        ("ollama", "ollama"),
     ],
 )
 def test_each_api_type_is_a_kind(written: str, kind: str) -> None:

@@ -55,7 +55,7 @@ def aged(llm: LLM, *, seconds: int) -> None:
 
 
 def test_without_a_loaded_window_nothing_is_sent_and_the_reader_is_told(
-    dialog: Dialog, studio: tuple[LMStudioStandin, str]
+    dialog: Dialog, studio: tuple[LMStudioStandin, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     studio[0].loaded = False
     ask(dialog)
@@ -67,6 +67,7 @@ def test_without_a_loaded_window_nothing_is_sent_and_the_reader_is_told(
     assert "“tiny”" in generation.error_message
     assert "Load it in LM Studio" in generation.error_message
     assert "Nothing was sent" in str(headline(generation.error_code))
+    assert generation.error_message in caplog.text
     assert studio[0].asked == []
 
 
