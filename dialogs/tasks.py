@@ -11,6 +11,7 @@ from dialogs.driver.run import drive as run_drive
 from dialogs.schedule import COMPACT, DRIVE, queue_compaction, queue_drive
 from dialogs.selectors.compaction import neglected_runs
 from dialogs.selectors.turns import due_dialogs
+from dialogs.services.drafts import apply_overdue_drafts
 
 
 @shared_task(name=DRIVE)
@@ -30,8 +31,10 @@ def compact(run_id: int) -> None:
 def sweep() -> int:
     """Queue every dialog with work due that nobody drives. Returns how many were queued.
 
-    A compaction that no worker of its queue takes up goes to the workers of the turns.
+    A compaction that no worker of its queue takes up goes to the workers of the turns. Previews whose time has run out
+    apply themselves.
     """
     for run_id in neglected_runs():
         queue_compaction(run_id, queue="turns")
+    apply_overdue_drafts()
     return sum(queue_drive(dialog_id) for dialog_id in due_dialogs())

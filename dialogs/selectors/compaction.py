@@ -50,3 +50,9 @@ def neglected_runs() -> list[int]:
     late = Q(status=Status.QUEUED, queued_at__lt=now - timedelta(seconds=2 * settings.DOMINDS_COMPACTION_WAIT_SECONDS))
     left = Q(status=Status.RUNNING, claimed_until__lt=now)
     return list(CompactionRun.objects.filter(late | left).values_list("pk", flat=True))
+
+
+def overdue_drafts() -> list[CompactionRun]:
+    """Previews whose time to review has run out: they apply themselves."""
+    late = CompactionRun.objects.filter(status=Status.DRAFT, draft_until__lt=timezone.now())
+    return list(late.select_related("dialog"))

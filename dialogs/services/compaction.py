@@ -134,6 +134,9 @@ def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> Com
     row = lock(run.dialog)
     if status == Status.APPLIED and run.is_draft:
         status = Status.DRAFT
+        if run.draft_until:
+            # Who reviews it has the whole time from the moment on when there is something to review.
+            run.draft_until += run.finished_at - run.queued_at
     if status == Status.APPLIED and not apply_run(row, run):
         status, run.reason = Status.SKIPPED, _("The dialog went another way meanwhile; nothing was changed.")
     run.status, run.phase = status, _last_phase(run, status)

@@ -1,0 +1,92 @@
+"""Compactions that a person wants: now, up to a message, as a preview, or from the beginning.
+
+Whether anything is gained is found by the run itself; a wish is refused only where a run cannot begin. The guard has
+no part here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.compacting.guard import Guard, by_limit
+from dialogs.compacting.present import present_tokens
+from dialogs.errors import DialogBusy, InvalidMessage
+from dialogs.models import CompactionDisplay, Dialog, Message
+from dialogs.selectors.path import course_branch
+from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services.compaction import NothingToCompact, queue_run
+from dialogs.services.rows import lock
+from health.models import CompactionRun
+
+Trigger = CompactionRun.Trigger
+# A wish is to bring something: the result must come under this share of what is there now.
+WANTED_SHARE = 0.75
+FRESH_START = "fresh_start"
+REVIEW_SECONDS = 30
+FOCUS_CHARS = 2_000
+
+
+def request(
+    *, dialog: Dialog, by: User, focus: str = "", up_to: Message | None = None, preview: bool = False
+) -> CompactionRun:
+    """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so."""
+    # What stands after the chosen message stays as it is: then any gain will do.
+    guard = _guard(dialog, share=1 if up_to else WANTED_SHARE)
+    reviews = CompactionDisplay.objects.filter(user=by, review_drafts=True).exists()
+    with transaction.atomic():
+        row = _resting(lock(dialog))
+        if up_to is not None:
+            _check_on_branch(row, up_to)
+        _drop_drafts(row)
+        return queue_run(
+            row,
+            guard=guard,
+            trigger=Trigger.MANUAL,
+            requested_by=by,
+            focus=focus[:FOCUS_CHARS],
+            up_to=up_to,
+            is_draft=preview or reviews,
+            draft_seconds=REVIEW_SECONDS if reviews and not preview else None,
+        )
+
+
+def reset(*, dialog: Dialog, by: User) -> CompactionRun:
+    """Begin afresh: what must stay, and a handover that tells the rest. The messages stay readable."""
+    guard = replace(_guard(dialog, share=1), chain=(FRESH_START,))
+    with transaction.atomic():
+        row = _resting(lock(dialog))
+        _drop_drafts(row)
+        return queue_run(row, guard=guard, trigger=Trigger.RESET, requested_by=by)
+
+
+def _guard(dialog: Dialog, *, share: float) -> Guard:
+    """With a share of the present request as its limit. Counted before the row is locked: it may take a second."""
+    fresh = dialog_to_drive(dialog.pk)
+    guard = by_limit(fresh)
+    return replace(guard, limit=max(1, int(present_tokens(fresh) * share)), chain=guard.config.chain_order)
+
+
+def _resting(row: Dialog) -> Dialog:
+    if row.trashed_at:
+        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
+    if row.is_busy:
+        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+    if row.current_leaf is None:
+        raise NothingToCompact(_("There is nothing to compact yet."))
+    return row
+
+
+def _check_on_branch(row: Dialog, message: Message) -> None:
+    if message.pk not in {said.pk for said in course_branch(row.current_leaf)}:
+        raise InvalidMessage(_("This message is not part of the current course."))
+
+
+def _drop_drafts(row: Dialog) -> None:
+    """One preview at a time: a new wish takes the place of the older one."""
+    drafts = CompactionRun.objects.filter(dialog=row, status=CompactionRun.Status.DRAFT)
+    drafts.update(status=CompactionRun.Status.CANCELLED, phase="cancelled", finished_at=timezone.now())

@@ -1,0 +1,139 @@
+"""Undo and redo: the exact earlier request comes back, with all that was said since; a draft holds once applied."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.compacting.present import offered_tools, present_context
+from dialogs.compacting.work import perform
+from dialogs.context import chat_request
+from dialogs.errors import DialogBusy, DialogError
+from dialogs.models import Course, Dialog, ViewChange
+from dialogs.providers.base import ChatRequest
+from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services.manual_compaction import request
+from dialogs.services.messages import post_message
+from dialogs.services.view_changes import apply_draft, redo, undo
+from health.models import CompactionRun
+from tests.builders import an_answer
+from tests.dialogs.compacting_builders import a_history
+
+Status = CompactionRun.Status
+
+
+def next_request(dialog: Dialog) -> ChatRequest:
+    fresh = dialog_to_drive(dialog.pk)
+    return chat_request(present_context(fresh), tools=offered_tools(fresh))
+
+
+def compacted(dialog: Dialog, by: User, *, preview: bool = False) -> CompactionRun:
+    run = request(dialog=dialog, by=by, preview=preview)
+    perform(run.pk, embedder="static")
+    run.refresh_from_db()
+    return run
+
+
+def status_of(run: CompactionRun) -> str:
+    run.refresh_from_db()
+    return run.status
+
+
+@pytest.fixture(autouse=True)
+def history(dialog: Dialog) -> None:
+    a_history(dialog, pairs=12)
+
+
+def test_undo_restores_the_exact_earlier_request(alice: User, dialog: Dialog) -> None:
+    before = next_request(dialog)
+    run = compacted(dialog, alice)
+    assert next_request(dialog) != before
+
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+
+    assert status_of(run) == Status.UNDONE
+    assert next_request(dialog) == before
+
+
+def test_undo_keeps_what_was_said_since(alice: User, dialog: Dialog) -> None:
+    before = next_request(dialog)
+    run = compacted(dialog, alice)
+    dialog.refresh_from_db()
+    post_message(dialog=dialog, content="And now?")
+    an_answer(dialog, "Now it rains.")
+
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+
+    after = next_request(dialog)
+    assert after.messages[: len(before.messages)] == before.messages
+    assert [message.content for message in after.messages[len(before.messages) :]] == ["And now?", "Now it rains."]
+
+
+def test_redo_lets_the_same_view_hold_again(alice: User, dialog: Dialog) -> None:
+    run = compacted(dialog, alice)
+    small = next_request(dialog)
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+
+    redo(dialog=dialog, run_id=run.pk, by=alice)
+
+    assert status_of(run) == Status.APPLIED
+    assert next_request(dialog) == small
+    assert list(ViewChange.objects.values_list("why", flat=True)) == ["applied", "undone", "redone"]
+
+
+def test_only_the_newest_compaction_can_be_undone(alice: User, dialog: Dialog) -> None:
+    first = compacted(dialog, alice)
+    dialog.refresh_from_db()
+    a_history(dialog, pairs=12)
+    second = compacted(dialog, alice)
+    assert (status_of(first), status_of(second)) == (Status.APPLIED, Status.APPLIED)
+
+    with pytest.raises(DialogError, match="newest"):
+        undo(dialog=dialog, run_id=first.pk, by=alice)
+    undo(dialog=dialog, run_id=second.pk, by=alice)
+    undo(dialog=dialog, run_id=first.pk, by=alice)
+
+    assert Course.objects.get().head_run is None
+
+
+def test_redo_is_refused_once_another_compaction_holds(alice: User, dialog: Dialog) -> None:
+    first = compacted(dialog, alice)
+    undo(dialog=dialog, run_id=first.pk, by=alice)
+    second = compacted(dialog, alice)
+
+    with pytest.raises(DialogError, match="Another compaction"):
+        redo(dialog=dialog, run_id=first.pk, by=alice)
+
+    assert Course.objects.get().head_run == second
+
+
+def test_nothing_is_undone_while_the_agent_answers(alice: User, dialog: Dialog) -> None:
+    run = compacted(dialog, alice)
+    dialog.refresh_from_db()
+    post_message(dialog=dialog, content="And now?")
+
+    with pytest.raises(DialogBusy):
+        undo(dialog=dialog, run_id=run.pk, by=alice)
+
+    assert status_of(run) == Status.APPLIED
+
+
+def test_a_run_of_another_dialog_is_out_of_reach(alice: User, bob: User, dialog: Dialog) -> None:
+    run = compacted(dialog, alice)
+    theirs = Dialog.objects.create(owner=bob, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at)
+
+    with pytest.raises(DialogError):
+        undo(dialog=theirs, run_id=run.pk, by=bob)
+
+    assert status_of(run) == Status.APPLIED
+
+
+def test_a_preview_holds_once_it_is_applied(alice: User, dialog: Dialog) -> None:
+    before = next_request(dialog)
+    run = compacted(dialog, alice, preview=True)
+
+    apply_draft(dialog=dialog, run_id=run.pk, by=alice)
+
+    assert status_of(run) == Status.APPLIED
+    assert len(next_request(dialog).messages) < len(before.messages)
+    assert ViewChange.objects.get().by == alice
