@@ -1,29 +1,32 @@
 """Measure whole runs of compaction: `python -m benchmarks.compaction`. Seed 4's bound is 2 s for 50 units, warm.
 
 Two tables. One run over 50 units of 200 tokens by each chain and embedder, and its slowest step; then the cost of one
-message from 50 units to 5,000, which must stay flat. Counting is in neither: every unit comes counted, as in a dialog.
+message from 50 units of a generated chat to 5,000, which must stay flat: a chat, as it goes on to say new things with
+old words. Counting is in neither: every unit comes counted, as in a dialog. Times are the process's own.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import cycle, islice
+from functools import cache
 
+from benchmarks.devset import cases
 from benchmarks.meaning import texts
 from health.adapters.embeddings import Embeddings
 from health.adapters.minilm import MiniLM
 from health.adapters.static_vectors import StaticVectors
 from health.compaction.chain import compact
+from health.compaction.messages import parse
 from health.compaction.outcome import CompactionOutcome
 from health.compaction.ports import Answer, Kit, Need
 from health.compaction.runner import nobody, run
-from health.compaction.units import ContextState, Role, Unit
+from health.compaction.units import ContextState, Role, Unit, total
 from health.tokens.counters import counter_for
 
 KIT = Kit(counter=counter_for("gpt-4o"))
 UNITS, UNIT_TOKENS, ROUNDS, BOUND_MS = 50, 200, 3, 2000
-SIZES = (50, 500, 5000)
+SIZES, CHARS_OF_A_MESSAGE = (50, 500, 5000), 160
 CHAINS: dict[str, Sequence[str] | None] = {"seed 4's chain": None, "select_passages": ("select_passages",)}
 
 Answering = Callable[[Need], Answer]
@@ -55,7 +58,8 @@ def one_run(name: str, chain: Sequence[str] | None, answering: Answering) -> Non
 
 
 def flatness(name: str, chain: Sequence[str] | None) -> None:
-    costs = [timed(a_state(size), chain, nobody)[0] * 1000 / size for size in SIZES]
+    chat = a_chat(max(SIZES))
+    costs = [timed(half_of(chat[:size]), chain, nobody)[0] * 1000 / size for size in SIZES]
     print(f"{name:16}" + "".join(f"{cost:8.0f}" for cost in costs) + f"   {costs[-1] / costs[0]:.2f}")
 
 
@@ -65,15 +69,14 @@ def timed(
     """Milliseconds of the quickest of several runs, and its outcome."""
     results = []
     for _ in range(ROUNDS):
-        begun = time.perf_counter()
+        begun = time.process_time()
         outcome = run(compact(state, KIT, chain=chain, judge=judge), answer=answering, clock=time.perf_counter)
-        results.append(((time.perf_counter() - begun) * 1000, outcome))
+        results.append(((time.process_time() - begun) * 1000, outcome))
     return min(results, key=lambda result: result[0])
 
 
 def a_state(count: int) -> ContextState:
-    """User and assistant in turn. Long histories repeat their words, so that only their number differs."""
-    said = islice(cycle(texts(UNITS, UNIT_TOKENS)), count)
+    """User and assistant in turn."""
     units = KIT.counted(
         Unit(
             id=f"m{number}",
@@ -81,10 +84,21 @@ def a_state(count: int) -> ContextState:
             content=f"Message {number}. {text}",
             timestamp=float(number),
         )
-        for number, text in enumerate(said)
+        for number, text in enumerate(texts(count, UNIT_TOKENS))
     )
-    tokens = sum(unit.estimated_tokens or 0 for unit in units)
-    return ContextState(units=units, limit=tokens // 2, task="Say how compaction treats the ledger")
+    return half_of(units)
+
+
+@cache
+def a_chat(count: int) -> tuple[Unit, ...]:
+    """The beginning of one long chat between two friends (benchmarks/devset.py)."""
+    (chat,) = cases("chat", 5, 1, chars=CHARS_OF_A_MESSAGE * count)
+    return KIT.counted(parse(chat.messages).units)[:count]
+
+
+def half_of(units: tuple[Unit, ...]) -> ContextState:
+    """These units, to be brought to half of their tokens."""
+    return ContextState(units=units, limit=total(units) // 2, task="Say how compaction treats the ledger")
 
 
 if __name__ == "__main__":

@@ -58,14 +58,12 @@ class Chooser:
             _, at = heapq.heappop(heap)
             if self._taken[at]:
                 continue
-            cost = self._cost(at)
+            rate, cost = self._offer(at, self._worth)
             if cost > budget_tokens:
                 misses += 1
-                continue
-            now = -self._rate(at, cost, self._worth)
-            if heap and now > heap[0][0] + 1e-12:
-                heapq.heappush(heap, (now, at))
-            elif now < 0:
+            elif heap and rate < -heap[0][0] - 1e-12:
+                heapq.heappush(heap, (-rate, at))
+            elif rate > 0:
                 budget_tokens -= cost
                 self._take(at, heap)
         return self.chosen
@@ -82,23 +80,20 @@ class Chooser:
             if 0 <= one < len(self.candidates) and not self._taken[one] and self.candidates[one].group == group:
                 yield one
 
-    def _cost(self, at: int) -> int:
-        one, groups = self.candidates[at], self._groups
-        cost = one.tokens + (-GAP_TOKENS * self._joins[at] if one.group in groups else one.label)
-        lean = self._lean(at)
-        if lean is not None:
-            other = self.candidates[lean]
-            cost += other.tokens + (0 if other.group in groups or other.group == one.group else other.label)
-        return max(1, cost)
-
     def _bound(self, at: int) -> float:
-        return self._rate(at, self._cost(at), self._worths.__getitem__)
+        return self._offer(at, self._worths.__getitem__)[0]
 
-    def _rate(self, at: int, cost: int, worth_of: Callable[[int], float]) -> float:
-        worth, lean = worth_of(at), self._lean(at)
-        if lean is not None:
+    def _offer(self, at: int, worth_of: Callable[[int], float]) -> tuple[float, int]:
+        """What it adds for its tokens, and its tokens; with what it leans on, if that does not stand yet."""
+        one, groups = self.candidates[at], self._groups
+        worth = worth_of(at)
+        cost = one.tokens + (-GAP_TOKENS * self._joins[at] if one.group in groups else one.label)
+        if (lean := self._lean(at)) is not None:
+            other = self.candidates[lean]
             worth += worth_of(lean)
-        return worth * (1 + JOIN * self._joins[at]) / cost**self.exponent
+            cost += other.tokens + (0 if other.group in groups or other.group == one.group else other.label)
+        cost = max(1, cost)
+        return worth * (1 + JOIN * self._joins[at]) / cost**self.exponent, cost
 
     def _worth(self, at: int) -> float:
         gains, times = self._gains, self._times

@@ -27,9 +27,9 @@ class Passage(NamedTuple):
     code: bool = False
 
 
-# A run asks for the same text's passages up to three times: for the ledger, the choice, the losses.
-REMEMBERED = 2048
-_TOO_LONG_TO_REMEMBER = 20_000
+# A run asks for the same text's passages up to three times: for the ledger, the choice, the losses. Ten megabytes.
+REMEMBERED = 8192
+_TOO_LONG_TO_REMEMBER = 4_000
 
 
 def passages(text: str) -> tuple[Passage, ...]:
