@@ -1,0 +1,265 @@
+"""Events in any order, and what holds after each of them: a state machine over one guarded dialog.
+
+The database, the driver and the engine are the real ones; the provider plays what each event needs, and refuses any
+request whose calls and results do not pair.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from dialogs.compacting.guard import by_limit
+from dialogs.compacting.present import present_context
+from dialogs.compacting.work import perform
+from dialogs.context import chat_request
+from dialogs.errors import DialogError
+from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, MessageMark, Provider, Reminder, ToolCall
+from dialogs.models.message import MessageOrigin
+from dialogs.services.compaction import claim_run, finish_run, queue_run
+from dialogs.services.courses import start_course
+from dialogs.services.messages import edit_message, post_message
+from dialogs.services.view_changes import redo, undo
+from health.models import CompactionRun
+from tests.dialogs.compacting_builders import a_history, guard, long_text
+from tests.dialogs.driver.conftest import drive_until_idle
+
+Status = CompactionRun.Status
+SIZES = st.sampled_from([1, 6, 25, 60])
+LIMIT = 3500
+
+
+def texts(dialog: Dialog) -> list[str]:
+    """What would be sent now, but for the system message."""
+    dialog.refresh_from_db()
+    return [piece.content for piece in present_context(dialog).pieces]
+
+
+class EventOrders(RuleBasedStateMachine):
+    """Alice's dialog. `said` is every message there has been, by id."""
+
+    @initialize()
+    def begin(self) -> None:
+        name = uuid4().hex[:12]
+        alice = User.objects.create(username=name)
+        self.provider = Provider.objects.create(name=name, kind="scripted", base_url="none.json")
+        llm = LLM.objects.create(provider=self.provider, model_id="tiny", context_length=100_000)
+        agent = Agent.objects.create(name="Helper", slug=name, instructions="You help. Rule 7 holds.", llm=llm)
+        self.dialog = Dialog.objects.create(owner=alice, agent=agent, llm=llm, active_at=timezone.now())
+        Course.objects.create(dialog=self.dialog, number=1)
+        self.alice, self.number = alice, 0
+        self.said: dict[int, str] = {}
+        self.requests: list[dict[str, Any]] = []
+        guard(self.dialog, LIMIT)
+        a_history(self.dialog, pairs=4)
+
+    # --- what happens ---
+
+    @rule(size=SIZES, answer=SIZES)
+    def say(self, size: int, answer: int) -> None:
+        self._play({"text": long_text(self._next(), answer)})
+        post_message(dialog=self.dialog, content=f"Question {self._next()}. {long_text(self.number, size)}")
+        drive_until_idle(self.dialog)
+
+    @rule(size=st.sampled_from([1, 10, 40]))
+    def have_a_reminder_written(self, size: int) -> None:
+        arguments = json.dumps({"content": long_text(self._next(), 1)})
+        call = {"id": f"call-{self._next()}", "name": "add_reminder", "arguments": arguments}
+        self._play({"text": "", "tool_calls": [call], "finish": "tool_calls"}, {"text": long_text(self._next(), size)})
+        post_message(dialog=self.dialog, content=f"Remember {self._next()}.")
+        drive_until_idle(self.dialog)
+
+    @rule()
+    def hear_a_long_answer(self) -> None:
+        words = [f"{word} " for word in long_text(self._next(), 110).split()]
+        self._play({"text": words}, {"text": "and so it ended."})
+        post_message(dialog=self.dialog, content=f"Tell me everything about {self._next()}.")
+        drive_until_idle(self.dialog)
+
+    @rule(keep=st.booleans())
+    def compact(self, keep: bool) -> None:
+        before = texts(self.dialog)
+        run = self._queue()
+        if run is None:
+            return
+        perform(run.pk, embedder="static")
+        run.refresh_from_db()
+        if run.status != Status.APPLIED:
+            assert texts(self.dialog) == before
+        elif not keep:
+            undo(dialog=self.dialog, run_id=run.pk, by=self.alice)
+            assert texts(self.dialog) == before
+
+    @rule()
+    def be_killed_while_compacting(self) -> None:
+        run = self._queue()
+        if run is None:
+            return
+        dead = claim_run(run.pk)
+        assert dead is not None
+        CompactionRun.objects.filter(pk=run.pk).update(claimed_until=timezone.now() - timedelta(seconds=1))
+        perform(run.pk, embedder="static")
+        ended = CompactionRun.objects.get(pk=run.pk)
+        assert finish_run(dead, status=Status.APPLIED, facts={"view": []}) is None
+        assert CompactionRun.objects.get(pk=run.pk).view == ended.view
+
+    @precondition(lambda self: self._newest(Status.APPLIED) is not None)
+    @rule()
+    def undo_the_newest(self) -> None:
+        run = self._newest(Status.APPLIED)
+        assert run is not None
+        try:
+            undo(dialog=self.dialog, run_id=run.pk, by=self.alice)
+        except DialogError:
+            assert run.course.head_run_id != run.pk
+
+    @precondition(lambda self: self._newest(Status.UNDONE) is not None)
+    @rule()
+    def redo_the_newest(self) -> None:
+        run = self._newest(Status.UNDONE)
+        assert run is not None
+        try:
+            redo(dialog=self.dialog, run_id=run.pk, by=self.alice)
+        except DialogError:
+            return
+        assert Course.objects.get(pk=run.course_id).head_run_id == run.pk
+
+    @rule(pick=st.integers(min_value=0, max_value=50), priority=st.sampled_from([None, 1, 2]))
+    def pin(self, pick: int, priority: int | None) -> None:
+        ids = [message.pk for message in self._branch() if message.content and len(message.content) < 600]
+        if ids and MessageMark.objects.filter(message__dialog=self.dialog).count() < 4:
+            MessageMark.objects.update_or_create(
+                message_id=ids[pick % len(ids)], defaults={"pinned": priority is None, "priority": priority}
+            )
+
+    @rule()
+    def begin_a_course(self) -> None:
+        try:
+            start_course(dialog=self.dialog)
+        except DialogError:
+            return
+
+    @rule(size=SIZES)
+    def say_it_anew(self, size: int) -> None:
+        typed = [message for message in self._branch() if message.origin == MessageOrigin.TYPED]
+        if not typed:
+            return
+        self._play({"text": long_text(self._next(), size)})
+        try:
+            edit_message(dialog=self.dialog, message=typed[-1], content=f"Rather {self._next()}.")
+        except DialogError:
+            return
+        drive_until_idle(self.dialog)
+
+    # --- what holds ---
+
+    @invariant()
+    def messages_are_only_ever_added(self) -> None:
+        now = dict(Message.objects.filter(dialog=self.dialog).values_list("pk", "content"))
+        assert all(now.get(pk) == content for pk, content in self.said.items())
+        self.said = now
+
+    @invariant()
+    def no_request_was_invalid(self) -> None:
+        refused = Generation.objects.filter(dialog=self.dialog, error_code="request_refused")
+        assert not refused.exists(), refused.first().error_message  # type: ignore[union-attr]
+
+    @invariant()
+    def instructions_and_reminders_are_in_every_request(self) -> None:
+        for request in self.requests:
+            system = request["messages"][0]
+            assert system["role"] == "system"
+            assert "Rule 7 holds." in system["content"]
+        reminders = Reminder.objects.filter(dialog=self.dialog, removed_at=None)
+        assert all(reminder.content in self._next_request()[0] for reminder in reminders)
+
+    @invariant()
+    def what_is_marked_is_sent_word_for_word(self) -> None:
+        sent = "\n".join(self._next_request())
+        here = {message.pk for message in self._branch()}
+        for mark in MessageMark.objects.filter(message_id__in=here).select_related("message"):
+            if (mark.pinned or mark.priority == 1) and mark.marked_at < self._compacted_at():
+                assert mark.message.content in sent
+
+    @invariant()
+    def the_last_words_of_the_person_are_sent(self) -> None:
+        typed = [message for message in self._branch() if message.origin == MessageOrigin.TYPED]
+        assert not typed or typed[-1].content in "\n".join(self._next_request())
+
+    @invariant()
+    def what_is_sent_stands_in_order(self) -> None:
+        self.dialog.refresh_from_db()
+        seqs = [piece.message.seq for piece in present_context(self.dialog).pieces if piece.message]
+        assert seqs == sorted(seqs)
+
+    @invariant()
+    def no_call_was_made_twice(self) -> None:
+        calls = list(ToolCall.objects.filter(message__dialog=self.dialog).values_list("call_id", flat=True))
+        assert len(calls) == len(set(calls))
+        assert Reminder.objects.filter(dialog=self.dialog).count() <= len(calls)
+
+    @invariant()
+    def every_view_can_be_explained(self) -> None:
+        stored = set(Message.objects.filter(dialog=self.dialog).values_list("pk", flat=True))
+        for run in CompactionRun.objects.filter(dialog=self.dialog, status=Status.APPLIED):
+            ids = {entry["message"] for entry in run.view if "message" in entry}
+            covered = {pk for entry in run.view for pk in entry.get("covers", ())}
+            assert ids | covered | set(run.removed) <= stored
+
+    @invariant()
+    def nobody_is_left_waiting(self) -> None:
+        self.dialog.refresh_from_db()
+        assert not self.dialog.is_busy
+        assert not CompactionRun.objects.filter(dialog=self.dialog, status__in=("queued", "running")).exists()
+
+    # --- helpers ---
+
+    def _next(self) -> int:
+        self.number += 1
+        return self.number
+
+    def _play(self, *steps: dict[str, Any]) -> None:
+        self._read_requests()
+        path = Path(settings.DOMINDS_DATA_DIR) / f"{uuid4().hex}.json"
+        path.write_text(json.dumps({"steps": steps}))
+        Provider.objects.filter(pk=self.provider.pk).update(base_url=path.name)
+        self.log = path.with_name(f"{path.name}.requests.jsonl")
+
+    def _read_requests(self) -> None:
+        log: Path | None = getattr(self, "log", None)
+        if log and log.exists():
+            self.requests = [json.loads(line) for line in log.read_text().splitlines()]
+
+    def _queue(self) -> CompactionRun | None:
+        self.dialog.refresh_from_db()
+        limit = by_limit(self.dialog)
+        try:
+            return queue_run(self.dialog, guard=limit, trigger="manual", requested_by=self.alice)
+        except DialogError:
+            return None
+
+    def _newest(self, status: str) -> CompactionRun | None:
+        return CompactionRun.objects.filter(dialog=self.dialog, status=status).order_by("-id").first()
+
+    def _branch(self) -> Sequence[Message]:
+        self.dialog.refresh_from_db()
+        return present_context(self.dialog).branch
+
+    def _next_request(self) -> list[str]:
+        self.dialog.refresh_from_db()
+        return [message.content for message in chat_request(present_context(self.dialog)).messages]
+
+    def _compacted_at(self) -> Any:
+        """Marks made after the view was made hold from the next compaction on."""
+        course = self.dialog.current_leaf.course if self.dialog.current_leaf else None
+        return course.head_run.queued_at if course and course.head_run else timezone.now() + timedelta(days=1)
