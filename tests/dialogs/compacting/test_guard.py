@@ -1,0 +1,120 @@
+"""Who is guarded and with which limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dialogs.compacting.guard import LMSTUDIO_CHAIN, guard_of
+from dialogs.models import Dialog
+from health.configured import ONLY
+from health.models import ContextSettings
+
+pytestmark = pytest.mark.django_db
+
+
+def lmstudio(dialog: Dialog, *, window: int | None = 10_000, **agent: Any) -> Dialog:
+    dialog.llm.provider.kind = "lmstudio"
+    dialog.llm.context_length = window
+    for name, value in agent.items():
+        setattr(dialog.agent, name, value)
+    return dialog
+
+
+def test_an_agent_without_a_limit_is_not_guarded(dialog: Dialog) -> None:
+    assert guard_of(dialog) is None
+
+
+def test_lmstudio_is_guarded_by_its_loaded_window(dialog: Dialog) -> None:
+    guard = guard_of(lmstudio(dialog))
+
+    assert guard is not None
+    assert (guard.limit, guard.reserve, guard.chain) == (10_000, 1000, LMSTUDIO_CHAIN)
+    assert guard.config.warning_threshold == 0.8
+
+
+def test_settings_do_not_move_the_marks_of_lmstudio(dialog: Dialog) -> None:
+    ContextSettings.objects.create(pk=ONLY, values="context_config:\n  warning_threshold: 0.5\n")
+
+    guard = guard_of(lmstudio(dialog))
+
+    assert guard is not None
+    assert guard.config.warning_threshold == 0.8
+
+
+def test_what_an_answer_may_take_is_its_reserve(dialog: Dialog) -> None:
+    guard = guard_of(lmstudio(dialog, max_output_tokens=500))
+
+    assert guard is not None
+    assert guard.reserve == 500
+
+
+def test_lmstudio_without_a_window_has_no_guard_as_it_is_never_asked(dialog: Dialog) -> None:
+    assert guard_of(lmstudio(dialog, window=None)) is None
+
+
+def test_a_window_too_small_to_work_with_is_refused_with_the_reason(dialog: Dialog) -> None:
+    guard = guard_of(lmstudio(dialog, window=1100))
+
+    assert guard is not None
+    assert "load the model with a larger context" in guard.refused
+
+
+def test_an_agents_limit_counts_under_the_window_of_lmstudio(dialog: Dialog) -> None:
+    guard = guard_of(lmstudio(dialog, context_budget=True, context_limit=4000))
+
+    assert guard is not None
+    assert (guard.limit, guard.reserve) == (4000, 0)
+    assert guard.traced()[0]["what"] == "agent"
+
+
+def test_an_agent_with_a_limit_is_guarded_on_any_provider(dialog: Dialog) -> None:
+    dialog.agent.context_budget, dialog.agent.context_limit = True, 4000
+    dialog.llm.context_length = 100_000
+
+    guard = guard_of(dialog)
+
+    assert guard is not None
+    assert guard.limit == 4000
+
+
+def test_an_agent_with_a_limit_but_no_number_has_the_default(dialog: Dialog) -> None:
+    dialog.agent.context_budget = True
+    dialog.llm.context_length = 100_000
+
+    guard = guard_of(dialog)
+
+    assert guard is not None
+    assert guard.limit == 5000
+
+
+def test_the_limit_of_the_llms_type_counts_without_one_of_the_agent(dialog: Dialog) -> None:
+    dialog.llm.limit_type = "cloud_grok"
+    dialog.llm.context_length = 100_000
+
+    guard = guard_of(dialog)
+
+    assert guard is not None
+    assert guard.limit == 8000
+
+
+def test_a_p1_agent_may_use_a_fifth_more(dialog: Dialog) -> None:
+    dialog.agent.context_budget, dialog.agent.context_limit, dialog.agent.is_p1 = True, 5000, True
+    dialog.llm.context_length = 100_000
+
+    guard = guard_of(dialog)
+
+    assert guard is not None
+    assert guard.limit == 6000
+    assert [term.what for term in guard.trace] == ["agent", "P1 agent"]
+
+
+def test_payloads_are_trimmed_first(dialog: Dialog) -> None:
+    dialog.agent.context_budget = True
+    dialog.llm.context_length = 100_000
+
+    guard = guard_of(dialog)
+
+    assert guard is not None
+    assert guard.chain[0] == "trim_payloads"

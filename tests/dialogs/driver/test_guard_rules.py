@@ -1,0 +1,108 @@
+"""The guard's rules in `decide`: pure, one state at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dialogs.driver.decide import (
+    Action,
+    AwaitCompaction,
+    CarryNotice,
+    ClearMind,
+    Compact,
+    Generate,
+    Halt,
+    Refuse,
+    RunTools,
+    decide,
+)
+from dialogs.driver.state import Guarding, Leaf, Policy, State
+from health.compaction.pressure import Pressure
+from health.monitor.remediation import Due
+
+POLICY = Policy()
+HIGH = Guarding(pressure=Pressure.HIGH)
+
+
+def due(guard: Guarding | None, **more: object) -> State:
+    return replace(State(answer_due=True, guard=guard), **more)
+
+
+def decided(guard: Guarding | None, **more: object) -> Action:
+    return decide(due(guard, **more), POLICY)
+
+
+@pytest.mark.parametrize("level", [Pressure.HIGH, Pressure.SEVERE, Pressure.OVERFLOW])
+def test_above_the_threshold_it_compacts_before_it_asks(level: Pressure) -> None:
+    assert decided(Guarding(pressure=level)) == Compact("pre_request")
+
+
+def test_under_the_threshold_it_asks() -> None:
+    assert decided(Guarding(pressure=Pressure.NORMAL)) == Generate(attempt=1)
+
+
+def test_nobody_is_compacted_who_is_not_guarded() -> None:
+    assert decided(None) == Generate(attempt=1)
+
+
+def test_a_tools_result_is_the_reason_where_it_is_the_newest_message() -> None:
+    assert decided(HIGH, leaf=Leaf.RESULT) == Compact("tool_result")
+
+
+def test_an_answer_that_was_cut_is_the_reason_where_it_goes_on() -> None:
+    assert decided(HIGH, leaf=Leaf.INSERTED, continuing=True) == Compact("stream")
+
+
+def test_what_was_tried_from_this_message_is_not_tried_again() -> None:
+    assert decided(replace(HIGH, tried=True, compactions=1)) == Generate(attempt=1)
+
+
+def test_the_fourth_compaction_of_a_turn_is_not_made() -> None:
+    assert decided(replace(HIGH, compactions=3)) == Generate(attempt=1)
+
+
+def test_what_still_does_not_fit_is_not_sent() -> None:
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, compactions=3)) == Refuse()
+
+
+def test_what_can_never_fit_is_told_with_its_reason() -> None:
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, refused="too large")) == Refuse("too large")
+
+
+def test_a_compaction_by_hand_is_waited_for() -> None:
+    assert decided(Guarding(pressure=Pressure.NORMAL, running=True)) == AwaitCompaction()
+
+
+def test_tools_run_before_anything_is_compacted() -> None:
+    assert isinstance(decided(HIGH, round_open=True), RunTools)
+
+
+def test_a_person_who_stops_is_obeyed_first() -> None:
+    assert decided(HIGH, stop_requested=True) == Halt()
+
+
+def test_remediation_comes_before_the_guard() -> None:
+    assert decided(HIGH, due=Due.CRITICAL, leaf=Leaf.TYPED) == CarryNotice()
+    assert decided(HIGH, due=Due.CLEAR, leaf=Leaf.RESULT) == ClearMind()
+
+
+def test_a_prompt_that_was_refused_is_compacted_where_somebody_guards() -> None:
+    assert decided(Guarding(pressure=Pressure.NORMAL), overflowed=True) == Compact("overflow")
+
+
+def test_a_prompt_that_was_refused_begins_a_course_where_nobody_guards() -> None:
+    assert decided(None, overflowed=True) == ClearMind(overflow=True)
+
+
+def test_a_prompt_that_is_refused_although_it_was_compacted_begins_a_course() -> None:
+    guard = Guarding(pressure=Pressure.NORMAL, tried=True, compactions=1)
+
+    assert decided(guard, overflowed=True) == ClearMind(overflow=True)
+
+
+def test_after_a_compaction_the_refused_prompt_is_asked_again() -> None:
+    guard = Guarding(pressure=Pressure.NORMAL, tried=True, compactions=1, relieved=True)
+
+    assert decided(guard, overflowed=True) == Generate(attempt=1)
