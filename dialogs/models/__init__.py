@@ -14,6 +14,7 @@ from dialogs.models.message import Message, QueuedMessage
 from dialogs.models.message_mark import MessageMark
 from dialogs.models.remediation import RemediationPrompt
 from dialogs.models.reminder import Reminder
+from dialogs.models.search_text import SearchText
 from dialogs.models.tool_call import Question, ToolCall
 from dialogs.models.view_change import ViewChange
 
@@ -34,6 +35,7 @@ __all__ = [
     "QueuedMessage",
     "RemediationPrompt",
     "Reminder",
+    "SearchText",
     "ToolCall",
     "ViewChange",
 ]

@@ -7,9 +7,10 @@ from typing import Any
 from django.utils import timezone
 
 from dialogs.broadcast import changed_on_commit
-from dialogs.models import Course, Dialog, Message
+from dialogs.models import Course, Dialog, Message, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.schedule import drive_on_commit
+from dialogs.search import index_words
 
 # What changes when an answer comes to be wanted.
 WANTED = (
@@ -76,6 +77,7 @@ def add_message(
         parts=parts or {},
         cut_short=cut_short,
     )
+    SearchText.objects.create(message=message, words=index_words(content))
     row.current_leaf = message
     return message
 

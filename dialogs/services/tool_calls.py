@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from dialogs.models import LLM, Dialog, Message, Question, ToolCall
+from dialogs.models import LLM, Dialog, Message, Question, SearchText, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import level_word, prompt
+from dialogs.search import index_words
 from dialogs.selectors.tool_calls import calls_of, withheld_above
 from dialogs.services.rows import add_message
 from dialogs.text import storable
@@ -40,6 +41,8 @@ def add_calls(message: Message, asked: Sequence[AskedCall]) -> None:
         name, arguments = storable(call.name)[:200], storable(call.arguments)
         rows.append(ToolCall(message=message, position=position, call_id=call_id, name=name, arguments=arguments))
     ToolCall.objects.bulk_create(rows)
+    words = index_words(message.content, *(text for row in rows for text in (row.name, row.arguments)))
+    SearchText.objects.filter(message=message).update(words=words)
 
 
 def close_call(row: Dialog, call: ToolCall, status: str, result: str) -> None:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from dialogs.errors import DialogError
 from dialogs.models import Agent, AutonomousRun, Course, Dialog, Message, QueuedMessage, Reminder
 from dialogs.transfer.adding import BATCH, add
-from dialogs.transfer.importing_calls import Questions, add_calls, add_prompts
+from dialogs.transfer.importing_calls import Questions, add_calls, add_prompts, add_search_texts
 from dialogs.transfer.importing_generations import add_generations, llm_named
 from dialogs.transfer.reading import read_file
 from dialogs.transfer.resting import at_rest
@@ -59,6 +59,7 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
     messages = _add_messages(dialog, file.messages, courses)
     add_generations(file, courses, messages)
     questions = add_calls(file.calls, messages)
+    add_search_texts(file.calls, messages)
     add_prompts(file.prompts, messages)
     _add_reminders(dialog, file.reminders, courses)
     add(AutonomousRun, [AutonomousRun(dialog=dialog, **asdict(entry)) for entry in file.runs], file.runs, "started_at")

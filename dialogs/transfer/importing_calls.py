@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict
 
-from dialogs.models import Message, Question, RemediationPrompt, ToolCall
-from dialogs.transfer.adding import add
+from dialogs.models import Message, Question, RemediationPrompt, SearchText, ToolCall
+from dialogs.search import index_words
+from dialogs.transfer.adding import BATCH, add
 from dialogs.transfer.shape import CallEntry, PromptEntry, QuestionEntry
 
 # By the message that asked, and the place of the call in it.
@@ -44,3 +46,15 @@ def add_prompts(entries: tuple[PromptEntry, ...], messages: dict[int, Message]) 
 
 def _prompt(entry: PromptEntry, message: Message) -> RemediationPrompt:
     return RemediationPrompt(dialog=message.dialog, course=message.course, **asdict(entry) | {"message": message})
+
+
+def add_search_texts(entries: tuple[CallEntry, ...], messages: dict[int, Message]) -> None:
+    """What a search looks through: each message with the calls that it makes."""
+    asked: defaultdict[int, list[str]] = defaultdict(list)
+    for entry in entries:
+        asked[entry.message].extend((entry.name, entry.arguments))
+    rows = (
+        SearchText(message=message, words=index_words(message.content, *asked[seq]))
+        for seq, message in messages.items()
+    )
+    SearchText.objects.bulk_create(rows, batch_size=BATCH)
