@@ -14,8 +14,6 @@ from django.core.checks import CheckMessage, Tags, register
 from django.core.checks import Warning as CheckWarning
 from django.db import DatabaseError
 
-from health.checks import limit_warnings
-
 LOOPBACK = {"127.0.0.1", "localhost", "::1", "[::1]", ""}
 SECRET_LEAST_CHARS = 32
 LEASE_LEAST_SECONDS = 5
@@ -114,8 +112,7 @@ def check_llm_limits(databases: Sequence[str] | None = None, **kwargs: Any) -> l
 
 
 def _limit_warnings() -> list[CheckMessage]:
-    from dialogs.models import LLM
-    from dialogs.selectors.providers import configured
+    from dialogs.context_settings.remarks import odd_limits
+    from health.configured import context_config
 
-    rows = LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
-    return [warning for row in rows for warning in limit_warnings(row.slug, configured(row))]
+    return list(odd_limits(context_config()))

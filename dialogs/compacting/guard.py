@@ -44,23 +44,23 @@ class Guard:
         return [asdict(term) for term in self.trace]
 
 
-def guard_of(dialog: Dialog) -> Guard | None:
-    """None: nothing is compacted by itself, and requests stay as they are."""
+def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | None:
+    """None: nothing is compacted by itself, and requests stay as they are. Without `config`, the one in force."""
     has_budget = dialog.agent.context_budget or bool(dialog.llm.limit_type)
     if dialog.llm.provider.kind == ProviderKind.LMSTUDIO:
-        return _lmstudio(dialog, has_budget=has_budget)
-    return by_limit(dialog) if has_budget else None
+        return _lmstudio(dialog, config or context_config(), has_budget=has_budget)
+    return by_limit(dialog, config) if has_budget else None
 
 
-def by_limit(dialog: Dialog) -> Guard:
+def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
     """The limit as configured for this agent and LLM; also that of a compaction by hand where nobody is guarded."""
-    config = context_config()
+    config = config or context_config()
     found = _effective(dialog, config)
     chain = tuple(name for name in (PAYLOADS_FIRST, *config.chain_order))
     return Guard(limit=found.tokens, reserve=0, config=config, chain=chain, trace=found.trace, refused=found.refused)
 
 
-def _lmstudio(dialog: Dialog, *, has_budget: bool) -> Guard | None:
+def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Guard | None:
     """The loaded window, with the answer's reserve counted as used; 80, 90 and 100 % of it cannot be changed.
 
     Without a window there is no guard: the provider refuses such a model before any request.
@@ -69,7 +69,7 @@ def _lmstudio(dialog: Dialog, *, has_budget: bool) -> Guard | None:
     if window is None:
         return None
     reserve = output_reserve(window, requested=dialog.agent.max_output_tokens)
-    config = replace(context_config(), warning_threshold=WARNING_SHARE, goal=0.7, accept=WARNING_SHARE)
+    config = replace(config, warning_threshold=WARNING_SHARE, goal=0.7, accept=WARNING_SHARE)
     trace: tuple[Term, ...] = (Term(what="window", tokens=window, source="loaded in LM Studio"),)
     if has_budget:
         found = _effective(dialog, config)

@@ -14,12 +14,20 @@ Check = Callable[[object, str], Any]
 
 
 class InvalidConfig(ValueError):
-    """The configuration cannot be used; the message names the key and what it must be."""
+    """The configuration cannot be used; the message names the key and what it must be.
+
+    `path` is the key's, `must` what its value must be, for whoever says it in other words; empty where unknown.
+    """
+
+    def __init__(self, message: str, *, path: str = "", must: str = "") -> None:
+        super().__init__(message)
+        self.path, self.must = path, must
 
 
 def refusal(path: str, must: str, value: object) -> InvalidConfig:
     shown = repr(value)
-    return InvalidConfig(f"{path} must be {must}, not {shown if len(shown) <= 80 else shown[:79] + '…'}.")
+    shown = shown if len(shown) <= 80 else shown[:79] + "…"
+    return InvalidConfig(f"{path} must be {must}, not {shown}.", path=path, must=must)
 
 
 def number(least: float, most: float = math.inf) -> Check:
@@ -91,7 +99,8 @@ def section(checks: Mapping[str, Check], build: Callable[..., Any] = dict) -> Ch
             raise refusal(here, "a section with keys", value)
         unknown = [str(key) for key in value if key not in checks]
         if unknown:
-            raise InvalidConfig(f"{here} has no key {unknown[0]!r}; it knows {', '.join(checks)}.")
+            where = f"{path}.{unknown[0]}" if path else unknown[0]
+            raise InvalidConfig(f"{here} has no key {unknown[0]!r}; it knows {', '.join(checks)}.", path=where)
         return build(**{key: checks[key](one, f"{path}.{key}" if path else key) for key, one in value.items()})
 
     return check

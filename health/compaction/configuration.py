@@ -60,7 +60,7 @@ def _per_llm(value: object, path: str) -> LlmLimit:
     found = section(keys)(value, path)
     for key in keys:
         if key not in found:
-            raise InvalidConfig(f"{path} lacks the key {key!r}.")
+            raise InvalidConfig(f"{path} lacks the key {key!r}.", path=path)
     return LlmLimit(**found)
 
 

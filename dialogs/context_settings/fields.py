@@ -1,0 +1,170 @@
+"""The fields of the settings page that hold one value: each is named as its key's path in seed 4's YAML.
+
+Lists (LLM types, the chain, tools' retries) are rows of their own, in `sheet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from health.compaction.config import ContextConfig, PayloadLimits, PlaceholderDetail, RecoveryMode
+
+BREAKING = "breaking_strategy"
+RETRY_DEFAULT = "retry_policies.default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """`path` is without the root. A field with `choices` is a select; one without is typed."""
+
+    path: str
+    label: Promise
+    hint: Promise | str = ""
+    choices: type[StrEnum] | None = None
+
+    @property
+    def key(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the value in force stands in the field even where it is the seed's; else it is its placeholder."""
+        return not self.path.startswith((BREAKING, "payloads"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Fields that stand together: `name` is the strategy they belong to, or a name of ours."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+def of_strategy(name: str, *found: tuple[str, Promise], choices: type[StrEnum] | None = None) -> Group:
+    """`choices` are those of the keys that end in `detail`."""
+    made = (
+        Field(path=f"{BREAKING}.{name}.{key}", label=label, choices=choices if key.endswith("detail") else None)
+        for key, label in found
+    )
+    return Group(name=name.partition(".")[0], fields=tuple(made))
+
+
+LIMITS = Group(
+    name="limits",
+    fields=(
+        Field(path="min_limit", label=_("Min limit (tokens)"), hint=_("The floor: never below 3,500.")),
+        Field(
+            path="default_limit",
+            label=_("Default limit (tokens)"),
+            hint=_("For agents and LLM types without a limit of their own."),
+        ),
+        Field(
+            path="warning_threshold",
+            label=_("Warning threshold"),
+            hint=_("A share of the limit: above it, compaction begins before anything is sent."),
+        ),
+    ),
+)
+AIMS = Group(
+    name="aims",
+    fields=(
+        Field(path="goal", label=_("Goal"), hint=_("A run stops at this share of the limit.")),
+        Field(path="accept", label=_("Good enough"), hint=_("A run that reaches no more than this share is content.")),
+        Field(path="min_gain", label=_("Least gain"), hint=_("A run that frees a smaller share is not applied.")),
+        Field(
+            path="ledger_share",
+            label=_("Ledger"),
+            hint=_("The share of the limit for what the user stated, word for word."),
+        ),
+    ),
+)
+RECOVERY = Group(
+    name="recovery",
+    fields=(
+        Field(path="recovery_mode", label=_("Recovery mode"), choices=RecoveryMode),
+        Field(path="handover_tokens", label=_("Handover (tokens)"), hint=_("What a fresh start begins with.")),
+    ),
+)
+RETRIES = Group(
+    name="retries",
+    fields=(
+        Field(path=f"{RETRY_DEFAULT}.max_attempts", label=_("Most tries")),
+        Field(path=f"{RETRY_DEFAULT}.backoff_base_seconds", label=_("First wait (seconds)")),
+        Field(path=f"{RETRY_DEFAULT}.max_delay_seconds", label=_("Longest wait (seconds)")),
+    ),
+)
+PAYLOAD_LABELS = {
+    "max_text_chars": _("Characters of a text"),
+    "max_data_chars": _("Characters of data"),
+    "max_ui_nodes": _("Nodes of an interface"),
+    "max_ui_depth": _("Levels of an interface"),
+    "max_ui_children": _("Children of a node"),
+    "max_web_elements": _("Elements of a web page"),
+    "max_actions": _("Actions"),
+    "array_head": _("First elements of a list"),
+    "array_tail": _("Last elements of a list"),
+    "map_keys": _("Keys of a mapping"),
+    "log_edge_lines": _("Lines at each end of a log"),
+    "diff_context_lines": _("Lines around a change"),
+    "bulky_tokens": _("Bulky from (tokens)"),
+}
+PARAMETERS = (
+    Group(
+        name="trim_payloads",
+        fields=tuple(
+            Field(path=f"payloads.{one.name}", label=PAYLOAD_LABELS[one.name]) for one in fields(PayloadLimits)
+        ),
+    ),
+    of_strategy(
+        "summarize_old",
+        ("old_threshold", _("Share that is old")),
+        ("summary_length", _("Summary length (tokens)")),
+        ("min_coherence", _("Least coherence")),
+    ),
+    of_strategy(
+        "prioritize_recent",
+        ("rel_threshold", _("Least relevance")),
+        ("recent_bias", _("Newest share that stays")),
+        ("priority_boost", _("P1 boost")),
+    ),
+    of_strategy(
+        "content_type_chunking.compress_ratios",
+        ("code", _("Left of code")),
+        ("text", _("Left of text")),
+        ("plan_ref", _("Left of plans")),
+        ("log", _("Left of logs")),
+        ("other", _("Left of the rest")),
+    ),
+    of_strategy(
+        "discard_low_rel",
+        ("discard_percent", _("Share to discard")),
+        ("placeholder_detail", _("Placeholders")),
+        ("min_coherence", _("Least coherence")),
+        choices=PlaceholderDetail,
+    ),
+    of_strategy("hybrid", ("max_iterations", _("Most iterations"))),
+    of_strategy(
+        "sliding_window",
+        ("max_messages", _("Most messages")),
+        ("recent_share", _("Newest share that stays")),
+    ),
+    of_strategy("select_passages", ("fill", _("Share to fill"))),
+)
+GROUPS = (LIMITS, AIMS, RECOVERY, RETRIES, *PARAMETERS)
+
+
+def every_field() -> Iterator[Field]:
+    yield from (field for group in GROUPS for field in group.fields)
+
+
+def value_at(config: ContextConfig, path: str) -> object:
+    """What the configuration says at a field's path."""
+    found: object = config
+    for name in path.removeprefix(f"{BREAKING}.").replace(RETRY_DEFAULT, "retry_default").split("."):
+        found = getattr(found, name)
+    return found

@@ -1,0 +1,85 @@
+"""The settings page as a whole: what somebody has before them, and everything that is drawn of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.http import QueryDict
+
+from dialogs.context_settings.checking import check
+from dialogs.context_settings.drawing import FIRST, STRATEGIES, Drawing
+from dialogs.context_settings.fields import AIMS, LIMITS, PARAMETERS, RECOVERY, RETRIES
+from dialogs.context_settings.remarks import odd_limits, pruning_problem
+from dialogs.context_settings.sheet import Sheet
+from dialogs.models import Agent
+from dialogs.selectors.context_settings import PRUNING_AGENT, ceilings, changes_page, pruning_agents
+from dialogs.services.context_settings import changes
+from health.compaction.config import ContextConfig
+from health.configured import config_of, context_config, context_settings
+from health.models import ContextSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What somebody has before them: texts, the agent that prunes, and the version that they began with."""
+
+    sheet: Sheet
+    agent: Agent | None
+    version: int
+
+    @classmethod
+    def stored(cls) -> Asked:
+        return cls.of(context_config())
+
+    @classmethod
+    def of(cls, config: ContextConfig) -> Asked:
+        """These settings, with the pruning agent that is chosen now: it stands in no file."""
+        row = context_settings()
+        return cls(sheet=Sheet.of(config), agent=row.pruning_agent, version=row.version)
+
+    @classmethod
+    def posted(cls, data: QueryDict) -> Asked:
+        slug, version = data.get("pruning_agent", ""), data.get("version", "")
+        agent = Agent.objects.filter(slug=slug).first() if slug else None
+        return cls(sheet=Sheet.posted(data), agent=agent, version=int(version) if version.isdecimal() else 0)
+
+    def after(self, action: str, added: str) -> Asked:
+        return replace(self, sheet=self.sheet.after(action, added))
+
+    def on_newest(self) -> Asked:
+        return replace(self, version=context_settings().version)
+
+
+def context_of(asked: Asked, *, errors: Mapping[str, str], page: str) -> dict[str, Any]:
+    row, drawing = context_settings(), Drawing(asked.sheet, errors)
+    return {
+        "asked": asked,
+        "errors": errors,
+        "agents": pruning_agents(asked.agent),
+        "pruning_problem": pruning_problem(row),
+        "remarks": list(odd_limits(config_of(row.values))),
+        "limits": drawing.group(LIMITS),
+        "aims": drawing.group(AIMS),
+        "recovery": drawing.group(RECOVERY),
+        "retries": drawing.group(RETRIES),
+        "llms": list(drawing.llms()),
+        "tools": list(drawing.tools()),
+        "chain": list(drawing.chain()),
+        "addable": [(name, words) for name, words in STRATEGIES.items() if name not in {FIRST, *asked.sheet.chain}],
+        "parameters": [drawing.section(group) for group in PARAMETERS],
+        "unsaved": list(_unsaved(asked, row)),
+        "changes": changes_page(page),
+        "ceilings": list(ceilings()),
+    }
+
+
+def _unsaved(asked: Asked, row: ContextSettings) -> Iterator[tuple[str, str, str]]:
+    """What saving would change, as far as it can be told."""
+    config = check(asked.sheet).config
+    if config:
+        yield from changes(config_of(row.values), config)
+    now, then = row.pruning_agent, asked.agent
+    if now != then:
+        yield PRUNING_AGENT, now.slug if now else "", then.slug if then else ""

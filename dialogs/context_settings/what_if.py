@@ -1,0 +1,84 @@
+"""What settings that are not saved yet would have done to stored dialogs. Reads and estimates; writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from time import monotonic
+
+from django.contrib.auth.models import User
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from dialogs.compacting.estimate import counter_of, estimate, sent_text
+from dialogs.compacting.guard import Guard, guard_of
+from dialogs.context import read_context
+from dialogs.driver.tools.base import wire
+from dialogs.driver.tools.registry import tools_for
+from dialogs.models import Dialog
+from dialogs.selectors.dialogs import list_dialogs
+from dialogs.selectors.path import course_branch
+from health.compaction.config import ContextConfig
+from health.compaction.pressure import tokens
+
+MOST_DIALOGS = 20
+# For all dialogs together: a person waits for the page.
+MOST_SECONDS = 4.0
+TERMS: dict[str, Promise] = {
+    "agent": gettext_lazy("agent"),
+    "LLM": gettext_lazy("LLM type"),
+    "default": gettext_lazy("default limit"),
+    "P1 agent": gettext_lazy("P1 agent"),
+    "floor": gettext_lazy("floor"),
+    "window": gettext_lazy("window"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """One dialog under these settings. Every number is estimated; without a guard there are none.
+
+    `begins_at` is the message with which the current course first exceeded `begins_above`, None where it never did.
+    """
+
+    dialog: Dialog
+    guard: Guard | None = None
+    begins_above: int = 0
+    estimated: int = 0
+    begins_at: int | None = None
+    messages: int = 0
+
+    @property
+    def trace(self) -> str:
+        """Where the limit comes from: "default limit 5,000 → window 3,686"."""
+        terms = self.guard.trace if self.guard else ()
+        return " → ".join(f"{TERMS.get(term.what, term.what)} {term.tokens:,}" for term in terms)
+
+
+def what_if(config: ContextConfig, *, owner: User) -> Iterator[WhatIf]:
+    """This person's newest dialogs, nobody else's, as far as the time suffices."""
+    until = monotonic() + MOST_SECONDS
+    for dialog in list_dialogs(user=owner).select_related("current_leaf")[:MOST_DIALOGS]:
+        if monotonic() > until:
+            return
+        guard = guard_of(dialog, config)
+        yield _under(guard, dialog) if guard else WhatIf(dialog=dialog)
+
+
+def _under(guard: Guard, dialog: Dialog) -> WhatIf:
+    """Judged as it was said: what was compacted meanwhile was compacted under other settings."""
+    context = read_context(dialog, course_branch(dialog.current_leaf)).whole()
+    counter = counter_of(dialog.llm)
+    without = estimate(replace(context, view=()), [wire(tool) for tool in tools_for(dialog)], counter)
+    sizes = counter.count([sent_text(piece, context) for piece in context.pieces])
+    running = list(accumulate((size + counter.per_message for size in sizes), initial=without.tokens + guard.reserve))
+    above = tokens(guard.config.warning_threshold, guard.limit)
+    return WhatIf(
+        dialog=dialog,
+        guard=guard,
+        begins_above=above,
+        estimated=running[-1],
+        begins_at=next((at for at, total in enumerate(running) if total > above), None),
+        messages=len(running) - 1,
+    )
