@@ -10,10 +10,12 @@ from typing import Any
 
 from dialogs.models import Dialog
 from dialogs.models.llm import ProviderKind
+from dialogs.selectors.providers import configured, loaded_window
 from health.compaction.config import ContextConfig
 from health.compaction.pressure import WARNING_SHARE
 from health.configured import context_config
 from health.limits import LEAST_USABLE_TOKENS, EffectiveLimit, Term, effective_limit, output_reserve
+from health.monitor.levels import context_window
 
 # Seed 2: the pruning agent, and where that fails, whole rounds from the end.
 LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
@@ -65,7 +67,7 @@ def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Gua
 
     Without a window there is no guard: the provider refuses such a model before any request.
     """
-    window = dialog.llm.context_length
+    window = loaded_window(dialog.llm)
     if window is None:
         return None
     reserve = output_reserve(window, requested=dialog.agent.max_output_tokens)
@@ -80,7 +82,8 @@ def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Gua
 
 
 def _effective(dialog: Dialog, config: ContextConfig) -> EffectiveLimit:
-    window = dialog.llm.context_length or dialog.llm.input_length
+    is_lmstudio = dialog.llm.provider.kind == ProviderKind.LMSTUDIO
+    window = loaded_window(dialog.llm) if is_lmstudio else context_window(configured(dialog.llm))
     reserve = output_reserve(window, requested=dialog.agent.max_output_tokens) if window else 0
     return effective_limit(
         config,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from uuid import UUID
 
 from channels.db import database_sync_to_async as in_db
@@ -39,6 +40,8 @@ from dialogs.driver.generate import generate
 from dialogs.driver.guarding import guarded
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.state import Policy, State
+from dialogs.driver.windows import fresh_window
+from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
 from dialogs.selectors.turns import dialog_to_drive, is_stop_requested, turn_state
 from dialogs.services import lease, turns
@@ -102,7 +105,7 @@ async def keep_lease(claim: Claim) -> None:
 async def run_slice(claim: Claim) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = policy(), False
-    while not isinstance(action := decide(await in_db(look)(claim), rules), Rest):
+    while not isinstance(action := decide(await look(claim), rules), Rest):
         if generated:
             return False
         await perform(action, claim, rules)
@@ -110,10 +113,16 @@ async def run_slice(claim: Claim) -> bool:
     return True
 
 
-def look(claim: Claim) -> State:
+async def look(claim: Claim) -> State:
     """Where the dialog stands; and how full the next request would be, where somebody guards it."""
-    state = turn_state(claim.dialog_id)
-    return guarded(state, dialog_to_drive(claim.dialog_id)) if state.answer_due else state
+    state = await in_db(turn_state)(claim.dialog_id)
+    if not state.answer_due:
+        return state
+    dialog = await in_db(dialog_to_drive)(claim.dialog_id)
+    # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
+    with suppress(ProviderError):
+        await fresh_window(dialog.llm)
+    return await in_db(guarded)(state, dialog)
 
 
 async def perform(action: Action, claim: Claim, rules: Policy) -> None:

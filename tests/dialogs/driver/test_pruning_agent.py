@@ -1,0 +1,178 @@
+"""The pruning agent: whose model is asked, what it is shown, and that no answer of its can harm the dialog."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from dialogs.compacting.guard import LMSTUDIO_CHAIN, by_limit
+from dialogs.compacting.present import present_context
+from dialogs.compacting.work import perform
+from dialogs.driver.pruning_agent import TooLarge, pruning_llm, request_for
+from dialogs.models import LLM, Agent, Dialog, Provider
+from dialogs.services.compaction import queue_run
+from health.compaction.ports import Prune
+from health.compaction.units import Role, Unit
+from health.configured import ONLY
+from health.models import CompactionRun, ContextEvent, ContextSettings
+from tests.dialogs.compacting_builders import RULE, a_history, guard
+from tests.dialogs.driver.conftest import Play
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Status = CompactionRun.Status
+
+
+def compacted(dialog: Dialog) -> CompactionRun:
+    """The run of LM Studio's chain over a history that is too long."""
+    guard(dialog)
+    a_history(dialog, pairs=16)
+    run = queue_run(dialog, guard=replace(by_limit(dialog), chain=LMSTUDIO_CHAIN), trigger="pre_request")
+    perform(run.pk, embedder="static")
+    run.refresh_from_db()
+    return run
+
+
+def dropping(*ids: int) -> dict[str, Any]:
+    return {"text": json.dumps({"drop": [str(pk) for pk in ids], "summaries": [], "summary": "Old readings."})}
+
+
+@pytest.fixture
+def another_agent(db: Any) -> Agent:
+    """An agent on a server of its own, to prune with."""
+    Path(settings.DOMINDS_DATA_DIR, "pruner.json").write_text(json.dumps({"steps": [{"text": "no JSON at all"}]}))
+    provider = Provider.objects.create(name="pruner", kind="scripted", base_url="pruner.json")
+    llm = LLM.objects.create(provider=provider, model_id="pruner-1", context_length=50_000)
+    return Agent.objects.create(name="Pruner", slug="pruner", llm=llm)
+
+
+def choose(agent: Agent) -> None:
+    ContextSettings.objects.update_or_create(pk=ONLY, defaults={"pruning_agent": agent})
+
+
+def asked_of_pruner() -> list[dict[str, Any]]:
+    log = Path(settings.DOMINDS_DATA_DIR, "pruner.json.requests.jsonl")
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def test_the_agents_own_model_is_asked_unless_another_is_chosen(dialog: Dialog, play: Play) -> None:
+    requests = play({"text": "no JSON at all"})
+
+    compacted(dialog)
+
+    (asked,) = requests()
+    assert asked["model"] == "tiny"
+    assert asked["messages"][0]["content"].startswith("You prune the history of a conversation")
+
+
+def test_a_chosen_agents_model_is_asked(dialog: Dialog, play: Play, another_agent: Agent) -> None:
+    requests = play({"text": "no JSON at all"})
+    choose(another_agent)
+
+    compacted(dialog)
+
+    assert requests() == []
+    assert asked_of_pruner()[-1]["model"] == "pruner-1"
+
+
+@pytest.mark.parametrize("what", ["agent", "llm", "provider"])
+def test_a_chosen_agent_that_cannot_be_used_is_replaced_by_the_dialogs_own_model(
+    dialog: Dialog, another_agent: Agent, play: Play, what: str
+) -> None:
+    play({"text": "no JSON at all"})
+    choose(another_agent)
+    disabled = {"agent": another_agent, "llm": another_agent.llm, "provider": another_agent.llm.provider}[what]
+    disabled.enabled = False
+    disabled.save()
+
+    assert pruning_llm(compacted(dialog)) == dialog.llm
+
+
+def test_it_is_offered_no_tools_and_shown_neither_the_rules_nor_the_newest_messages(dialog: Dialog, play: Play) -> None:
+    requests = play({"text": "no JSON at all"})
+
+    compacted(dialog)
+
+    (asked,) = requests()
+    shown = asked["messages"][1]["content"]
+    assert not asked.get("tools")
+    assert RULE not in shown
+    assert present_context(dialog).branch[-1].content not in shown
+
+
+def test_what_it_drops_leaves_the_view(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=16)
+    # It is shown the history in two pieces, each of at most half the limit.
+    play(dropping(*[message.pk for message in said[2:16]]), dropping())
+    run = queue_run(dialog, guard=replace(by_limit(dialog), chain=LMSTUDIO_CHAIN), trigger="pre_request")
+
+    perform(run.pk, embedder="static")
+
+    run.refresh_from_db()
+    assert run.status == Status.APPLIED
+    assert next(step for step in run.steps if step["changed"])["phase"] == "prune_with_agent"
+    assert said[2].pk in run.removed
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"text": "no JSON at all"},
+        {"text": ""},
+        {"text": '{"drop": ["999999"]}'},
+        {"text": '{"drop": "all"}'},
+        {"text": '{"drop": [', "finish": "length"},
+        {"error": {"code": "provider_failed", "message": "down"}},
+        {"error": {"code": "context_overflow", "message": "too long"}},
+    ],
+    ids=["prose", "nothing", "invented id", "wrong type", "cut short", "server error", "overflow"],
+)
+def test_no_answer_of_its_keeps_the_dialog_from_going_on(dialog: Dialog, play: Play, answer: dict[str, Any]) -> None:
+    play(answer)
+
+    run = compacted(dialog)
+
+    assert run.status == Status.APPLIED
+    assert run.estimated_after is not None
+    assert run.estimated_after <= 3500
+    assert "keep_last_five" in [step["phase"] for step in run.steps if step["changed"]]
+
+
+def test_a_failure_is_logged_with_its_cause(dialog: Dialog, play: Play) -> None:
+    play({"error": {"code": "provider_failed", "message": "down"}})
+
+    compacted(dialog)
+
+    event = ContextEvent.objects.get(code="PRUNER_FAILED")
+    assert event.facts["cause"].startswith("ProviderFailed")
+
+
+def test_it_is_not_asked_a_second_time_in_a_run_that_it_failed(dialog: Dialog, play: Play) -> None:
+    requests = play({"error": {"code": "provider_failed", "message": "down"}})
+
+    compacted(dialog)
+
+    assert len(requests()) == 1
+
+
+@pytest.mark.parametrize("window", [200, 900])
+def test_a_piece_that_does_not_fit_its_window_is_not_sent(llm: LLM, window: int) -> None:
+    llm.context_length = window
+    unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
+
+    with pytest.raises(TooLarge):
+        request_for(llm, Prune(units=(unit,), target_tokens=400))
+
+
+def test_its_answer_has_a_bound(llm: LLM) -> None:
+    llm.context_length = 10_000
+    unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
+
+    request = request_for(llm, Prune(units=(unit,), target_tokens=400))
+
+    assert request.max_output_tokens == 600
