@@ -20,7 +20,7 @@ from django.contrib.auth.models import AnonymousUser, User
 
 from dialogs.broadcast import group_name
 from dialogs.frames import Rendering, Screen
-from dialogs.live_view import render_dialog, visible_version
+from dialogs.live_view import card_of, render_dialog, visible_version
 from dialogs.models import Dialog
 from dialogs.selectors.dialogs import owned_dialog
 from dialogs.selectors.transcript import SHOWN_ROWS
@@ -71,7 +71,9 @@ class DialogConsumer(AsyncWebsocketConsumer):
         await self._show()
 
     async def dialog_compaction(self, event: dict[str, Any]) -> None:
-        await self._show()
+        """Only the card, and as it is now: what the run made comes as `dialog.changed`."""
+        if card := await card_of(self.dialog_id, self.language):
+            await self._send(self.screen.compaction(card))
 
     async def dialog_look(self, event: dict[str, Any]) -> None:
         """From our own clock: fetch when an event was lost."""
@@ -101,6 +103,8 @@ class DialogConsumer(AsyncWebsocketConsumer):
             return
         if str(rendering.version) == shown_version and rendering.live is None:
             self.screen.has(rendering)
+            # A run goes on while the version stands still: the page may be behind.
+            await self._send(rendering.card if rendering.compacting else "")
         else:
             await self._send(self.screen.whole(rendering))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import User
@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.errors import DialogError
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent, CompactionDisplay, Dialog
 from dialogs.selectors.agents import choosable_agents
 from dialogs.transfer import import_dialog, parse_json
 
@@ -56,3 +56,14 @@ class ImportForm(forms.Form):
         except DialogError as error:
             self.add_error("file", str(error))
             return None
+
+
+class CompactionDisplayForm(forms.ModelForm):
+    """How a person wants to see compactions; the service writes what it has checked."""
+
+    class Meta:
+        model = CompactionDisplay
+        fields = ("show", "detail", "auto_hide_seconds", "highlight_p1", "review_drafts")
+        widgets: ClassVar[dict[str, forms.Widget]] = {
+            "auto_hide_seconds": forms.NumberInput(attrs={"type": "range", "min": 1, "max": 10})
+        }

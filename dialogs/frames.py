@@ -46,6 +46,9 @@ class Rendering:
     rows: tuple[RenderedRow, ...]
     parts: tuple[str, ...]
     live: LiveRow | None
+    # The card of compaction: a part that also comes alone, for it changes while the dialog's version does not.
+    card: str = ""
+    compacting: bool = False
 
 
 @dataclass
@@ -55,6 +58,7 @@ class Screen:
     version: int = 0
     rows: dict[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
+    card: str = ""
     generation_id: int | None = None
     blocks: list[str] = field(default_factory=list)
     reasoning: str = ""
@@ -62,7 +66,7 @@ class Screen:
     def whole(self, rendering: Rendering) -> str:
         """Everything, whatever the browser shows."""
         self.has(rendering)
-        return "".join((rendering.transcript, *rendering.parts))
+        return "".join((rendering.transcript, *rendering.parts, rendering.card))
 
     def update(self, rendering: Rendering) -> str:
         """What has changed since the last fragment; the whole transcript when rows moved."""
@@ -76,13 +80,14 @@ class Screen:
         added = [row.html for row in rendering.rows if row.dom_id not in self.rows]
         # A Taskdoc can be long, and what is replaced loses the reader's selection.
         parts = [html for html in rendering.parts if html not in self.parts]
+        card = self.compaction(rendering.card)
         if "live" in gone or "live" not in self.rows or self._is_other_answer(rendering):
             self.has(rendering)
         else:
             # The live row stays as streamed: the database's copy of it lags up to a second behind.
             self._remember_rows(rendering)
         fragments = [f'<div id="{dom_id}" hx-swap-oob="delete"></div>' for dom_id in gone]
-        return "".join([*fragments, *changed, _appended("rows", added), *parts])
+        return "".join([*fragments, *changed, _appended("rows", added), *parts, card])
 
     def has(self, rendering: Rendering) -> None:
         """The browser shows all of this, because it was sent or because the page brought it."""
@@ -96,9 +101,16 @@ class Screen:
         self.version = rendering.version
         self.rows = {row.dom_id: row.key for row in rendering.rows}
         self.parts = rendering.parts
+        self.card = rendering.card
 
     def _is_other_answer(self, rendering: Rendering) -> bool:
         return rendering.live is not None and rendering.live.generation.pk != self.generation_id
+
+    def compaction(self, card: str) -> str:
+        """The card of compaction, if it is another one."""
+        changed = card if card != self.card else ""
+        self.card = card
+        return changed
 
     def stream(self, *, text: str, reasoning: str) -> str:
         """The live answer's newest state: the blocks that changed, replaced; those that are new, added."""
@@ -134,7 +146,14 @@ def render(parts: dict[str, Any]) -> Rendering:
         rows=rows,
         parts=tuple(render_to_string(name, parts) for name in PARTS),
         live=next((row for row in transcript.rows if isinstance(row, LiveRow)), None),
+        card=render_card(parts),
+        compacting=bool(parts["card"] and parts["card"].run.is_open),
     )
+
+
+def render_card(parts: dict[str, Any]) -> str:
+    """The card by itself: `parts` needs `dialog` and `card` only."""
+    return render_to_string("dialogs/_compaction_card.html", parts)
 
 
 def _rendered_row(row: Row, parts: dict[str, Any]) -> RenderedRow:

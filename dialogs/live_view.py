@@ -1,4 +1,4 @@
-"""A dialog rendered once a version, language and process, however many tabs watch it."""
+"""A dialog rendered once a version, language and process, however many tabs watch it; and its card of compaction."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from uuid import UUID
 from channels.db import database_sync_to_async as in_db
 from django.utils import translation
 
-from dialogs.frames import Rendering, render
+from dialogs.frames import Rendering, render, render_card
 from dialogs.models import Dialog
+from dialogs.selectors.compaction_card import compaction_card
 from dialogs.selectors.page import dialog_parts
 from dialogs.views.chart import chart
 
 # Renderings under way, so that fifty tabs that hear of one change cause one.
 _under_way: dict[tuple[UUID, str, int | None, int], asyncio.Task[Rendering | None]] = {}
+# Cards: one that is being read, and the next, which whoever asks meanwhile shares.
+_cards: dict[tuple[UUID, str], list[asyncio.Task[str]]] = {}
 
 
 def visible_version(dialog_id: UUID) -> int | None:
@@ -42,3 +45,35 @@ def _render(dialog_id: UUID, language: str, limit: int | None) -> Rendering | No
     with translation.override(language):
         parts = dialog_parts(dialog, limit=limit)
         return render(parts | {"chart": chart(parts["history"])})
+
+
+async def card_of(dialog_id: UUID, language: str) -> str:
+    """The card as it is now. It has no version: only a reading that begins after the question answers it."""
+    key = (dialog_id, language)
+    readings = _cards.setdefault(key, [])
+    if len(readings) < 2:
+        task = asyncio.create_task(_card_after(readings[-1] if readings else None, dialog_id, language))
+        readings.append(task)
+        task.add_done_callback(lambda done: _forget(key, done))
+    return await asyncio.shield(readings[-1])
+
+
+async def _card_after(earlier: asyncio.Task[str] | None, dialog_id: UUID, language: str) -> str:
+    if earlier is not None:
+        await asyncio.wait([earlier])
+    return await in_db(_card)(dialog_id, language)
+
+
+def _forget(key: tuple[UUID, str], done: asyncio.Task[str]) -> None:
+    _cards[key].remove(done)
+    if not _cards[key]:
+        del _cards[key]
+
+
+def _card(dialog_id: UUID, language: str) -> str:
+    """Empty where the dialog is gone."""
+    dialog = Dialog.objects.filter(pk=dialog_id).first()
+    if dialog is None:
+        return ""
+    with translation.override(language):
+        return render_card({"dialog": dialog, "card": compaction_card(dialog)})

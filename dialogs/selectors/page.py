@@ -6,6 +6,7 @@ from typing import Any
 
 from dialogs.models import LLM, Dialog
 from dialogs.selectors.autonomous import rest_reason, run_status
+from dialogs.selectors.compaction_card import compaction_card
 from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.notebook import kept_reminders, removed_reminders
 from dialogs.selectors.providers import missing_key
@@ -16,7 +17,7 @@ from health.selectors import history
 
 
 def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str, Any]:
-    """Context for every partial in `dialogs.frames.PARTS`, and for `_transcript.html`."""
+    """Context for every partial in `dialogs.frames.PARTS`, for the card of compaction, and for `_transcript.html`."""
     return {
         "dialog": dialog,
         "transcript": transcript(dialog, limit=limit),
@@ -28,6 +29,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "meter": dialog_meter(dialog),
         "remediation": remediation_status(dialog),
         "history": history(dialog.pk),
+        "card": compaction_card(dialog),
     }
 
 

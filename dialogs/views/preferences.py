@@ -1,12 +1,22 @@
-"""How a browser likes the site. The language is Django's own view; see `dialogs.urls`."""
+"""How a person likes the site. The language is Django's own view; see `dialogs.urls`."""
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_POST
+from typing import cast
 
-from dialogs.views.common import go_back
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dialogs.forms import CompactionDisplayForm
+from dialogs.selectors.display import display_of
+from dialogs.services.display import set_display
+from dialogs.views.common import go_back, way_back
 from dialogs.views.context import THEME_COOKIE, THEMES
 
 A_YEAR = 365 * 24 * 60 * 60
@@ -23,3 +33,18 @@ def set_theme(request: HttpRequest) -> HttpResponse:
             THEME_COOKIE, theme, max_age=A_YEAR, samesite="Lax", httponly=True, secure=request.is_secure()
         )
     return response
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def compaction_display(request: HttpRequest) -> HttpResponse:
+    """Whether, how and for how long the card of compaction is shown to this person."""
+    user = cast("User", request.user)
+    is_sent = request.method == "POST"
+    form = CompactionDisplayForm(request.POST if is_sent else None, instance=display_of(user.pk))
+    if is_sent and form.is_valid():
+        set_display(user=user, **form.cleaned_data)
+        messages.success(request, _("Saved."))
+        return go_back(request)
+    context = {"form": form, "back": way_back(request)}
+    return render(request, "dialogs/compaction_display.html", context, status=422 if is_sent else 200)

@@ -1,0 +1,169 @@
+"""The card of a dialog's newest compaction: seed 4's phase, bar, colour, badge and details, from the run's row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import OuterRef, Q, Subquery
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.models import CompactionDisplay, Dialog, ViewChange
+from dialogs.selectors.compaction import BY_ITSELF
+from dialogs.selectors.compaction_details import Details, details_of
+from dialogs.selectors.compaction_phases import phase
+from dialogs.selectors.display import display_of
+from health.compaction.pressure import Pressure, pressure
+from health.configured import context_config
+from health.models import CompactionRun
+
+Status = CompactionRun.Status
+INDETERMINATE = -1
+# Red, whatever else holds (DC33).
+IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
+# Only these go by themselves: nobody may miss a recovery or a failure.
+HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """`phase`, `progress`, `message` and `priority` are seed 4's payload; `progress` -1 is an indeterminate bar."""
+
+    run: CompactionRun
+    display: CompactionDisplay
+    phase: str
+    progress: int
+    message: str
+    tone: str
+    badge: str
+    icon: str
+    spins: bool
+    pulses: bool
+    may_undo: bool
+    details: Details
+
+    @property
+    def may_cancel(self) -> bool:
+        return self.run.is_open and not self.run.cancel_requested
+
+    @property
+    def hides_after(self) -> int | None:
+        """Seconds; None where it stays until a person closes it."""
+        return self.display.auto_hide_seconds if self.phase in HIDE_BY_THEMSELVES else None
+
+    @property
+    def is_over(self) -> bool:
+        return not self.run.is_open and self.run.status != Status.DRAFT
+
+
+def compaction_card(dialog: Dialog) -> Card | None:
+    """None where there is nothing to show: no run, one that was told long enough, or a person who wants none."""
+    display = display_of(dialog.owner_id)
+    run = _newest(dialog) if display.show else None
+    if run is None or _is_told(run, display):
+        return None
+    details = details_of(run)
+    name = _phase(run, details)
+    shown = phase(name)
+    return Card(
+        run=run,
+        display=display,
+        phase=name,
+        progress=_progress(run, name),
+        message=_message(run, name),
+        tone=_tone(run, name, display),
+        badge=_badge(run),
+        icon=shown.icon,
+        spins=shown.spins,
+        pulses=shown.pulses,
+        may_undo=run.status == Status.APPLIED and run.course.head_run_id == run.pk,
+        details=details,
+    )
+
+
+def _newest(dialog: Dialog) -> CompactionRun | None:
+    """With the moment at which its view came to hold, or ceased to."""
+    changes = ViewChange.objects.filter(Q(before=OuterRef("pk")) | Q(after=OuterRef("pk"))).order_by("-id")
+    runs = CompactionRun.objects.filter(dialog=dialog).select_related("course")
+    return runs.annotate(moved_at=Subquery(changes.values("changed_at")[:1])).order_by("-id").first()
+
+
+def _is_told(run: CompactionRun, display: CompactionDisplay) -> bool:
+    """Has its success been on the page for long enough? Before its details are read, which are long."""
+    ended_at = getattr(run, "moved_at", None) or run.finished_at
+    if ended_at is None or end_of(run) not in HIDE_BY_THEMSELVES:
+        return False
+    return timezone.now() > ended_at + timedelta(seconds=display.auto_hide_seconds)
+
+
+def end_of(run: CompactionRun) -> str:
+    """How it ended, as a phase: an applied run was a success, a recovery or a truncation."""
+    if run.status != Status.APPLIED:
+        return run.status
+    if run.recovered == "truncate":
+        return "truncated"
+    return "handover" if run.recovered or run.trigger == CompactionRun.Trigger.RESET else "success"
+
+
+def _phase(run: CompactionRun, details: Details) -> str:
+    if run.is_open:
+        return "cancelling" if run.cancel_requested else run.phase or "detection"
+    end = end_of(run)
+    return "bare" if end == "handover" and not details.preview else end
+
+
+def _now(run: CompactionRun) -> int | None:
+    """Estimated tokens that the model sees, as far as is known."""
+    if run.status == Status.UNDONE:
+        return run.estimated_before
+    return run.tokens_now if run.is_open or run.estimated_after is None else run.estimated_after
+
+
+def _progress(run: CompactionRun, name: str) -> int:
+    now = _now(run)
+    if now is None or name == "recovery":
+        return INDETERMINATE
+    return min(100, int(now / run.limit_tokens * 100 + 0.5))
+
+
+def _message(run: CompactionRun, name: str) -> str:
+    shown = phase(name)
+    expected = run.steps[-1] if run.is_open and run.steps else {}
+    if shown.expecting is not None and expected.get("is_running"):
+        return str(shown.expecting) % {
+            "before": _brief(expected["estimated_before"]),
+            "after": _brief(expected["estimated_after"]),
+        }
+    return str(shown.message) % {"now": f"{_now(run) or 0:,}", "limit": f"{run.limit_tokens:,}"}
+
+
+def _brief(tokens: int) -> str:
+    """As seed 4 writes them: 2100 -> "2.1k", 300 -> "300"."""
+    return str(tokens) if tokens < 1000 else f"{tokens / 1000:.1f}".removesuffix(".0") + "k"
+
+
+def _tone(run: CompactionRun, name: str, display: CompactionDisplay) -> str:
+    """Recovery before warning before P1 before normal (DC33)."""
+    if name in IN_RECOVERY:
+        return "recovery"
+    if name == "truncated" or _is_warning(run):
+        return "warning"
+    return "p1" if run.priority == 1 and display.highlight_p1 else "normal"
+
+
+def _is_warning(run: CompactionRun) -> bool:
+    """Above the threshold at which a compaction begins; before that is counted, the trigger says so."""
+    now = _now(run)
+    if now is None:
+        return run.trigger in BY_ITSELF
+    threshold = context_config().warning_threshold
+    return pressure(now, limit=run.limit_tokens, warning_threshold=threshold) is not Pressure.NORMAL
+
+
+def _badge(run: CompactionRun) -> str:
+    """ "P1: To Do List"; nothing without a priority in the context."""
+    if run.priority is None:
+        return ""
+    area = run.priority_area or {1: _("To Do List"), 2: _("Calendar")}.get(run.priority, "")
+    return f"P{run.priority}: {area}" if area else f"P{run.priority}"

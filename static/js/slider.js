@@ -1,0 +1,6 @@
+/* Sliders say their number: the <output> that is for an input shows its value. */
+
+for (const output of document.querySelectorAll("output[for]")) {
+  const input = document.getElementById(output.htmlFor.value);
+  input.addEventListener("input", () => { output.value = input.value; });
+}
