@@ -54,9 +54,13 @@ class Context:
         """The stored messages that go along, shortened ones included."""
         return tuple(piece.message for piece in self.pieces if piece.message is not None)
 
+    def seeing(self, view: Sequence[Entry]) -> Context:
+        """The same with another view."""
+        return replace(self, view=tuple(view), run_id=None)
+
     def whole(self) -> Context:
-        """The same course as it was said, whatever was compacted."""
-        return replace(self, view=None, run_id=None)
+        """The same course as it was said, whatever was compacted, and what a person brought back into it."""
+        return self.seeing(model_view.as_said_with_quotes(self.view or (), self.branch))
 
 
 @dataclass(frozen=True)

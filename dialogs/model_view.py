@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dialogs import quotes
 from dialogs.models import Course, Message
+from dialogs.models.message import Role
 from health.compaction.handover import is_handover
 from health.compaction.units import Unit
 
@@ -18,7 +20,7 @@ HANDOVER = "handover"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """`content` None: the message as it was said. `kind` says what compaction wrote: summary, placeholder, handover."""
+    """`content` None: the message as it was said. `kind` of what was written: summary, placeholder, handover, quote."""
 
     message_id: int | None = None
     content: str | None = None
@@ -81,6 +83,26 @@ def current_view(course: Course | None, branch: Sequence[Message]) -> tuple[Entr
     return (*load(run.view), *as_said(later))
 
 
+def placed(view: Sequence[Entry], added: Sequence[Entry], branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """The view with these entries at their place in time, and never between a call and its results."""
+    order = {message.pk: at for at, message in enumerate(branch)}
+    results = {message.pk for message in branch if message.role == Role.TOOL}
+    said = min((order.get(pk, -1) for entry in added for pk in entry.ids), default=-1)
+    at = next((at for at, entry in enumerate(view) if order.get(entry.message_id or 0, -1) > said), len(view))
+    while added[0].kind == quotes.KIND and at < len(view) and view[at].message_id in results:
+        at += 1
+    return (*view[:at], *added, *view[at:])
+
+
+def as_said_with_quotes(view: Sequence[Entry], branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """The course as it was said, and what a person brought back into its view."""
+    found = as_said(branch)
+    for entry in view:
+        if entry.kind == quotes.KIND:
+            found = placed(found, (entry,), branch)
+    return found
+
+
 def entries_of(units: Iterable[Unit], said: dict[str, str]) -> tuple[Entry, ...]:
     """The view that these units are. `said` holds what each stored message sends by itself, by its id as text."""
     return tuple(_entry(unit, said) for unit in units)
@@ -90,5 +112,10 @@ def _entry(unit: Unit, said: dict[str, str]) -> Entry:
     if unit.id in said:
         return Entry(message_id=int(unit.id), content=None if unit.content == said[unit.id] else unit.content)
     covers = tuple(sorted({int(one) for one in unit.sources if one.isdigit()}))
-    return Entry(content=unit.content, kind=HANDOVER if is_handover(unit) else unit.kind.value, covers=covers)
+    return Entry(content=unit.content, kind=_kind(unit), covers=covers)
 
+
+def _kind(unit: Unit) -> str:
+    if quotes.is_quote(unit.content):
+        return quotes.KIND
+    return HANDOVER if is_handover(unit) else unit.kind.value

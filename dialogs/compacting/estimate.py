@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dialogs import quotes
 from dialogs.context import Context, Piece, system_text
 from dialogs.models import LLM
 from dialogs.models.message import Role
@@ -97,5 +98,5 @@ def sent_text(piece: Piece, context: Context) -> str:
 
 def _part_of(piece: Piece) -> str:
     if piece.message is None:
-        return "summaries"
+        return "messages" if piece.entry.kind == quotes.KIND else "summaries"
     return "tool_results" if piece.role == Role.TOOL else "messages"

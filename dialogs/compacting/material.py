@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dialogs import quotes
 from dialogs.compacting.estimate import counter_of, estimate
 from dialogs.context import Context, Piece, read_context, system_text
 from dialogs.driver.tools.base import wire
@@ -96,7 +97,8 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
     found: dict[str, Any] = {"role": piece.role.value, "content": piece.content, "id": _id_of(piece, at)}
     message = piece.message
     if message is None:
-        return {**found, MARKS: {"priority": 1} if piece.entry.kind == HANDOVER else {}}
+        kind = piece.entry.kind
+        return {**found, MARKS: {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}}
     mark = context.marks.get(message.pk)
     marks: dict[str, Any] = {"inserted": message.origin in INSERTED, "pinned": bool(mark and mark.pinned)}
     found |= {"created_at": message.created_at.isoformat(), MARKS: marks}

@@ -53,7 +53,7 @@ def apply_draft(*, dialog: Dialog, run_id: int, by: User | None) -> None:
 @transaction.atomic
 def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
     """Show the model the earlier view again, with all that was said since. Only the newest view can be undone."""
-    row = _resting(lock(dialog))
+    row = resting(lock(dialog))
     run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.APPLIED).first()
     course = Course.objects.filter(pk=run.course_id, head_run=run) if run else None
     if run is None or course is None or not course.update(head_run=run.parent_run, guard_held=True):
@@ -70,7 +70,7 @@ def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
 @transaction.atomic
 def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
     """Let an undone view hold again, while what it was made from still holds."""
-    row = _resting(lock(dialog))
+    row = resting(lock(dialog))
     run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.UNDONE).first()
     if run is None or not is_on_branch(row, run):
         raise DialogError(_("This compaction cannot be done again."))
@@ -86,7 +86,7 @@ def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
     compaction_on_commit(row.pk, run_id)
 
 
-def _resting(row: Dialog) -> Dialog:
+def resting(row: Dialog) -> Dialog:
     """The row of a dialog whose context nobody is using at the moment."""
     if row.is_busy:
         raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
