@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dialogs.views import connect, lists, manage, preferences
+from dialogs.views import connect, context_settings, lists, manage, preferences
 
 urlpatterns = [
     path("", lists.dialog_list, name="dialog_list"),
@@ -14,6 +14,9 @@ urlpatterns = [
     path("dialogs/import/", manage.bring, name="dialog_import"),
     path("connect/", connect.connect, name="connect"),
     path("connect/add/", connect.connect_add, name="connect_add"),
+    path("settings/context/", context_settings.context_settings, name="context_settings"),
+    path("settings/context/import/", context_settings.bring, name="context_settings_import"),
+    path("settings/context/export.yaml", context_settings.take_out, name="context_settings_export"),
     path("dialogs/<uuid:dialog_id>/rename/", manage.rename, name="dialog_rename"),
     path("dialogs/<uuid:dialog_id>/archive/", manage.archive, name="dialog_archive"),
     path("dialogs/<uuid:dialog_id>/unarchive/", manage.unarchive, name="dialog_unarchive"),

@@ -1,0 +1,66 @@
+/* The settings page: the chain by dragging, and limits that follow the default. Without it, buttons do the same. */
+
+const page = document.getElementById("main");
+
+// --- Dragging: the row moves at once; the server then draws the form anew, with its buttons' new places.
+let dragged = null;
+let order = "";
+
+const places = () => [...document.querySelectorAll("#chain input")].map((input) => input.value).join();
+
+page.addEventListener("dragstart", (event) => {
+  dragged = event.target.closest?.(".chain-link") ?? null;
+  if (!dragged) return;
+  order = places();
+  event.dataTransfer.effectAllowed = "move";
+  // Later, or the picture under the pointer would be that of the empty place.
+  requestAnimationFrame(() => dragged?.classList.add("dragged"));
+});
+
+page.addEventListener("dragover", (event) => {
+  const over = dragged && event.target.closest?.(".chain-link");
+  if (!over) return;
+  event.preventDefault();
+  if (over === dragged) return;
+  const { top, height } = over.getBoundingClientRect();
+  over[event.clientY < top + height / 2 ? "before" : "after"](dragged);
+});
+
+page.addEventListener("drop", (event) => {
+  if (dragged) event.preventDefault();
+});
+
+page.addEventListener("dragend", () => {
+  dragged?.classList.remove("dragged");
+  if (dragged && places() !== order) document.getElementById("chain-refresh").click();
+  dragged = null;
+});
+
+// --- "Follow default": the box is switched off and shows the default; what stood in it is kept.
+page.addEventListener("change", (event) => {
+  const row = event.target.matches?.("[type=checkbox]") && event.target.closest("[data-llm]");
+  if (!row) return;
+  const limit = row.querySelectorAll("input[type=text]")[1];
+  const kept = row.querySelector("input[type=hidden]");
+  if (event.target.checked) kept.value = limit.value;
+  limit.value = event.target.checked ? "" : kept.value;
+  limit.disabled = event.target.checked;
+  if (!limit.disabled) limit.focus();
+});
+
+page.addEventListener("input", (event) => {
+  if (event.target.name !== "default_limit") return;
+  for (const limit of document.querySelectorAll("[data-llm] input:disabled")) limit.placeholder = event.target.value;
+});
+
+// --- A row that is gone takes the focus with it: it goes to the button that adds one.
+let next = null;
+
+page.addEventListener("htmx:beforeRequest", ({ target }) => {
+  next = target.id ? null : target.closest("fieldset")?.querySelector("button[id$=-add]")?.id;
+});
+
+page.addEventListener("htmx:afterSettle", () => {
+  if (next) document.getElementById(next)?.focus();
+  next = null;
+});
