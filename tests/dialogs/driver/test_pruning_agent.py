@@ -108,7 +108,7 @@ def test_what_it_drops_leaves_the_view(dialog: Dialog, play: Play) -> None:
     guard(dialog)
     said = a_history(dialog, pairs=16)
     # It is shown the history in two pieces, each of at most half the limit.
-    play(dropping(*[message.pk for message in said[2:16]]), dropping())
+    play(dropping(*[message.pk for message in said[2:14]]), dropping(*[message.pk for message in said[20:26]]))
     run = queue_run(dialog, guard=replace(by_limit(dialog), chain=LMSTUDIO_CHAIN), trigger="pre_request")
 
     perform(run.pk, embedder="static")
