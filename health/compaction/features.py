@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 from health.compaction.stopwords import STOPWORDS
 from health.compaction.text import CJK
@@ -19,7 +20,10 @@ _DIGIT, _JOINT = re.compile(r"\d"), re.compile(r"[_/.@:]")
 LONGEST = 40
 _SAYS_NOTHING = -1
 _NUMBER, _NAME, _CAPITAL, _WORD, _PAIR = 3.0, 2.5, 2.0, 1.0, 0.6
-_IN_PLAY, _ONLY_IN_RESULTS = 3.0, 0.25
+_IN_PLAY, _ONLY_IN_RESULTS, _DONE = 3.0, 0.25, 1.0
+# A record that comes back says what was done where so much of it, and no more, is new.
+_FEW = 0.2
+_RECORD = 100  # features of a record; of longer output much is new that was not done
 # What is in play stays worth as much as if it had been named this often.
 _ENOUGH = 4
 # Said again it adds less and less; after the fourth time nothing.
@@ -69,7 +73,8 @@ class _Numbers(dict[str, int]):
 class Features:
     """The features of one history, numbered. `each` are the numbers of each chunk's, `names` are in lower case."""
 
-    def __init__(self, texts: Sequence[str], *, from_tool: Sequence[bool]) -> None:
+    def __init__(self, texts: Sequence[str], *, from_tool: Sequence[bool], messages: Sequence[int] = ()) -> None:
+        """`messages` number the message of each chunk; without them each is one by itself."""
         self.names: list[str] = []
         self._shapes: list[float] = []
         self._numbers: dict[str, int] = {}
@@ -77,17 +82,30 @@ class Features:
         said: Counter[int] = Counter()
         resulted: Counter[int] = Counter()
         self.each: list[list[int]] = []
+        begun: list[int] = []
         for text, tool in zip(texts, from_tool, strict=True):
+            begun.append(len(self.names))
             keys = list(dict.fromkeys(map(as_written.__getitem__, tokens_of(text))))
             if _SAYS_NOTHING in keys:
                 keys.remove(_SAYS_NOTHING)
             self.each.append(keys)
             (resulted if tool else said).update(keys)
         self.frequency = [said[key] + resulted[key] for key in range(len(self.names))]
+        self._done = self._changes([*begun, len(self.names)], from_tool, messages or range(len(texts)))
         self.weights = [self._weight(key, said[key], resulted[key]) for key in range(len(self.names))]
-
         # What each chunk says by itself, as if nothing else stood.
         self.own = [sum([self.weights[key] for key in keys]) for keys in self.each]
+
+    def _changes(self, begun: Sequence[int], from_tool: Sequence[bool], messages: Sequence[int]) -> set[int]:
+        """What is new in results that repeat what was known: of a record that comes back, what was done to it."""
+        found: set[int] = set()
+        for _, group in groupby(range(len(self.each)), key=messages.__getitem__):
+            first, *_, last = [*group] * 2
+            new = range(begun[first], begun[last + 1])
+            if from_tool[first] and new:
+                known = len({key for keys in self.each[first : last + 1] for key in keys}) - len(new)
+                found.update(new if len(new) <= _FEW * known and known <= _RECORD else ())
+        return found
 
     def _numbered(self, token: str) -> int:
         weight = shape_weight(token)
@@ -103,7 +121,7 @@ class Features:
     def _weight(self, key: int, said: int, resulted: int) -> float:
         count, frequency, place = len(self.each) + 1, said + resulted, 1.0
         if not said:
-            place = _ONLY_IN_RESULTS
+            place = _DONE if key in self._done else _ONLY_IN_RESULTS
         elif resulted and self._shapes[key] >= _CAPITAL:
             place, frequency = _IN_PLAY, min(frequency, _ENOUGH)
         return self._shapes[key] * math.log((count + 1) / (frequency + 0.5)) / math.log(count + 1) * place

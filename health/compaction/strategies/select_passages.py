@@ -104,7 +104,11 @@ def chosen_order(
     """(source, chunk) pairs, the most needed first."""
     places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
     pieces = pieces_of(sources, places, state, kit)
-    features = Features([piece.text for piece in pieces], from_tool=[piece.role is Role.TOOL for piece in pieces])
+    features = Features(
+        [piece.text for piece in pieces],
+        from_tool=[piece.role is Role.TOOL for piece in pieces],
+        messages=[at for at, _ in places],
+    )
     bonus = yield from bonuses(pieces, features, state, kit)
     prior = priors(pieces)
     leans = leaning(sources, places)
