@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import include, path
 
 from dialogs.views import courses, dialog, notebook, steering
 
@@ -30,4 +30,5 @@ urlpatterns = [
     path("taskdoc/", notebook.taskdoc, name="taskdoc_write"),
     path("run/", steering.run_start, name="dialog_run_start"),
     path("run/end/", steering.run_end, name="dialog_run_end"),
+    path("", include("dialogs.urls_compaction")),
 ]

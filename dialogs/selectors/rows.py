@@ -9,12 +9,16 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
 from dialogs.errors import headline
-from dialogs.models import Generation, Message, QueuedMessage, RemediationPrompt
-from dialogs.models.message import MessageOrigin, Role
+from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
+from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.selectors.call_rows import CallRow
+from dialogs.selectors.compaction_rows import CompactionRow
+from dialogs.selectors.fates import Fate
 
 # A longer text that nobody typed is folded.
 FOLDED_ABOVE = 240
+# The finish reason of an answer that `dialogs.services.cutting` cut.
+CUT = "compaction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,16 @@ class MessageRow:
     versions: tuple[int, ...]
     is_last_user: bool = False
     is_last_answer: bool = False
+    # It stands in the course that goes on: a person may mark it, compact up to it, bring it back.
+    is_current: bool = False
+    # What the model sees of it, and of its calls' results, where that is not what was said.
+    fate: Fate | None = None
+    has_shortened_results: bool = False
+    # The answer was cut for a compaction, and another message goes on with it; or this message is the one that does.
+    is_to_be_continued: bool = False
+    continues: tuple[str, ...] = ()
+    # The share of the limit that pinned messages take, where that is too much and this one was pinned last.
+    pinned_share: float | None = None
 
     @property
     def dom_id(self) -> str:
@@ -36,7 +50,43 @@ class MessageRow:
     def key(self) -> str:
         calls = ",".join(call.key for call in self.calls)
         curated = self.prompt.curated if self.prompt else ""
-        return f"{self.position}/{self.siblings}/{self.is_last_user}/{self.is_last_answer}/{curated}/{calls}"
+        marked = f"{self.mark.pinned}{self.mark.priority}{self.mark.area}" if self.mark else ""
+        seen = f"{self.fate}/{self.has_shortened_results}/{self.is_to_be_continued}/{self.pinned_share}"
+        place = f"{self.position}/{self.siblings}/{self.is_last_user}/{self.is_last_answer}"
+        return f"{place}/{curated}/{calls}/{marked}/{seen}"
+
+    @property
+    def mark(self) -> MessageMark | None:
+        return getattr(self.message, "mark", None)
+
+    @property
+    def source(self) -> str:
+        """The text as it was written; of an answer that was cut, all of it."""
+        return "".join((*self.continues, self.message.content))
+
+    @property
+    def is_cut_by_person(self) -> bool:
+        """Stopped, or broken off; not cut to make room and gone on with."""
+        cut_for_room = self.generation is not None and self.generation.finish_reason == CUT
+        return self.message.cut_short and not cut_for_room
+
+    @property
+    def is_archived(self) -> bool:
+        """A person or the agent said it, and the model no longer sees it. What Dominds inserts goes of itself."""
+        is_something = bool(self.message.content or self.calls)
+        return self.fate == Fate.REMOVED and is_something and self.message.origin not in INSERTED
+
+    @property
+    def is_shortened(self) -> bool:
+        return self.fate == Fate.SHORTENED or self.has_shortened_results
+
+    @property
+    def pinned_percent(self) -> int:
+        return round(100 * (self.pinned_share or 0))
+
+    @property
+    def can_be_marked(self) -> bool:
+        return self.is_current and self.message.origin not in INSERTED
 
     @property
     def prompt(self) -> RemediationPrompt | None:
@@ -96,6 +146,8 @@ class AttemptRow:
 class LiveRow:
     kind: ClassVar[str] = "live"
     generation: Generation
+    # It goes on with an answer that was cut for a compaction.
+    continues: bool = False
     dom_id: ClassVar[str] = "live"
 
     @property
@@ -114,4 +166,4 @@ class QueuedRow:
         return f"queued-{self.queued.pk}"
 
 
-Row = MessageRow | AttemptRow | LiveRow | QueuedRow
+Row = MessageRow | AttemptRow | CompactionRow | LiveRow | QueuedRow

@@ -23,10 +23,14 @@ document.addEventListener("htmx:wsClose", (event) => {
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
 
-// What had the focus and was replaced keeps it.
+// What had the focus and was replaced keeps it; where it stood in a menu that has closed, the menu gets it.
+function refocus(element) {
+  element?.focus();
+  if (document.activeElement === document.body) element?.closest("details")?.querySelector("summary").focus();
+}
 document.addEventListener("htmx:wsBeforeMessage", () => { focused = document.activeElement?.id; });
 document.addEventListener("htmx:wsAfterMessage", () => {
-  if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
+  if (focused && document.activeElement === document.body) refocus(document.getElementById(focused));
   const isLive = Boolean(document.getElementById("live"));
   if (wasLive && !isLive) announce(words.replied);
   wasLive = isLive;

@@ -1,0 +1,137 @@
+"""The rows that stand between messages and tell of a compaction: what it does now, or what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from dialogs.model_view import load
+from dialogs.models import Course
+from dialogs.selectors.compaction import BY_ITSELF
+from health.models import CompactionRun
+
+Status = CompactionRun.Status
+Trigger = CompactionRun.Trigger
+# Long, and shown only to who asks.
+HEAVY = ("view", "removed", "coverage", "losses", "ledger", "limit_trace")
+TITLES: dict[str, Promise] = {
+    "running": _("Compacting…"),
+    # The words of seed 2, as they stand there.
+    "guarding": _("Compacting conversation history..."),
+    "continued": _("Context compacted, continuing..."),
+    "applied": _("Context compacted"),
+    "recovered": _("Started afresh: the agent goes on from a handover"),
+    "reset": _("Agent chat reset: the agent goes on from a handover"),
+    "truncated": _("Oldest messages left out"),
+    "draft": _("Preview of a compaction, not applied yet"),
+    "skipped": _("Compaction skipped"),
+    "failed": _("Compaction failed"),
+    "cancelled": _("Compaction cancelled"),
+    "undone": _("Compaction undone"),
+}
+ADVICE: dict[str, Promise] = {
+    "recovered": _("The limit could not be kept otherwise. Bring back what the agent needs, or undo."),
+    "truncated": _("The limit could not be kept otherwise. Bring back what the agent needs, or undo."),
+    "draft": _("The model still sees everything. Read what it would see instead, change the words, then decide."),
+    "failed": _("The messages are unchanged. Unpin some, raise the limit, or reset the agent's chat."),
+    "cancelled": _("The messages are unchanged."),
+    "undone": _("The model sees again what it saw before, and all that was said since."),
+}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text of compaction's own in a view, by its place there."""
+
+    place: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionRow:
+    """`is_current`: it stands in the course that goes on, where something can be done about it."""
+
+    kind: ClassVar[str] = "compaction"
+    run: CompactionRun
+    is_current: bool = False
+    can_undo: bool = False
+    can_redo: bool = False
+
+    @property
+    def dom_id(self) -> str:
+        return f"divider-{self.run.pk}"
+
+    @property
+    def key(self) -> str:
+        run = self.run
+        progress = f"{run.status}/{run.tokens_now}/{run.cancel_requested}/{run.estimated_after}/{run.draft_until}"
+        return f"{progress}/{self.is_current}/{self.can_undo}/{self.can_redo}"
+
+    @property
+    def state(self) -> str:
+        """Which of the rows it is: the keys of `TITLES`."""
+        if self.run.is_open:
+            return "guarding" if self.is_by_itself else "running"
+        return self._kind_of_success if self.run.status == Status.APPLIED else str(self.run.status)
+
+    @property
+    def _kind_of_success(self) -> str:
+        if self.run.trigger == Trigger.RESET:
+            return "reset"
+        if self.run.recovered:
+            return "truncated" if self.run.recovered == "truncate" else "recovered"
+        return "continued" if self.run.trigger == Trigger.STREAM else "applied"
+
+    @property
+    def is_by_itself(self) -> bool:
+        return self.run.trigger in BY_ITSELF
+
+    @property
+    def is_thin(self) -> bool:
+        """Nobody has to do anything about it, and it must not part one answer in two."""
+        return self.state == "continued" or (self.state == "skipped" and self.is_by_itself)
+
+    @property
+    def title(self) -> Promise:
+        return TITLES[self.state]
+
+    @property
+    def advice(self) -> Promise | str:
+        return ADVICE.get(self.state, "")
+
+    @property
+    def has_sizes(self) -> bool:
+        """Before and after are known, and not the same."""
+        return self.run.status in {Status.APPLIED, Status.DRAFT, Status.UNDONE}
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        return written_in(self.run)
+
+
+def written_in(run: CompactionRun) -> tuple[Written, ...]:
+    """Summaries, placeholders and handovers that stand for messages in the view it made."""
+    entries = enumerate(load(run.view))
+    return tuple(Written(at, entry.kind, entry.content or "") for at, entry in entries if entry.message_id is None)
+
+
+def compaction_rows(course: Course | None, shown: Collection[int], *, is_current: bool) -> list[CompactionRow]:
+    """Of the runs that began after one of these messages, oldest first."""
+    if course is None or not shown:
+        return []
+    runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")
+    head = course.head_run_id
+    return [
+        CompactionRow(
+            run=run,
+            is_current=is_current,
+            can_undo=is_current and run.status == Status.APPLIED and run.pk == head,
+            can_redo=is_current and run.status == Status.UNDONE and run.parent_run_id == head,
+        )
+        for run in runs
+    ]

@@ -1,0 +1,258 @@
+"""Compaction in the transcript: actions by POST, the forms that ask first, and whose dialog it is."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs.compacting.work import perform
+from dialogs.models import Course, Dialog, Message, MessageMark
+from dialogs.services.manual_compaction import request
+from health.models import CompactionRun
+from tests.builders import a_generation
+from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.compaction_runs import a_run
+from tests.dialogs.views.pages import HTMX, page
+
+BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
+
+
+@pytest.fixture
+def history(dialog: Dialog) -> list[Message]:
+    return a_history(dialog, pairs=12)
+
+
+@pytest.fixture
+def draft(alice: User, dialog: Dialog, history: list[Message]) -> CompactionRun:
+    run = request(dialog=dialog, by=alice, preview=True)
+    perform(run.pk, embedder="static")
+    return CompactionRun.objects.get(pk=run.pk)
+
+
+def url(dialog: Dialog, action: str) -> str:
+    return f"/dialogs/{dialog.pk}/{action}/"
+
+
+def written(run: CompactionRun) -> int:
+    return next(at for at, entry in enumerate(run.view) if "message" not in entry)
+
+
+# --- Who may ------------------------------------------------------------------------------------
+
+ACTIONS = (
+    "compaction",
+    "compaction/reset",
+    *(f"compactions/{{run}}/{what}" for what in ("cancel", "apply", "discard", "edit", "undo", "redo")),
+    *(f"messages/{{message}}/{what}" for what in ("compact", "pin", "priority")),
+)
+READING = (
+    "compaction",
+    "compaction/reset",
+    "compactions/{run}/summary",
+    "compactions/{run}/seen",
+    "generations/{generation}/seen",
+)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@BOTH
+def test_the_dialog_of_another_is_not_there(
+    as_bob: Client, dialog: Dialog, draft: CompactionRun, action: str, headers: dict[str, str]
+) -> None:
+    before = (Dialog.objects.values().get(), CompactionRun.objects.values().get())
+    there = url(dialog, action.format(run=draft.pk, message=draft.leaf_id))
+
+    response = as_bob.post(there, {"pinned": "1", "priority": "1", "text-0": "x"}, headers=headers)
+
+    assert response.status_code == 404
+    assert (Dialog.objects.values().get(), CompactionRun.objects.values().get()) == before
+    assert not MessageMark.objects.exists()
+
+
+@pytest.mark.parametrize("action", READING)
+def test_another_reads_nothing(as_bob: Client, as_alice: Client, dialog: Dialog, action: str) -> None:
+    run = a_run(dialog, status="applied", view=[{"content": "Secret", "kind": "summary"}])
+    there = url(dialog, action.format(run=run.pk, generation=a_generation(dialog).pk))
+
+    assert as_bob.get(there).status_code == 404
+    assert as_alice.get(there).status_code == 200
+
+
+@pytest.mark.parametrize("action", ACTIONS[2:])
+def test_actions_are_posted(as_alice: Client, dialog: Dialog, action: str) -> None:
+    there = url(dialog, action.format(run=1, message=1))
+
+    assert as_alice.get(there).status_code == 405
+
+
+# --- Compacting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("history")
+@BOTH
+def test_compact_now_queues_a_run(as_alice: Client, dialog: Dialog, headers: dict[str, str]) -> None:
+    response = as_alice.post(url(dialog, "compaction"), {"focus": "The rotor", "preview": "on"}, headers=headers)
+
+    run = CompactionRun.objects.get()
+    assert response.status_code == (204 if headers else 302)
+    assert (run.trigger, run.focus, run.is_draft, run.requested_by) == ("manual", "The rotor", True, dialog.owner)
+
+
+def test_a_refusal_brings_the_form_back_as_it_was_typed(as_alice: Client, dialog: Dialog) -> None:
+    response = as_alice.post(url(dialog, "compaction"), {"focus": "The rotor", "preview": "on"})
+
+    assert response.status_code == 422
+    text = response.content.decode()
+    assert "nothing to compact yet" in text
+    assert "The rotor" in text
+    assert " checked" in text
+
+
+def test_htmx_is_told_why_it_is_refused(as_alice: Client, dialog: Dialog) -> None:
+    response = as_alice.post(url(dialog, "compaction/reset"), headers=HTMX)
+
+    assert response.status_code == 422
+    assert response.content.decode() == "There is nothing to compact yet."
+
+
+@pytest.mark.usefixtures("history")
+@BOTH
+def test_a_reset_asks_first(as_alice: Client, dialog: Dialog, headers: dict[str, str]) -> None:
+    response = as_alice.get(url(dialog, "compaction/reset"), headers=headers)
+    assert "Reset Agent Chat" in response.content.decode()
+    assert not CompactionRun.objects.exists()
+
+    as_alice.post(url(dialog, "compaction/reset"), headers=headers)
+
+    assert CompactionRun.objects.get().trigger == "reset"
+
+
+def test_compacting_up_to_a_message(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
+    as_alice.post(url(dialog, f"messages/{history[9].pk}/compact"), headers=HTMX)
+
+    assert CompactionRun.objects.get().up_to_seq == history[9].seq
+
+
+def test_undo_and_redo(as_alice: Client, alice: User, dialog: Dialog, history: list[Message]) -> None:
+    run = request(dialog=dialog, by=alice)
+    perform(run.pk, embedder="static")
+
+    as_alice.post(url(dialog, f"compactions/{run.pk}/undo"), headers=HTMX)
+    assert CompactionRun.objects.get().status == "undone"
+    again = as_alice.post(url(dialog, f"compactions/{run.pk}/undo"), headers=HTMX)
+    assert again.status_code == 422
+    as_alice.post(url(dialog, f"compactions/{run.pk}/redo"), headers=HTMX)
+
+    assert Course.objects.get().head_run == run
+    assert len(history) == 24
+
+
+def test_a_run_that_nobody_has_begun_is_cancelled_at_once(as_alice: Client, dialog: Dialog) -> None:
+    run = a_run(dialog, status="queued")
+
+    as_alice.post(url(dialog, f"compactions/{run.pk}/cancel"), headers=HTMX)
+
+    assert CompactionRun.objects.get().status == "cancelled"
+
+
+# --- Previews -----------------------------------------------------------------------------------
+
+
+def test_a_preview_is_applied_with_the_words_in_the_form(
+    as_alice: Client, dialog: Dialog, draft: CompactionRun
+) -> None:
+    place = written(draft)
+
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/apply"), {f"text-{place}": "In my words."}, headers=HTMX)
+
+    run = CompactionRun.objects.get()
+    assert run.status == "applied"
+    assert run.view[place]["content"] == "In my words."
+    assert Course.objects.get().head_run == run
+
+
+def test_a_preview_is_saved(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    place = written(draft)
+
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/edit"), {f"text-{place}": "In my words.", "text-x": "?"})
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.view[place]["content"]) == ("draft", "In my words.")
+
+
+def test_a_preview_is_discarded(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/discard"), headers=HTMX)
+
+    assert CompactionRun.objects.get().status == "cancelled"
+    assert Course.objects.get().head_run is None
+
+
+def test_a_previews_words_are_escaped(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    place = written(draft)
+    words = "</textarea><script>alert(1)</script>"
+
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/edit"), {f"text-{place}": words})
+
+    assert page(as_alice, f"/dialogs/{dialog.pk}/").offences == []
+
+
+# --- Marks --------------------------------------------------------------------------------------
+
+
+def test_a_message_is_pinned_and_tagged(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
+    there = f"messages/{history[2].pk}"
+
+    as_alice.post(url(dialog, f"{there}/pin"), {"pinned": "1"}, headers=HTMX)
+    as_alice.post(url(dialog, f"{there}/priority"), {"priority": "2", "area": "Calendar"}, headers=HTMX)
+
+    mark = MessageMark.objects.get()
+    assert (mark.message, mark.pinned, mark.priority, mark.area) == (history[2], True, 2, "Calendar")
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
+    assert "P2: Calendar" in shown
+    assert "Unpin" in shown
+
+
+# --- What is shown ------------------------------------------------------------------------------
+
+
+def test_the_page_shows_a_compaction_with_all_that_can_be_done(
+    as_alice: Client, alice: User, dialog: Dialog, history: list[Message]
+) -> None:
+    run = request(dialog=dialog, by=alice)
+    perform(run.pk, embedder="static")
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    assert "Context compacted" in shown.text
+    assert "tokens ·" in " ".join(shown.text.split())
+    assert "Undo" in shown.text
+    assert "archived" in shown.text
+    assert shown.offences == []
+    assert history
+
+
+def test_a_failure_says_why_and_what_to_do(as_alice: Client, dialog: Dialog) -> None:
+    a_run(dialog, status="failed", reason="The chain came to 9,000 tokens.")
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
+
+    assert "Compaction failed" in shown
+    assert "The chain came to 9,000 tokens." in shown
+    assert "Unpin some, raise the limit" in shown
+
+
+@BOTH
+def test_what_was_written_and_what_the_model_saw_can_be_read(
+    as_alice: Client, alice: User, dialog: Dialog, history: list[Message], headers: dict[str, str]
+) -> None:
+    run = request(dialog=dialog, by=alice, focus="<b>The rotor</b>")
+    perform(run.pk, embedder="static")
+
+    summary = page(as_alice, url(dialog, f"compactions/{run.pk}/summary"), headers=headers).text
+    seen = page(as_alice, url(dialog, f"compactions/{run.pk}/seen"), headers=headers).text
+
+    assert "<b>The rotor</b>" in summary
+    assert "archived" in summary
+    assert history[0].content in seen
+    assert "≈" in seen
