@@ -121,6 +121,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
         messages=system + tuple(_merged(_wire(piece, context) for piece in context.pieces)),
         tools=tuple(tools),
         max_output_tokens=context.dialog.agent.max_output_tokens,
+        context_window=context.dialog.llm.context_length,
     )
 
 
