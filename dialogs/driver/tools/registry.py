@@ -5,6 +5,7 @@ from __future__ import annotations
 from dialogs.driver.tools.base import Tool
 from dialogs.driver.tools.mcp import mcp_tools
 from dialogs.driver.tools.memory import TOOLS as MEMORY
+from dialogs.driver.tools.recall import RECALL, offers_recall
 from dialogs.driver.tools.steering import GOAL_DONE, STEERING
 from dialogs.driver.tools.workspace import workspace_tools
 from dialogs.models import Dialog
@@ -17,4 +18,5 @@ def tools_for(dialog: Dialog) -> tuple[Tool, ...]:
     if not offers_tools(dialog.llm):
         return ()
     goal = (GOAL_DONE,) if active_run(dialog) else ()
-    return (*MEMORY, *STEERING, *goal, *workspace_tools(dialog.agent), *mcp_tools(dialog.agent))
+    archive = (RECALL,) if offers_recall(dialog) else ()
+    return (*MEMORY, *archive, *STEERING, *goal, *workspace_tools(dialog.agent), *mcp_tools(dialog.agent))
