@@ -1,15 +1,45 @@
-"""Readings as staff may see them: numbers and verdicts, read only."""
+"""Readings, compactions and their settings as staff may see them: numbers and verdicts, read only, never a text."""
 
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import Model
+from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
-from health.models import HealthReading
+from health.models import (
+    CompactionRun,
+    ContextEvent,
+    ContextSettings,
+    HealthReading,
+    LlmCalibration,
+    SettingsChange,
+)
+from health.tokens.calibration import Calibration, Sample
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Only what the page itself filters by: else a text could be guessed from the address, letter by letter."""
+        own = {*map(str, self.list_filter), self.date_hierarchy}
+        return lookup.split(LOOKUP_SEP)[0] in own and super().lookup_allowed(lookup, value, request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
 
 
 @admin.register(HealthReading)
-class HealthReadingAdmin(admin.ModelAdmin):
+class HealthReadingAdmin(ReadOnlyAdmin):
     list_display = (
         "generation_id",
         "level",
@@ -25,11 +55,95 @@ class HealthReadingAdmin(admin.ModelAdmin):
     date_hierarchy = "read_at"
     exclude = ("generation",)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
-    def has_change_permission(self, request: HttpRequest, obj: HealthReading | None = None) -> bool:
-        return False
+@admin.register(ContextSettings)
+class ContextSettingsAdmin(ReadOnlyAdmin):
+    """The one row; it is changed on a page of its own."""
 
-    def has_delete_permission(self, request: HttpRequest, obj: HealthReading | None = None) -> bool:
-        return False
+    list_display = ("__str__", "pruning_agent", "version", "page")
+    fields = ("page", "pruning_agent", "version", "values")
+    readonly_fields = ("page",)
+
+    @admin.display(description=_("change"))
+    def page(self, row: ContextSettings) -> SafeString:
+        return format_html('<a href="{}">{}</a>', reverse("context_settings"), _("Context settings"))
+
+
+@admin.register(SettingsChange)
+class SettingsChangeAdmin(ReadOnlyAdmin):
+    list_display = ("changed_at", "changed_by", "key", "before", "after")
+    list_filter = ("changed_by",)
+    list_select_related = ("changed_by",)
+    date_hierarchy = "changed_at"
+
+
+@admin.register(CompactionRun)
+class CompactionRunAdmin(ReadOnlyAdmin):
+    """Named one by one: views, losses, the ledger, what a person wants kept in mind belong to the dialog's owner."""
+
+    list_display = (
+        "id", "dialog_id", "trigger", "status", "estimates", "limit_tokens", "messages", "code", "grade", "queued_at",
+    )  # fmt: skip
+    list_filter = ("status", "trigger", "code", "grade", "recovered")
+    date_hierarchy = "queued_at"
+    fields = (
+        ("dialog_id", "trigger", "status", "code"),
+        ("estimates", "messages", "limit_tokens", "reserve_tokens"),
+        ("chain", "phases", "recovered"),
+        ("counter", "grade", "embedder"),
+        ("coherence", "reward"),
+        ("queued_at", "started_at", "finished_at"),
+    )
+    readonly_fields = ("dialog_id", "estimates", "messages", "phases", "queued_at")
+
+    @admin.display(description=_("estimated tokens"), ordering="estimated_before")
+    def estimates(self, row: CompactionRun) -> str:
+        return " → ".join(
+            "?" if count is None else f"≈{count:,}" for count in (row.estimated_before, row.estimated_after)
+        )
+
+    @admin.display(description=_("messages"), ordering="messages_before")
+    def messages(self, row: CompactionRun) -> str:
+        return _arrow("", row.messages_before, row.messages_after)
+
+    @admin.display(description=_("steps"))
+    def phases(self, row: CompactionRun) -> str:
+        return " · ".join(f"{step['phase']} ≈{step.get('estimated_after', 0):,}" for step in row.steps) or "—"
+
+
+@admin.register(ContextEvent)
+class ContextEventAdmin(ReadOnlyAdmin):
+    list_display = ("happened_at", "code", "dialog_id", "run_id", "numbers")
+    list_filter = ("code",)
+    date_hierarchy = "happened_at"
+    fields = readonly_fields = ("happened_at", "code", "dialog_id", "run_id", "numbers")
+
+    @admin.display(description=_("numbers"))
+    def numbers(self, row: ContextEvent) -> str:
+        """What counts, and the kind of an error: its words may be those of a prompt that came back."""
+        shown = {key: value for key, value in row.facts.items() if isinstance(value, int | float)}
+        kind = str(row.facts.get("cause", "")).partition(":")[0]
+        return ", ".join(
+            [*(f"{key} {value:,}" for key, value in shown.items()), *([kind] if kind.isidentifier() else [])]
+        )
+
+
+@admin.register(LlmCalibration)
+class LlmCalibrationAdmin(ReadOnlyAdmin):
+    list_display = ("llm", "ratio", "count", "updated_at")
+    list_select_related = ("llm",)
+    fields = ("llm", "ratio", "count", "samples", "updated_at")
+    readonly_fields = ("ratio", "count", "updated_at")
+
+    @admin.display(description=_("reported for each estimated token"))
+    def ratio(self, row: LlmCalibration) -> str:
+        samples = tuple(Sample(estimated=one, foretold=two, reported=three) for one, two, three in row.samples)
+        return f"{Calibration(samples=samples).ratio:.2f}" if samples else "—"
+
+    @admin.display(description=_("samples"))
+    def count(self, row: LlmCalibration) -> int:
+        return len(row.samples)
+
+
+def _arrow(sign: str, *counts: int | None) -> str:
+    return " → ".join("?" if count is None else f"{sign}{count:,}" for count in counts)

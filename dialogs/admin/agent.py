@@ -1,13 +1,21 @@
-"""Agents in the admin: a name, instructions, and the LLM that follows them."""
+"""Agents in the admin: a name, instructions, the LLM that follows them, and how long their context may grow."""
 
 from __future__ import annotations
 
 from django.contrib import admin
+from django.forms import ModelForm
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.privacy import KeepsDialogs
+from dialogs.compacting.guard import guard_of
+from dialogs.context_settings.what_if import traced
 from dialogs.driver.tools.workspace_paths import folder_of
-from dialogs.models import Agent
+from dialogs.models import Agent, Dialog
+
+# LLM types that begin so run on a person's own machine, with small windows (X4).
+LOCAL = "local_"
+LOCAL_WORDS = _("Off for new agents, except on an LLM whose limit type begins with “local_”.")
 
 
 @admin.register(Agent)
@@ -19,10 +27,14 @@ class AgentAdmin(KeepsDialogs):
     search_fields = ("name", "slug", "description")
     prepopulated_fields = {"slug": ("name",)}
     filter_horizontal = ("mcp_servers",)
-    readonly_fields = ("folder", "is_demo", "created_at")
+    readonly_fields = ("effective_limit", "folder", "is_demo", "created_at")
     fieldsets = (
         (None, {"fields": (("name", "slug"), "description", "enabled")}),
         (_("What it does"), {"fields": ("llm", "instructions", "max_output_tokens")}),
+        (
+            _("Context"),
+            {"fields": (("context_budget", "context_limit", "is_p1"), "effective_limit"), "description": LOCAL_WORDS},
+        ),
         (_("Tools"), {"fields": (("workspace_enabled", "folder"), "mcp_servers")}),
         (_("Record"), {"fields": (("is_demo", "created_at"),)}),
     )
@@ -31,3 +43,14 @@ class AgentAdmin(KeepsDialogs):
     def folder(self, row: Agent) -> str:
         """Where an admin puts files for this agent."""
         return str(folder_of(row)) if row.slug else "—"
+
+    @admin.display(description=_("in force"))
+    def effective_limit(self, row: Agent) -> str:
+        """The limit that a new dialog with this agent has, and where it comes from."""
+        guard = guard_of(Dialog(agent=row, llm=row.llm)) if row.pk else None
+        return f"{guard.limit:,} ({traced(guard.trace)})" if guard else str(_("no limit"))
+
+    def save_model(self, request: HttpRequest, obj: Agent, form: ModelForm, change: bool) -> None:
+        if not change and obj.llm.limit_type.startswith(LOCAL):
+            obj.context_budget = True
+        super().save_model(request, obj, form, change)

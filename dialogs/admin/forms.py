@@ -15,6 +15,7 @@ from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 from dialogs.selectors.providers import configured
 from dialogs.services.providers import InvalidProvider, clean_api_key
+from health.configured import context_config
 from health.monitor.levels import Configured, context_window, thresholds
 
 
@@ -105,6 +106,14 @@ class LLMForm(LimitsForm):
         assume_scheme="https",
         widget=forms.URLInput(attrs={"class": "vURLField"}),
     )
+    limit_type = forms.ChoiceField(
+        label=gettext_lazy("Limit type"),
+        required=False,
+        help_text=gettext_lazy(
+            "Dialogs with this LLM are compacted by themselves when they near the type's limit. "
+            "A type that follows the default has the default limit. Empty: no limit, except for agents that have one."
+        ),
+    )
 
     class Meta(LimitsForm.Meta):
         fields = (
@@ -115,8 +124,24 @@ class LLMForm(LimitsForm):
             "caution_remediation_cadence_generations",
             "tool_calling",
             "tool_result_limit_bytes",
+            "limit_type",
             "source_url",
         )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        limit_type = self.fields["limit_type"]
+        if isinstance(limit_type, forms.ChoiceField):
+            limit_type.choices = limit_types(self.instance.limit_type)
+
+
+def limit_types(stored: str) -> list[tuple[str, str]]:
+    """The types of the compaction settings with what holds for each; the stored one too, where it is none of them."""
+    config = context_config()
+    follows = _("%(limit)s, follows the default") % {"limit": f"{config.default_limit:,}"}
+    limits = {llm.type: follows if llm.follow_default else f"{llm.limit:,}" for llm in config.per_llm}
+    unknown = [(stored, stored)] if stored and stored not in limits else []
+    return [("", "---------"), *((name, f"{name}: {limit}") for name, limit in limits.items()), *unknown]
 
 
 def window_without_admin(llm: LLM) -> tuple[int | None, str]:

@@ -56,6 +56,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
                 )
             },
         ),
+        (_("Compaction"), {"fields": ("limit_type",)}),
         (_("Tools"), {"fields": (("tool_calling", "tool_result_limit_bytes"),)}),
         (_("Record"), {"fields": ("origin",)}),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from time import monotonic
@@ -21,6 +21,7 @@ from dialogs.selectors.dialogs import list_dialogs
 from dialogs.selectors.path import course_branch
 from health.compaction.config import ContextConfig
 from health.compaction.pressure import tokens
+from health.limits import Term
 
 MOST_DIALOGS = 20
 # For all dialogs together: a person waits for the page.
@@ -51,9 +52,7 @@ class WhatIf:
 
     @property
     def trace(self) -> str:
-        """Where the limit comes from: "default limit 5,000 → window 3,686"."""
-        terms = self.guard.trace if self.guard else ()
-        return " → ".join(f"{TERMS.get(term.what, term.what)} {term.tokens:,}" for term in terms)
+        return traced(self.guard.trace) if self.guard else ""
 
 
 def what_if(config: ContextConfig, *, owner: User) -> Iterator[WhatIf]:
@@ -82,3 +81,8 @@ def _under(guard: Guard, dialog: Dialog) -> WhatIf:
         begins_at=next((at for at, total in enumerate(running) if total > above), None),
         messages=len(running) - 1,
     )
+
+
+def traced(trace: Iterable[Term]) -> str:
+    """Where a limit comes from: "default limit 5,000 → window 3,686"."""
+    return " → ".join(f"{TERMS.get(term.what, term.what)} {term.tokens:,}" for term in trace)

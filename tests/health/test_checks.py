@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from health.checks import limit_warnings
+from health.checks import budget_warnings, limit_warnings, type_warnings
+from health.compaction.config import ContextConfig
+from health.limits import effective_limit
 from health.monitor.levels import Configured
 
 
@@ -28,3 +30,30 @@ def test_odd_limits_are_named(configured: Configured, ids: list[str]) -> None:
 
     assert [warning.id for warning in found] == ids
     assert all("demo/tiny" in warning.msg and warning.hint for warning in found)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_p1", "window", "ids"),
+    [
+        (5000, False, 8192, []),
+        (5000, False, None, []),
+        (5000, False, 5000, []),
+        (3499, False, 8192, ["health.W004"]),  # the floor of 3,500 holds
+        (3400, True, 8192, []),  # a fifth more is above the floor
+        (5000, False, 4096, ["health.W005"]),
+        (5000, True, 5999, ["health.W005"]),  # so is a fifth more
+        (2000, False, 2048, ["health.W004", "health.W005"]),
+    ],
+)
+def test_odd_limits_of_an_agent_are_named(limit: int, is_p1: bool, window: int | None, ids: list[str]) -> None:
+    uncapped = effective_limit(ContextConfig(), agent_limit=limit, is_p1=is_p1)
+
+    found = budget_warnings("Helper", uncapped, window=window)
+
+    assert [warning.id for warning in found] == ids
+    assert all("Helper" in warning.msg and warning.hint for warning in found)
+
+
+@pytest.mark.parametrize(("limit_type", "ids"), [("", []), ("gpt4", []), ("gpt5", ["health.W006"])])
+def test_a_limit_type_that_nobody_knows_is_named(limit_type: str, ids: list[str]) -> None:
+    assert [warning.id for warning in type_warnings("demo/tiny", limit_type, ContextConfig())] == ids

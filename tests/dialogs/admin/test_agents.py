@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 from django.test import Client
 
-from dialogs.models import Agent, McpServer
+from dialogs.models import LLM, Agent, McpServer
 
 
 def test_tools_are_given_to_an_agent(staff: Client, agent: Agent) -> None:
@@ -26,3 +27,22 @@ def test_the_page_says_where_an_agents_files_are(staff: Client, agent: Agent) ->
     page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
 
     assert str(Path(settings.DOMINDS_WORKSPACES_DIR) / "helper") in page
+
+
+def test_an_agents_limit_is_shown_with_where_it_comes_from(staff: Client, agent: Agent) -> None:
+    address = f"/admin/dialogs/agent/{agent.pk}/change/"
+    Agent.objects.update(context_budget=True, context_limit=2000)
+    LLM.objects.update(context_length=None)
+
+    assert "3,500 (agent 2,000 → floor 3,500)" in staff.get(address).content.decode()
+    Agent.objects.update(context_budget=False)
+    assert "no limit" in staff.get(address).content.decode()
+
+
+@pytest.mark.parametrize(("limit_type", "is_on"), [("", False), ("gpt4", False), ("local_14b", True)])
+def test_a_new_agent_on_a_local_llm_has_a_limit(staff: Client, llm: LLM, limit_type: str, is_on: bool) -> None:
+    LLM.objects.update(limit_type=limit_type)
+
+    staff.post("/admin/dialogs/agent/add/", {"name": "New", "slug": "new", "llm": str(llm.pk), "enabled": "on"})
+
+    assert Agent.objects.get(slug="new").context_budget == is_on

@@ -140,3 +140,17 @@ def test_tools_are_kept_from_an_llm(staff: Client, llm: LLM) -> None:
     save(staff, llm, tool_calling="off", tool_result_limit_bytes="500")
 
     assert (llm.tool_calling, llm.tool_result_limit_bytes) == ("off", 500)
+
+
+def test_the_types_of_the_settings_can_be_chosen_with_what_they_mean(staff: Client, llm: LLM) -> None:
+    llm.limit_type = "forgotten"
+    llm.save()
+
+    listed = staff.get(page_of(llm)).content.decode()
+    save(staff, llm, limit_type="cloud_grok")
+
+    assert "local_14b: 5,000, follows the default" in listed
+    assert "cloud_grok: 8,000" in listed
+    assert 'value="forgotten" selected' in listed
+    llm.refresh_from_db()
+    assert llm.limit_type == "cloud_grok"
