@@ -11,7 +11,6 @@ import math
 # By a character's bytes in UTF-8, which follow its script: Latin; Greek to Arabic; Indic, Chinese to Korean; emoji.
 _LETTER, _OTHER_ASCII, _TWO_BYTES, _THREE_BYTES, _FOUR_BYTES = 0.23, 0.75, 0.55, 1.3, 2.5
 _LETTERS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_ASCII = bytes(range(0x80))
 _NOT_TWO, _NOT_THREE, _NOT_FOUR = (
     bytes(set(range(256)) - set(lead)) for lead in (range(0xC0, 0xE0), range(0xE0, 0xF0), range(0xF0, 0x100))
 )

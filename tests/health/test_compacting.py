@@ -227,17 +227,20 @@ def test_parts_null_and_odd_characters_are_compacted_too() -> None:
     assert outcome.status is Status.APPLIED
 
 
-def test_a_message_of_ten_megabytes_is_compacted() -> None:
+@pytest.mark.parametrize("rows", [8_000, pytest.param(280_000, marks=pytest.mark.long)])
+def test_a_message_of_many_limits_is_compacted(rows: int) -> None:
+    """Of a third of a megabyte; the long one has ten."""
     chat = a_chat(2)
-    chat[4] = chat[4] | {"content": json.dumps([f"row {number} is fine, nothing to see" for number in range(280_000)])}
+    chat[4] = chat[4] | {"content": json.dumps([f"row {number} is fine, nothing to see" for number in range(rows)])}
 
     outcome = sound(chat, limit_tokens=3000)
 
     assert outcome.status is Status.APPLIED
 
 
-def test_fifty_thousand_messages_are_compacted() -> None:
-    chat = [SYSTEM, FIRST, *(user(f"note {number}: all is well") for number in range(50_000)), LAST]
+@pytest.mark.parametrize("count", [3_000, pytest.param(50_000, marks=pytest.mark.long)])
+def test_thousands_of_messages_are_compacted(count: int) -> None:
+    chat = [SYSTEM, FIRST, *(user(f"note {number}: all is well") for number in range(count)), LAST]
 
     outcome = sound(chat, limit_tokens=3000)
 
