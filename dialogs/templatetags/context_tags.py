@@ -1,0 +1,77 @@
+"""Words for what compaction did and where a limit comes from: stored as English keys, shown in one's own language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from dialogs.templatetags.dialog_tags import tokens
+
+register = template.Library()
+
+LOSSES = {
+    "identifier": gettext_lazy("identifier"),
+    "number": gettext_lazy("number"),
+    "path": gettext_lazy("path"),
+    "url": gettext_lazy("address"),
+    "command": gettext_lazy("command"),
+    "error": gettext_lazy("error message"),
+    "binding": gettext_lazy("binding sentence"),
+}
+TERMS = {
+    "window": gettext_lazy("Window"),
+    "agent": gettext_lazy("Limit of the agent"),
+    "LLM": gettext_lazy("Limit of the LLM"),
+    "default": gettext_lazy("Limit for everybody"),
+    "P1 agent": gettext_lazy("P1 agent"),
+    "floor": gettext_lazy("Floor"),
+}
+SOURCES = (
+    (re.compile(r"loaded in LM Studio"), gettext_lazy("loaded in LM Studio")),
+    (re.compile(r"the agent's own limit"), gettext_lazy("set for this agent")),
+    (re.compile(r"20 % more"), gettext_lazy("20 % more")),
+    (re.compile(r"min_limit"), gettext_lazy("the least that is allowed (min_limit)")),
+    (re.compile(r"default_limit, which (?P<llm>.+) follows"), gettext_lazy("default_limit, which %(llm)s follows")),
+    (re.compile(r"default_limit"), gettext_lazy("default_limit in the settings")),
+    (
+        re.compile(r"window of (?P<window>[\d,]+) less (?P<reserve>[\d,]+) for the answer"),
+        gettext_lazy("the window of %(window)s less %(reserve)s for the answer"),
+    ),
+)
+
+
+@register.filter
+def loss_kind(kind: str) -> str:
+    return str(LOSSES.get(kind, kind))
+
+
+@register.filter
+def coverage_words(receipt: Mapping[str, Any] | None) -> str:
+    """How much of a message was read by what stands in its place."""
+    if not receipt:
+        return ""
+    if receipt["extent"] == "in full":
+        return _("read in full by what replaced it")
+    if receipt["extent"] == "in part":
+        numbers = {"read": tokens(receipt["read"]), "total": tokens(receipt["total"])}
+        return _("read in part: %(read)s of %(total)s characters") % numbers
+    return _("not read by what replaced it")
+
+
+@register.filter
+def term_words(what: str) -> str:
+    return str(TERMS.get(what, what))
+
+
+@register.filter
+def source_words(source: str) -> str:
+    """Of a term of the limit. An LLM's own name stays as it is."""
+    for pattern, words in SOURCES:
+        if found := pattern.fullmatch(source):
+            return str(words) % found.groupdict()
+    return source

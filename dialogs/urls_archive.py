@@ -1,0 +1,13 @@
+"""The addresses of what compaction took away, and of the budget that makes it do so."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from dialogs.views import archive
+
+urlpatterns = [
+    path("archive-of-context/", archive.archive, name="dialog_archive_search"),
+    path("archive-of-context/<int:message_id>/", archive.text, name="dialog_archive_text"),
+    path("messages/<int:message_id>/bring-back/", archive.bring_back, name="compaction_bring_back"),
+]
