@@ -30,5 +30,6 @@ urlpatterns = [
     path("taskdoc/", notebook.taskdoc, name="taskdoc_write"),
     path("run/", steering.run_start, name="dialog_run_start"),
     path("run/end/", steering.run_end, name="dialog_run_end"),
+    path("", include("dialogs.urls_archive")),
     path("", include("dialogs.urls_compaction")),
 ]
