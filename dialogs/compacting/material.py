@@ -52,7 +52,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     now = estimate(context, tools, counter)
     source = context if READS_THE_VIEW in run.chain else context.whole()
     kit = Kit(counter=counter)
-    units = kit.counted(_protected(units_of(source), run))
+    units = _protected(kit.counted(units_of(source)), run)
     state = ContextState(
         units=units,
         limit=run.limit_tokens,
@@ -60,12 +60,17 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         task=run.focus or dialog.taskdoc.strip()[:TASK_CHARS],
         config=config,
     )
-    said = {str(piece.message.pk): piece.content for piece in source.pieces if piece.message}
-    whole = {str(piece.message.pk): piece.content for piece in context.whole().pieces if piece.message}
+    # In a view a message may be shortened already: what it says by itself is what was said.
+    said = {
+        str(piece.message.pk): piece.content
+        for one in (source, context.whole())
+        for piece in one.pieces
+        if piece.message
+    }
     return Material(
         state=state,
         kit=kit,
-        said={**whole, **said} if source is context else said,
+        said=said,
         tokens_before=now.tokens + run.reserve_tokens,
         messages_before=len(context.pieces),
     )
@@ -141,4 +146,4 @@ def _ids(units: tuple[Unit, ...]) -> list[int]:
 
 
 def _is_short(unit: Unit, run: CompactionRun) -> bool:
-    return len(unit.content) < MOST_PINNED * run.limit_tokens * 4
+    return (unit.estimated_tokens or 0) < MOST_PINNED * run.limit_tokens

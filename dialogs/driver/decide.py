@@ -166,7 +166,7 @@ def _guarding(state: State) -> Action | None:
         return AwaitCompaction()
     if guard.refused:
         return Refuse(guard.refused)
-    if guard.pressure is Pressure.NORMAL:
+    if guard.pressure is Pressure.NORMAL or (guard.held and guard.pressure is not Pressure.OVERFLOW):
         return None
     if guard.tried or guard.compactions >= MOST_COMPACTIONS:
         return Refuse() if guard.pressure is Pressure.OVERFLOW else None

@@ -50,6 +50,7 @@ def look(dialog: Dialog, guard: Guard) -> Guarding:
         running=open_run(dialog.pk) is not None,
         refused=guard.refused or (refusal(context, guard, counter, tools) if level is not Pressure.NORMAL else ""),
         relieved=_relieved(dialog, runs),
+        held=leaf is not None and leaf.course.guard_held,
     )
 
 

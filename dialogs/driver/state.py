@@ -47,6 +47,8 @@ class Guarding:
     refused: str = ""
     # The last failed try was answered by a compaction that holds.
     relieved: bool = False
+    # A person undid a compaction and has said nothing since: what fits is sent as they want it.
+    held: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,6 +63,11 @@ def test_the_fourth_compaction_of_a_turn_is_not_made() -> None:
     assert decided(replace(HIGH, compactions=3)) == Generate(attempt=1)
 
 
+def test_after_an_undo_what_fits_is_sent_as_the_person_wants_it() -> None:
+    assert decided(replace(HIGH, held=True)) == Generate(attempt=1)
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, held=True)) == Compact("pre_request")
+
+
 def test_what_still_does_not_fit_is_not_sent() -> None:
     assert decided(Guarding(pressure=Pressure.OVERFLOW, compactions=3)) == Refuse()
 

@@ -1,0 +1,119 @@
+"""What a run begins with: units of the stored messages, and what stays for the run's own sake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dialogs.compacting.guard import Guard, by_limit
+from dialogs.compacting.material import Material, material
+from dialogs.compacting.present import present_context
+from dialogs.compacting.work import perform
+from dialogs.model_view import Entry, dump
+from dialogs.models import Course, Dialog, MessageMark
+from dialogs.services.compaction import queue_run
+from health.compaction.config import ContextConfig
+from health.compaction.units import Priority
+from health.models import CompactionRun
+from tests.dialogs.compacting_builders import a_history, guard
+
+pytestmark = pytest.mark.django_db(transaction=True)
+VIEWING = ("prune_with_agent", "keep_last_five")
+
+
+def begun(dialog: Dialog, limit: Guard | None = None, **run: object) -> tuple[CompactionRun, Material]:
+    queued = queue_run(dialog, guard=limit or by_limit(dialog), trigger="manual", **run)  # type: ignore[arg-type]
+    return queued, material(queued, ContextConfig())
+
+
+def a_view(dialog: Dialog, *entries: Entry) -> CompactionRun:
+    """A view that holds for all that was said so far."""
+    run = queue_run(dialog, guard=by_limit(dialog), trigger="manual")
+    CompactionRun.objects.filter(pk=run.pk).update(status="applied", view=dump(entries))
+    Course.objects.filter(pk=run.course_id).update(head_run=run)
+    run.refresh_from_db()
+    return run
+
+
+def test_every_message_is_a_unit_under_its_own_id(dialog: Dialog) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=3)
+
+    _run, found = begun(dialog)
+
+    assert [unit.id for unit in found.state.units] == ["system", *(str(message.pk) for message in said)]
+    assert all(found.said[str(message.pk)] == message.content for message in said)
+
+
+def test_marks_of_a_person_are_the_units_own(dialog: Dialog) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=3)
+    MessageMark.objects.create(message=said[1], pinned=True)
+    MessageMark.objects.create(message=said[2], priority=1)
+
+    _run, found = begun(dialog)
+
+    by_id = {unit.id: unit for unit in found.state.units}
+    assert by_id[str(said[1].pk)].pinned
+    assert by_id[str(said[2].pk)].priority is Priority.P1
+
+
+def test_all_after_a_chosen_message_stays(dialog: Dialog) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=4)
+
+    _run, found = begun(dialog, up_to=said[3])
+
+    assert [unit.id for unit in found.state.units if unit.pinned] == [str(message.pk) for message in said[4:]]
+
+
+def test_a_later_run_begins_with_the_originals(dialog: Dialog) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=4)
+    a_view(dialog, Entry(content="In short.", kind="summary", covers=(said[0].pk, said[1].pk)))
+
+    _run, found = begun(dialog)
+
+    assert [unit.id for unit in found.state.units][1:] == [str(message.pk) for message in said]
+
+
+def test_a_run_with_the_pruning_agent_begins_with_the_view_and_its_sources(dialog: Dialog) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=4)
+    covered = (said[0].pk, said[1].pk)
+    a_view(dialog, Entry(content="In short.", kind="summary", covers=covered), Entry(message_id=said[2].pk))
+
+    _run, found = begun(dialog, replace(by_limit(dialog), chain=VIEWING))
+
+    written = found.state.units[1]
+    assert (written.content, written.source_ids) == ("In short.", tuple(map(str, covered)))
+
+
+def test_what_an_earlier_view_shortened_stays_short_in_the_next(dialog: Dialog) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=16)
+    a_view(
+        dialog,
+        *(Entry(message_id=message.pk) for message in said[:-1]),
+        Entry(message_id=said[-1].pk, content="Short."),
+    )
+    run, _found = begun(dialog, replace(by_limit(dialog), chain=VIEWING))
+
+    perform(run.pk, embedder="static")
+
+    dialog.refresh_from_db()
+    assert present_context(dialog).pieces[-1].content == "Short."
+    run.refresh_from_db()
+    assert run.status == "applied"
+
+
+def test_an_answer_that_was_cut_stays_whole(dialog: Dialog) -> None:
+    guard(dialog)
+    said = a_history(dialog, pairs=3)
+    run = queue_run(dialog, guard=by_limit(dialog), trigger="stream")
+    run.leaf = said[-1]
+
+    found = material(run, ContextConfig())
+
+    assert [unit.id for unit in found.state.units if unit.pinned] == [str(said[-2].pk)]
