@@ -1,0 +1,161 @@
+"""The card of a compaction in a real Chromium: it comes with the guard; a success goes by itself, a failure stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.accessibility import violations
+from tests.e2e.steps import PASSWORD, PATIENCE_MS, begin_dialog, rest, send, sign_in
+from tests.stack import Stack, running_stack
+
+pytestmark = pytest.mark.e2e
+
+ROWS = """
+from django.contrib.auth.models import User
+from dialogs.models import LLM, Agent, CompactionDisplay, Provider
+provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
+llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=100_000, context_length_source="admin")
+Agent.objects.create(name="Helper", slug="helper", llm=llm, context_budget=True, context_limit=3500)
+CompactionDisplay.objects.create(user=User.objects.get(username="admin"), auto_hide_seconds=1)
+"""
+HISTORY = """
+from dialogs.models import Dialog
+from tests.dialogs.compacting_builders import a_history
+a_history(Dialog.objects.latest("created_at"), pairs=16)
+"""
+RUN = """
+from dialogs.broadcast import compaction_on_commit
+from dialogs.models import Dialog
+from tests.dialogs.compaction_runs import a_run
+dialog = Dialog.objects.latest("created_at")
+compaction_on_commit(dialog.pk, a_run(dialog, {fields}).pk)
+"""
+# Keeps every phase that the card has shown, however short.
+WATCH = """() => {
+  window.phases = [];
+  const look = () => {
+    const { phase } = document.getElementById("compaction-card").dataset;
+    if (phase && window.phases.at(-1) !== phase) window.phases.push(phase);
+  };
+  new MutationObserver(look).observe(document.querySelector(".dialog"), { childList: true });
+}"""
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("scripted")
+    (folder / "script.json").write_text(json.dumps({"steps": [{"text": "fine"}]}))
+    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+        found.shell(ROWS)
+        yield found
+
+
+@pytest.fixture
+def chat(page: Page, scripted: Stack) -> Page:
+    sign_in(page, scripted)
+    begin_dialog(page, scripted)
+    page.wait_for_load_state()
+    return page
+
+
+def card(page: Page) -> Locator:
+    return page.locator("#compaction-card")
+
+
+def begin_run(stack: Stack, **fields: object) -> None:
+    """A run stands in this state; nobody works at it."""
+    stack.shell(RUN.format(fields=", ".join(f"{name}={value!r}" for name, value in fields.items())))
+
+
+def test_the_guards_work_is_shown_and_its_success_goes_by_itself(
+    chat: Page, scripted: Stack, faults: list[str]
+) -> None:
+    scripted.shell(HISTORY)
+    chat.reload()
+    chat.evaluate(WATCH)
+
+    send(chat, "What does the rotor show?")
+
+    chat.wait_for_function("() => window.phases.at(-1) === 'success'", timeout=PATIENCE_MS)
+    phases = chat.evaluate("() => window.phases")
+    assert phases[0] == "detection"
+    assert "summarize_old" in phases or "trim_payloads" in phases
+    expect(chat.locator("#live-region")).not_to_be_empty()
+    rest(chat)
+    expect(card(chat)).to_be_hidden()
+    chat.reload()
+    expect(card(chat)).to_be_hidden()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_a_failure_stays_until_it_is_closed(
+    chat: Page, scripted: Stack, faults: list[str], scheme: str, width: int
+) -> None:
+    chat.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    chat.set_viewport_size({"width": width, "height": 844})
+    begin_run(scripted, status="failed", priority=2, reason="P1 alone needs 5,210 tokens.")
+
+    expect(card(chat)).to_be_in_viewport(ratio=1)
+    expect(card(chat)).to_contain_text("P1 alone needs 5,210 tokens.")
+    expect(chat.locator("#composer-text")).to_be_in_viewport()
+    assert violations(chat, "#compaction-card") == []
+    assert chat.evaluate("() => document.documentElement.scrollWidth") <= width
+
+    chat.get_by_role("region", name="Compaction").get_by_role("button", name="Close").press("Enter")
+    expect(card(chat)).to_be_hidden()
+    chat.reload()
+    expect(card(chat)).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("fields", "colour", "shown"),
+    [
+        ({"phase": "hybrid", "tokens_now": 3000}, "rgb(0, 122, 204)", "60"),
+        ({"phase": "hybrid", "tokens_now": 3000, "priority": 1}, "rgb(76, 175, 80)", "60"),
+        ({"phase": "hybrid", "tokens_now": 4500, "priority": 1}, "rgb(255, 152, 0)", "90"),
+        ({"phase": "recovery", "tokens_now": 4500, "priority": 1}, "rgb(244, 67, 54)", None),
+    ],
+)
+def test_the_bar_has_the_seeds_colours_and_says_how_far_it_is(
+    chat: Page, scripted: Stack, faults: list[str], fields: dict[str, object], colour: str, shown: str | None
+) -> None:
+    begin_run(scripted, **fields)
+
+    expect(chat.locator("#compaction-fill")).to_have_css("fill", colour)
+    bar = card(chat).get_by_role("progressbar")
+    assert bar.get_attribute("aria-valuenow") == shown
+    assert violations(chat, "#compaction-card") == []
+
+
+def test_details_that_were_opened_stay_open_while_the_run_goes_on(
+    chat: Page, scripted: Stack, faults: list[str]
+) -> None:
+    begin_run(scripted, phase="hybrid")
+    card(chat).get_by_text("Details").press("Enter")
+
+    scripted.shell(
+        "from health.models import CompactionRun\nfrom dialogs.broadcast import compaction_on_commit\n"
+        "run = CompactionRun.objects.latest('id'); run.phase = 'truncate'; run.save()\n"
+        "compaction_on_commit(run.dialog_id, run.pk)"
+    )
+
+    expect(card(chat)).to_contain_text("Dropping the oldest messages…")
+    expect(chat.locator("#compaction-details")).to_have_attribute("open", "")
+    expect(chat.locator("#compaction-summary")).to_be_focused()
+
+
+def test_a_person_chooses_how_it_is_shown(chat: Page, scripted: Stack, faults: list[str]) -> None:
+    begin_run(scripted, status="failed", priority=1)
+    card(chat).get_by_role("link", name="How compactions are shown").click()
+    chat.get_by_label("Detail", exact=True).select_option("Minimal")
+    assert violations(chat, "main") == []
+
+    chat.get_by_role("button", name="Save").click()
+
+    expect(card(chat)).to_be_visible()
+    expect(chat.locator("#compaction-details")).to_have_count(0)
+    expect(card(chat)).not_to_contain_text("P1")
