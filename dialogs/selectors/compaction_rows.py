@@ -27,6 +27,7 @@ TITLES: dict[str, Promise] = {
     "recovered": _("Started afresh: the agent goes on from a handover"),
     "reset": _("Agent chat reset: the agent goes on from a handover"),
     "truncated": _("Oldest messages left out"),
+    "brought": _("Brought back into the context"),
     "draft": _("Preview of a compaction, not applied yet"),
     "skipped": _("Compaction skipped"),
     "failed": _("Compaction failed"),
@@ -81,6 +82,9 @@ class CompactionRow:
 
     @property
     def _kind_of_success(self) -> str:
+        if not self.run.chain and not self.run.steps:
+            # `dialogs.services.bring_back` makes a view without compacting anything.
+            return "brought"
         if self.run.trigger == Trigger.RESET:
             return "reset"
         if self.run.recovered:
@@ -102,12 +106,19 @@ class CompactionRow:
 
     @property
     def advice(self) -> Promise | str:
-        return ADVICE.get(self.state, "")
+        """What to do, or what holds now: said while it is true."""
+        is_over = self.state in {"recovered", "truncated", "undone"} and not (self.can_undo or self.can_redo)
+        return "" if is_over else ADVICE.get(self.state, "")
 
     @property
     def has_sizes(self) -> bool:
         """Before and after are known, and not the same."""
         return self.run.status in {Status.APPLIED, Status.DRAFT, Status.UNDONE}
+
+    @property
+    def has_reason(self) -> bool:
+        """Why nothing came of it; of the others the numbers say it."""
+        return bool(self.run.reason) and self.run.status in {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
 
     @property
     def written(self) -> tuple[Written, ...]:

@@ -55,6 +55,8 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("toggle", (event) => {
+  // What is under the composer is not in sight.
+  if (event.target.matches?.("details.message-menu[open]")) event.target.querySelector(".menu-panel").scrollIntoView({ block: "nearest" });
   if (!event.target.matches?.("details.edit[open]")) return;
   event.target.querySelector("textarea").focus();
   event.target.scrollIntoView({ block: "nearest" });
