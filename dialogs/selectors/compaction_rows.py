@@ -82,7 +82,7 @@ class CompactionRow:
 
     @property
     def _kind_of_success(self) -> str:
-        if not self.run.chain and not self.run.steps:
+        if self.run.trigger == Trigger.MANUAL and not self.run.chain:
             # `dialogs.services.bring_back` makes a view without compacting anything.
             return "brought"
         if self.run.trigger == Trigger.RESET:
