@@ -20,6 +20,8 @@ from health.monitor.levels import context_window
 # Seed 2: the pruning agent, and where that fails, whole rounds from the end.
 LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
 PAYLOADS_FIRST = "trim_payloads"
+# Where the configured chain stops between goal and threshold, the next message would compact again: this one goes on.
+TO_THE_GOAL = "select_passages"
 MOST_COMPACTIONS = 3
 
 
@@ -58,7 +60,7 @@ def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
     """The limit as configured for this agent and LLM; also that of a compaction by hand where nobody is guarded."""
     config = config or context_config()
     found = _effective(dialog, config)
-    chain = tuple(name for name in (PAYLOADS_FIRST, *config.chain_order))
+    chain = tuple(dict.fromkeys((PAYLOADS_FIRST, *config.chain_order, TO_THE_GOAL)))
     return Guard(limit=found.tokens, reserve=0, config=config, chain=chain, trace=found.trace, refused=found.refused)
 
 
