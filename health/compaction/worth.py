@@ -30,8 +30,8 @@ PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
 MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
 SHARE_POWER = 0.3
 BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
-# Of all text so much is embedded, the passages that say most; tool results are not.
-EMBEDDED_SHARE = 0.6
+# Of all text so much is embedded, the passages that say most; tool results are not. Three times as much finds no more.
+EMBEDDED_SHARE = 0.2
 # The nearest count; every text is a little similar to every other, and that would drown what words say.
 NEAREST_SHARE = 0.05
 LAST_MESSAGE_CHARS = 2000
