@@ -64,11 +64,14 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
 
 
 def config_for(run: CompactionRun) -> ContextConfig:
-    """The settings in force; what the guard asks is what its marks say, what a person asks is done in any case."""
+    """The settings in force; what a person asks is done in any case.
+
+    The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
+    """
     config = context_config()
     if run.trigger in (Trigger.MANUAL, Trigger.RESET):
         return replace(config, goal=0.5 if run.trigger == Trigger.MANUAL else 0.01, recovery_mode=RecoveryMode.ERROR)
-    return config
+    return replace(config, goal=max(config.goal - config.ledger_share, config.goal / 2))
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:
