@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dialogs.views import archive
+from dialogs.views import archive, budget
 
 urlpatterns = [
     path("archive-of-context/", archive.archive, name="dialog_archive_search"),
     path("archive-of-context/<int:message_id>/", archive.text, name="dialog_archive_text"),
+    path("budget/", budget.budget, name="dialog_budget"),
     path("messages/<int:message_id>/bring-back/", archive.bring_back, name="compaction_bring_back"),
 ]

@@ -39,6 +39,7 @@ from dialogs.providers.base import (
 from dialogs.providers.registry import make_provider
 from dialogs.selectors.compaction import may_compact
 from dialogs.selectors.path import course_branch
+from dialogs.selectors.prefix import stable_prefix
 from dialogs.selectors.providers import settings_for
 from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
 from dialogs.services import cutting, generations
@@ -78,6 +79,8 @@ def begin(claim: Claim, *, attempt: int) -> Call:
     request = chat_request(context, tools=[wire(tool) for tool in tools_for(dialog)])
     watch, guessed = _watch(context, request)
     generation = generations.begin(claim, attempt=attempt, sent=_sent(context, request, guessed))
+    if watch and (share := stable_prefix(generation.course_id)) is not None:
+        logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
     return Call(generation, request, settings_for(dialog.llm.provider), watch)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
@@ -31,6 +31,41 @@ TERMS = {
     "P1 agent": gettext_lazy("P1 agent"),
     "floor": gettext_lazy("Floor"),
 }
+CATEGORIES = {
+    "instructions": gettext_lazy("Instructions"),
+    "tools": gettext_lazy("Tools"),
+    "taskdoc": gettext_lazy("Taskdoc"),
+    "reminders": gettext_lazy("Reminders"),
+    "summaries": gettext_lazy("Summaries"),
+    "messages": gettext_lazy("Messages"),
+    "tool_results": gettext_lazy("Results of tools"),
+    "reserve": gettext_lazy("Kept for the answer"),
+    "free": gettext_lazy("Free"),
+}
+GRADES = {
+    "exact": gettext_lazy("exact: the model's own vocabulary"),
+    "approximate": gettext_lazy("approximate: a related vocabulary"),
+    "rough": gettext_lazy("rough: by characters"),
+}
+REFUSED = (
+    (
+        re.compile(
+            r"Only (?P<usable>[\d,]+) of (?P<window>[\d,]+) tokens are usable, fewer than (?P<least>[\d,]+): "
+            r"load the model with a larger context\."
+        ),
+        gettext_lazy(
+            "Only %(usable)s of %(window)s tokens are usable, fewer than %(least)s: "
+            "load the model with a larger context."
+        ),
+    ),
+    (
+        re.compile(
+            r"Only (?P<usable>[\d,]+) tokens are usable, fewer than (?P<least>[\d,]+): "
+            r"load the model with a larger context\."
+        ),
+        gettext_lazy("Only %(usable)s tokens are usable, fewer than %(least)s: load the model with a larger context."),
+    ),
+)
 SOURCES = (
     (re.compile(r"loaded in LM Studio"), gettext_lazy("loaded in LM Studio")),
     (re.compile(r"the agent's own limit"), gettext_lazy("set for this agent")),
@@ -71,7 +106,33 @@ def term_words(what: str) -> str:
 @register.filter
 def source_words(source: str) -> str:
     """Of a term of the limit. An LLM's own name stays as it is."""
-    for pattern, words in SOURCES:
-        if found := pattern.fullmatch(source):
-            return str(words) % found.groupdict()
-    return source
+    return _said(source, SOURCES)
+
+
+@register.filter
+def refusal_words(reason: str) -> str:
+    """Why a limit is too small to work with."""
+    return _said(reason, REFUSED)
+
+
+def _said(text: str, known: Sequence[tuple[re.Pattern[str], Any]]) -> str:
+    for pattern, words in known:
+        if found := pattern.fullmatch(text):
+            return str(words) % found.groupdict() if found.groupdict() else str(words)
+    return text
+
+
+@register.filter
+def category_words(name: str) -> str:
+    return str(CATEGORIES.get(name, name))
+
+
+@register.filter
+def grade_words(grade: str) -> str:
+    return str(GRADES.get(grade, grade))
+
+
+@register.filter
+def percent(share: float) -> str:
+    """0.934 -> "93". Never 100 unless all of it."""
+    return str(int(share * 100))

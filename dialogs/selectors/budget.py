@@ -1,0 +1,109 @@
+"""The budget of the next request: what its tokens would be spent on, and where its limit comes from.
+
+Everything here is estimated, but for the limit itself. It stands beside the health bar and never mixes with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+from dialogs.compacting.estimate import calibration_of, counter_of, estimate
+from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.present import offered_tools, present_context
+from dialogs.models import Dialog
+from dialogs.selectors.prefix import stable_prefix
+from health.limits import Term, output_reserve
+from health.tokens.calibration import Calibration
+
+RESERVE, FREE = "reserve", "free"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """One category, and its place on a bar of 1."""
+
+    name: str
+    tokens: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """How the estimates of this LLM are corrected, from how many reports, and by how much they still missed."""
+
+    factor: float
+    error_percent: float
+    generations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """`limit` None: no limit is set and no window is known. Not `is_guarded`: nothing is compacted by itself.
+
+    The slices add up to the limit, or where it is exceeded to `limit + over`.
+    """
+
+    slices: tuple[Slice, ...]
+    used: int
+    reserve: int
+    limit: int | None
+    is_guarded: bool
+    refused: str
+    trace: tuple[Term, ...]
+    counter: str
+    grade: str
+    learned: Learned | None
+    stable_prefix: float | None
+
+    @property
+    def free(self) -> int:
+        return max(0, (self.limit or 0) - self.used - self.reserve)
+
+    @property
+    def over(self) -> int:
+        return max(0, self.used + self.reserve - self.limit) if self.limit else 0
+
+
+def budget(dialog: Dialog) -> Budget:
+    guard, leaf = guard_of(dialog), dialog.current_leaf
+    guessed = estimate(present_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
+    limit, reserve = _limit(dialog, guard)
+    free = max(0, (limit or 0) - guessed.tokens - reserve)
+    known = calibration_of(dialog.llm)
+    return Budget(
+        slices=_slices({**guessed.parts, RESERVE: reserve, FREE: free}),
+        used=guessed.tokens,
+        reserve=reserve,
+        limit=limit,
+        is_guarded=guard is not None,
+        refused=guard.refused if guard else "",
+        trace=guard.trace if guard else (),
+        counter=guessed.counter,
+        grade=str(guessed.grade),
+        learned=_learned(known) if isinstance(known, Calibration) else None,
+        stable_prefix=stable_prefix(leaf.course_id) if leaf else None,
+    )
+
+
+def _limit(dialog: Dialog, guard: Guard | None) -> tuple[int | None, int]:
+    """The guard's, else the window with room for the answer, if that is known."""
+    if guard is not None:
+        return guard.limit, guard.reserve
+    window = dialog.llm.context_length or dialog.llm.input_length
+    return window, output_reserve(window, requested=dialog.agent.max_output_tokens) if window else 0
+
+
+def _slices(parts: dict[str, int]) -> tuple[Slice, ...]:
+    """Each on the bar after the one before."""
+    total = max(1, sum(parts.values()))
+    starts = accumulate(parts.values(), initial=0)
+    return tuple(
+        Slice(name=name, tokens=tokens, start=start / total, width=tokens / total)
+        for (name, tokens), start in zip(parts.items(), starts, strict=False)
+    )
+
+
+def _learned(known: Calibration) -> Learned:
+    return Learned(factor=known.ratio, error_percent=known.error_percent, generations=len(known.samples))
