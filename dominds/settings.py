@@ -198,10 +198,12 @@ REDIS_URL = env.str("REDIS_URL", default="") or kept(DOMINDS_DATA_DIR / "redis_u
 if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
     raise ImproperlyConfigured("REDIS_URL must start with redis://, rediss:// or unix://.")
 
+# A layer waits five seconds for an event, and so does the Redis client for an answer: an idle tab would be cut off.
+REDIS_PATIENCE_SECONDS = 15
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
-        "CONFIG": {"hosts": [{"address": REDIS_URL}], "capacity": 500},
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": REDIS_PATIENCE_SECONDS}], "capacity": 500},
     }
 }
 

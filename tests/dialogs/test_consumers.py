@@ -10,7 +10,9 @@ from uuid import uuid4
 import pytest
 import redis.asyncio as redis
 from channels.db import database_sync_to_async as in_db
+from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
+from channels_redis.core import RedisChannelLayer
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
@@ -244,6 +246,16 @@ async def test_a_redis_that_takes_nothing_for_a_while_does_not_end_the_looking(
         await Dialog.objects.filter(pk=dialog.pk).aupdate(title="Renamed", version=10**6)
 
         await until(socket, "Renamed")
+
+
+async def test_redis_may_be_silent_for_longer_than_a_tab_waits_for_an_event() -> None:
+    layer = get_channel_layer()
+    assert isinstance(layer, RedisChannelLayer)
+
+    async with layer.connection(0) as connection:
+        patience = connection.connection_pool.connection_kwargs["socket_timeout"]
+
+    assert patience > layer.brpop_timeout
 
 
 async def test_an_erased_dialog_closes_the_socket(dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch) -> None:
