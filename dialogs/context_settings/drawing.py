@@ -39,6 +39,11 @@ SEED = ContextConfig()
 TYPE, LIMIT, TOOL = _("LLM type"), _("Limit (tokens)"), _("Tool")
 
 
+def id_of(name: str) -> str:
+    """The id of the input of this name: brackets and dots have a meaning in selectors."""
+    return "setting-" + "".join(letter if letter.isalnum() else "-" for letter in name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Input:
     """One field. `key` is what YAML calls it, `placeholder` what holds while it is empty."""
@@ -58,8 +63,7 @@ class Input:
 
     @property
     def id(self) -> str:
-        """Brackets and dots have a meaning in selectors."""
-        return "setting-" + "".join(letter if letter.isalnum() else "-" for letter in self.name)
+        return id_of(self.name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,10 @@ from typing import Any
 from django.http import QueryDict
 
 from dialogs.context_settings.checking import check
-from dialogs.context_settings.drawing import FIRST, STRATEGIES, Drawing
+from dialogs.context_settings.drawing import FIRST, STRATEGIES, Drawing, id_of
 from dialogs.context_settings.fields import AIMS, LIMITS, PARAMETERS, RECOVERY, RETRIES
 from dialogs.context_settings.remarks import odd_limits, pruning_problem
-from dialogs.context_settings.sheet import Sheet
+from dialogs.context_settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from dialogs.models import Agent
 from dialogs.selectors.context_settings import PRUNING_AGENT, ceilings, changes_page, pruning_agents
 from dialogs.services.context_settings import changes
@@ -28,6 +28,8 @@ class Asked:
     sheet: Sheet
     agent: Agent | None
     version: int
+    # The id of the element that a button leads to: rows come and go, and the keyboard must not be lost with them.
+    focus: str = ""
 
     @classmethod
     def stored(cls) -> Asked:
@@ -46,10 +48,24 @@ class Asked:
         return cls(sheet=Sheet.posted(data), agent=agent, version=int(version) if version.isdecimal() else 0)
 
     def after(self, action: str, added: str) -> Asked:
-        return replace(self, sheet=self.sheet.after(action, added))
+        then = self.sheet.after(action, added)
+        return replace(self, sheet=then, focus=_focus(action, self.sheet, then))
 
     def on_newest(self) -> Asked:
         return replace(self, version=context_settings().version)
+
+
+def _focus(action: str, before: Sheet, then: Sheet) -> str:
+    """A strategy that is moved keeps the focus; a row that is new gets it; one that is gone gives it to its list."""
+    name, _, place = action.partition(":")
+    if name in {"up", "down"} and place.isdecimal() and int(place) < len(before.chain):
+        return f"chain-{name}-{before.chain[int(place)]}"
+    if name == "llm-add":
+        return id_of(f"{LLMS}[{then.rows(LLMS)[-1]}].type")
+    if name == "tool-add":
+        return id_of(f"{TOOLS}[{then.rows(TOOLS)[-1]}].tool")
+    lists = {"llm-remove": "llm-add", "tool-remove": "tool-add", "drop": "chain-addable", "chain-add": "chain-addable"}
+    return lists.get(name, "")
 
 
 def context_of(asked: Asked, *, errors: Mapping[str, str], page: str) -> dict[str, Any]:
@@ -57,6 +73,7 @@ def context_of(asked: Asked, *, errors: Mapping[str, str], page: str) -> dict[st
     return {
         "asked": asked,
         "errors": errors,
+        "focus": id_of(next(iter(errors))) if errors else asked.focus,
         "agents": pruning_agents(asked.agent),
         "pruning_problem": pruning_problem(row),
         "remarks": list(odd_limits(config_of(row.values))),
@@ -67,6 +84,7 @@ def context_of(asked: Asked, *, errors: Mapping[str, str], page: str) -> dict[st
         "llms": list(drawing.llms()),
         "tools": list(drawing.tools()),
         "chain": list(drawing.chain()),
+        "chain_error": errors.get(CHAIN, ""),
         "addable": [(name, words) for name, words in STRATEGIES.items() if name not in {FIRST, *asked.sheet.chain}],
         "parameters": [drawing.section(group) for group in PARAMETERS],
         "unsaved": list(_unsaved(asked, row)),

@@ -52,15 +52,3 @@ page.addEventListener("input", (event) => {
   if (event.target.name !== "default_limit") return;
   for (const limit of document.querySelectorAll("[data-llm] input:disabled")) limit.placeholder = event.target.value;
 });
-
-// --- A row that is gone takes the focus with it: it goes to the button that adds one.
-let next = null;
-
-page.addEventListener("htmx:beforeRequest", ({ target }) => {
-  next = target.id ? null : target.closest("fieldset")?.querySelector("button[id$=-add]")?.id;
-});
-
-page.addEventListener("htmx:afterSettle", () => {
-  if (next) document.getElementById(next)?.focus();
-  next = null;
-});

@@ -245,6 +245,12 @@ def test_a_tool_that_is_named_twice_is_refused(as_alice: Client, fields: Fields)
     assert "askQuestion stands here twice." in found.text
 
 
+def test_a_strategy_that_stands_in_the_chain_twice_is_refused(as_alice: Client, fields: Fields) -> None:
+    found = post(as_alice, fields, status=422, do="save", **{CHAIN: ["hybrid", "truncate", "hybrid"]})
+
+    assert f"{CHAIN} hybrid stands here twice." in words(found)
+
+
 def test_two_editors_notice_each_other(as_alice: Client, fields: Fields, sam: User) -> None:
     other = Client()
     other.force_login(sam)
@@ -297,6 +303,34 @@ def test_rows_come_and_go(as_alice: Client, fields: Fields, button: str, rows: l
 
     assert [value for name, (value, *_) in again.items() if name.endswith("].type")] == rows
     assert ("retry_policies.per_tool[1].tool" in again) == (button == "tool-add")
+
+
+@pytest.mark.parametrize(
+    ("button", "focused"),
+    [
+        ("up:1", "chain-up-prioritize_recent"),
+        ("down:0", "chain-down-summarize_old"),
+        ("up:9", None),
+        ("drop:2", "chain-addable"),
+        ("llm-add", "setting-per-llm-3--type"),
+        ("llm-remove:0", "llm-add"),
+        ("tool-add", "setting-retry-policies-per-tool-1--tool"),
+        ("tool-remove:0", "tool-add"),
+        ("refresh", None),
+    ],
+)
+def test_the_keyboard_stays_where_something_happened(
+    as_alice: Client, fields: Fields, button: str, focused: str | None
+) -> None:
+    found = post(as_alice, fields, do=button)
+
+    assert [attrs["id"] for _tag, attrs in found.tags if "autofocus" in attrs] == ([focused] if focused else [])
+
+
+def test_the_first_wrong_field_is_where_one_goes_on(as_alice: Client, fields: Fields) -> None:
+    found = post(as_alice, fields, status=422, do="save", goal="9")
+
+    assert [attrs["name"] for _tag, attrs in found.tags if "autofocus" in attrs] == ["goal"]
 
 
 def test_a_script_gets_the_form_alone(as_alice: Client, fields: Fields) -> None:
