@@ -1,0 +1,107 @@
+"""The archive in a real Chromium: what a real compaction took away is found, read and brought back; and the budget."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.accessibility import violations
+from tests.e2e.steps import PASSWORD, answers, ask, begin_dialog, composer, sign_in
+from tests.stack import Stack, running_stack
+
+pytestmark = pytest.mark.e2e
+
+ROWS = """
+from dialogs.models import LLM, Agent, Provider
+provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
+llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=32_000)
+Agent.objects.create(name="Helper", slug="helper", llm=llm, context_budget=True, context_limit=3_500)
+"""
+# A long past, and what the next message makes the guard take away of it.
+PAST = """
+from dialogs.models import Dialog
+from tests.dialogs.compacting_builders import a_history
+a_history(Dialog.objects.latest("created_at"), pairs=24)
+"""
+SENT = """
+from dialogs.compacting.present import present_context
+from dialogs.models import Dialog
+from dialogs.selectors.turns import dialog_to_drive
+dialog = Dialog.objects.latest("created_at")
+print("\\n".join(piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces))
+"""
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("archive")
+    (folder / "script.json").write_text(json.dumps({"steps": [{"text": "Noted."}] * 20}))
+    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+        found.shell(ROWS)
+        yield found
+
+
+@pytest.fixture
+def chat(page: Page, guarded: Stack, faults: list[str]) -> Page:
+    """A dialog whose past was compacted before its last message was answered."""
+    sign_in(page, guarded)
+    begin_dialog(page, guarded)
+    guarded.shell(PAST)
+    ask(page, "Go on with the rotor.")
+    expect(answers(page).last).to_contain_text("Noted.")
+    return page
+
+
+def open_archive(page: Page) -> None:
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="Archive of the context").click()
+    expect(page.get_by_role("heading", name="Archive of the context")).to_be_visible()
+
+
+def test_what_was_compacted_is_found_and_brought_back(chat: Page, guarded: Stack) -> None:
+    open_archive(chat)
+    chat.get_by_label("Search the archive").fill("reading question")
+    chat.get_by_label("Search the archive").press("Enter")
+    expect(chat.get_by_role("heading", name="Found for “reading question”")).to_be_visible()
+    first = chat.locator(".archive-item").first
+    text = first.locator(".archive-text").inner_text()
+    dom_id = first.get_attribute("id")
+    assert text not in guarded.shell(SENT)
+
+    first.get_by_role("button", name="Bring back").press("Enter")
+
+    expect(chat.locator("#messages")).to_contain_text("Brought back")
+    expect(chat.locator(f"#{dom_id}")).to_have_count(0)
+    assert text in guarded.shell(SENT)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_is_cut_and_axe_finds_nothing_wrong(
+    chat: Page, guarded: Stack, scheme: Literal["light", "dark"]
+) -> None:
+    open_archive(chat)
+    chat.emulate_media(color_scheme=scheme)
+    chat.set_viewport_size({"width": 390, "height": 844})
+    for details in chat.locator(".archive-losses > summary").all():
+        details.click()
+
+    assert violations(chat, ".archive") == []
+    assert chat.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_the_panel_shows_the_budget_beside_what_was_measured(chat: Page) -> None:
+    chat.get_by_role("button", name="Context health: show every number").click()
+
+    budget = chat.locator("#budget")
+    expect(budget).to_contain_text(re.compile(r"≈[\d,]+ / 3,500"))
+    expect(budget).to_contain_text("Effective limit")
+    before = budget.locator(".budget-sum").inner_text()
+    composer(chat).fill("Something more to say, which takes some room in the budget of the next request.")
+    composer(chat).press("Enter")
+    expect(budget.locator(".budget-sum")).not_to_have_text(before)
+    assert violations(chat, "#budget") == []
