@@ -16,8 +16,9 @@ from dialogs.views.chart import chart
 
 # Renderings under way, so that fifty tabs that hear of one change cause one.
 _under_way: dict[tuple[UUID, str, int | None, int], asyncio.Task[Rendering | None]] = {}
-# Cards: one that is being read, and the next, which whoever asks meanwhile shares.
-_cards: dict[tuple[UUID, str], list[asyncio.Task[str]]] = {}
+# Cards that are about to be read, for all tabs that hear of one event: they do so a little after one another.
+_asked: dict[tuple[UUID, str], asyncio.Task[str]] = {}
+GATHERING_SECONDS = 0.01
 
 
 def visible_version(dialog_id: UUID) -> int | None:
@@ -50,24 +51,16 @@ def _render(dialog_id: UUID, language: str, limit: int | None) -> Rendering | No
 async def card_of(dialog_id: UUID, language: str) -> str:
     """The card as it is now. It has no version: only a reading that begins after the question answers it."""
     key = (dialog_id, language)
-    readings = _cards.setdefault(key, [])
-    if len(readings) < 2:
-        task = asyncio.create_task(_card_after(readings[-1] if readings else None, dialog_id, language))
-        readings.append(task)
-        task.add_done_callback(lambda done: _forget(key, done))
-    return await asyncio.shield(readings[-1])
+    task = _asked.get(key)
+    if task is None:
+        task = _asked[key] = asyncio.create_task(_read_card(key))
+    return await asyncio.shield(task)
 
 
-async def _card_after(earlier: asyncio.Task[str] | None, dialog_id: UUID, language: str) -> str:
-    if earlier is not None:
-        await asyncio.wait([earlier])
-    return await in_db(_card)(dialog_id, language)
-
-
-def _forget(key: tuple[UUID, str], done: asyncio.Task[str]) -> None:
-    _cards[key].remove(done)
-    if not _cards[key]:
-        del _cards[key]
+async def _read_card(key: tuple[UUID, str]) -> str:
+    await asyncio.sleep(GATHERING_SECONDS)
+    del _asked[key]
+    return await in_db(_card)(*key)
 
 
 def _card(dialog_id: UUID, language: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from channels.db import database_sync_to_async as in_db
@@ -122,7 +123,7 @@ def _end(run: CompactionRun) -> None:
     finish_run(claim, status="failed", facts={})
 
 
-async def test_tabs_that_ask_meanwhile_share_the_next_reading(
+async def test_tabs_that_hear_of_one_event_share_one_reading(
     dialog: Dialog, queued: CompactionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
@@ -133,4 +134,26 @@ async def test_tabs_that_ask_meanwhile_share_the_next_reading(
 
     assert len(set(cards)) == 1
     assert "Checking context length…" in cards[0]
-    assert len(read) == 2
+    assert len(read) == 1
+
+
+async def test_a_reading_that_has_begun_answers_nobody_who_asks_later(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    cards = iter(("earlier", "later"))
+
+    def slowly(*_asked: object) -> str:
+        begun.set()
+        may_end.wait(5)
+        return next(cards)
+
+    monkeypatch.setattr(live_view, "_card", slowly)
+    first = asyncio.create_task(live_view.card_of(dialog.pk, "en"))
+    await asyncio.to_thread(begun.wait, 5)
+
+    second = asyncio.create_task(live_view.card_of(dialog.pk, "en"))
+    await asyncio.sleep(0)
+    may_end.set()
+
+    assert (await first, await second) == ("earlier", "later")
