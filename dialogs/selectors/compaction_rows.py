@@ -111,9 +111,13 @@ class CompactionRow:
         return "" if is_over else ADVICE.get(self.state, "")
 
     @property
-    def has_sizes(self) -> bool:
-        """Before and after are known, and not the same."""
+    def has_view(self) -> bool:
+        """It made one, whether or not that holds now."""
         return self.run.status in {Status.APPLIED, Status.DRAFT, Status.UNDONE}
+
+    @property
+    def has_sizes(self) -> bool:
+        return self.has_view and self.run.estimated_after is not None
 
     @property
     def has_reason(self) -> bool:

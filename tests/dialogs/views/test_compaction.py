@@ -8,11 +8,14 @@ from django.test import Client
 
 from dialogs.compacting.work import perform
 from dialogs.models import Course, Dialog, Message, MessageMark
+from dialogs.models.message import MessageOrigin, Role
 from dialogs.services.manual_compaction import request
+from dialogs.services.messages import post_message
+from dialogs.services.rows import add_message
 from health.models import CompactionRun
-from tests.builders import a_generation
+from tests.builders import a_generation, an_answer
 from tests.dialogs.compacting_builders import a_history
-from tests.dialogs.compaction_runs import a_run
+from tests.dialogs.compaction_runs import a_run, an_applied_run
 from tests.dialogs.views.pages import HTMX, page
 
 BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
@@ -256,3 +259,19 @@ def test_what_was_written_and_what_the_model_saw_can_be_read(
     assert "archived" in summary
     assert history[0].content in seen
     assert "≈" in seen
+
+
+def test_an_answer_that_was_cut_is_shown_as_one(as_alice: Client, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Tell me")
+    half = an_answer(dialog, "Once upon", finish_reason="compaction")
+    asked = MessageOrigin.CONTINUATION
+    add_message(dialog, role=Role.USER, origin=asked, content="Go on from there.", parent=dialog.current_leaf)
+    dialog.save()
+    an_applied_run(dialog, trigger="stream", view=[{"message": half.pk}])
+    an_answer(dialog, " a time.")
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
+
+    assert "Context compacted, continuing..." in shown
+    assert "Go on from there." not in shown
+    assert "stopped" not in shown
