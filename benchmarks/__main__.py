@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks import autonomous, compaction, counting, meaning, streaming
+from benchmarks import autonomous, compaction, counting, live_latency, meaning, streaming
 
 autonomous.main()
 streaming.main()
+live_latency.main()
 counting.main()
 compaction.main()
 meaning.main()
