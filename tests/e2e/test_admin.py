@@ -19,6 +19,11 @@ PAGES = (
     "/admin/dialogs/agent/add/",
     "/admin/dialogs/generation/",
     "/admin/health/healthreading/",
+    "/admin/health/compactionrun/",
+    "/admin/health/contextevent/",
+    "/admin/health/contextsettings/",
+    "/admin/health/llmcalibration/",
+    "/admin/health/settingschange/",
     "/admin/auth/user/",
     "/admin/auth/user/1/change/",
 )
