@@ -14,6 +14,7 @@ from typing import Any
 
 from dialogs.compacting.facts import facts_of
 from dialogs.compacting.heartbeat import Heartbeat
+from dialogs.compacting.log import log_beginning, log_end
 from dialogs.compacting.material import Material, material
 from dialogs.compacting.progress import beginning, begins, expected
 from dialogs.driver.pruning_agent import answer_for
@@ -51,15 +52,18 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
         with Heartbeat(claim):
             begun = material(run, config_for(run))
             _report(claim, **beginning(run, begun))
+            log_beginning(run, estimated_before=begun.tokens_before)
             outcome = drive(run, claim, begun, embedder)
             status, facts = facts_of(outcome, begun, run)
-        compaction.finish_run(claim, status=status, facts=facts)
+        ended = compaction.finish_run(claim, status=status, facts=facts)
     except Cancelled:
-        compaction.finish_run(claim, status=Status.CANCELLED, facts={})
+        ended = compaction.finish_run(claim, status=Status.CANCELLED, facts={})
     except Exception as error:
         logger.exception("Compaction %s of dialog %s failed", run_id, run.dialog_id)
         reason = f"It failed from within: {type(error).__name__}."
-        compaction.finish_run(claim, status=Status.FAILED, facts={"code": Code.BREAKER_FAILED, "reason": reason})
+        failure = {"code": Code.BREAKER_FAILED, "reason": reason}
+        ended = compaction.finish_run(claim, status=Status.FAILED, facts=failure)
+    log_end(ended)
     return True
 
 
