@@ -23,6 +23,8 @@ PAGE = 25
 SHOWN_CHARS = 1_200
 COUNTED_CHARS = 20_000
 SHOWN_LOSSES = 60
+# What the user ruled comes first; bare numbers are many, and say least.
+ORDER = {"binding": 0, "number": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,7 @@ def _group(
         run=run,
         count=len(removal.ids),
         items=tuple(items[pk] for pk in removal.ids if pk in items),
-        lost=lost,
+        lost=tuple(sorted(lost, key=lambda loss: ORDER.get(loss["kind"], 1))),
         kept=len(losses) - len(lost),
     )
 

@@ -39,6 +39,7 @@ def compacted(dialog: Dialog, history: list[Message]) -> CompactionRun:
         losses=[
             {"text": "Answer 1", "kind": "identifier", "message": str(gone[0].pk), "kept": False},
             {"text": "Answer 2", "kind": "number", "message": str(gone[1].pk), "kept": False},
+            {"text": "Never tell.", "kind": "binding", "message": str(gone[1].pk), "kept": False},
             {"text": "/srv/reports/2031", "kind": "path", "message": str(gone[1].pk), "kept": True},
         ],
     )
@@ -78,8 +79,9 @@ def test_it_holds_what_the_model_no_longer_sees(
 def test_it_tells_what_is_only_to_be_found_there(as_alice: Client, dialog: Dialog, compacted: CompactionRun) -> None:
     text = words(page(as_alice, url(dialog)))
 
-    assert "2 details are only here · 1 still stands in the context" in text
+    assert "3 details are only here · 1 still stands in the context" in text
     assert "identifier Answer 1" in text
+    assert text.index("binding sentence Never tell.") < text.index("number Answer 2")
 
 
 def test_runs_and_courses_stand_apart_the_newest_first(
@@ -177,7 +179,7 @@ def test_a_lost_line_is_brought_back_and_is_lost_no_more(
 
     assert any(quotes.is_quote(text) and "Answer 2" in text for text in sent(dialog))
     text = words(page(as_alice, url(dialog)))
-    assert "1 detail is only here · 2 still stand in the context" in text
+    assert "2 details are only here · 2 still stand in the context" in text
 
 
 def test_while_the_agent_answers_it_is_refused_in_words(
