@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Model
 from django.utils import timezone
 
 from dialogs.models import Blob, Course, Dialog, Generation, Message, Question, RemediationPrompt, ToolCall
 from dialogs.services.rows import lock
 from dialogs.services.trash import BLOB_KEYS
+from dialogs.transfer import exporting_views
+from dialogs.transfer.entries import Seqs, entry_of
+from dialogs.transfer.exporting_views import Numbers
 from dialogs.transfer.shape import (
     FORMAT,
     UNAVAILABLE,
@@ -32,9 +34,6 @@ from dialogs.transfer.shape import (
     SentEntry,
     UsageEntry,
 )
-
-Entry = TypeVar("Entry")
-Seqs = dict[int, int]
 
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
@@ -56,19 +55,14 @@ def _as_json(value: Any) -> Any:
     return value
 
 
-def _entry(kind: type[Entry], row: Model, **given: Any) -> Entry:
-    """An entry with what is given, and else with what the row holds under the same names."""
-    names = {field.name for field in fields(kind)} - given.keys()  # type: ignore[arg-type]  # always a dataclass
-    return kind(**{name: getattr(row, name) for name in names}, **given)
-
-
 def _file(dialog: Dialog) -> DialogFile:
     messages = list(Message.objects.filter(dialog=dialog).select_related("course"))
     seqs = {message.pk: message.seq for message in messages}
     generations = list(Generation.objects.filter(dialog=dialog).select_related("course", "reading"))
     texts = _texts(generations)
     index = {sha256: number for number, sha256 in enumerate(texts)}
-    return _entry(
+    numbers = exporting_views.numbers_of(dialog)
+    return entry_of(
         DialogFile,
         dialog,
         format=FORMAT,
@@ -76,24 +70,30 @@ def _file(dialog: Dialog) -> DialogFile:
         agent=dialog.agent.slug,
         llm=dialog.llm.slug,
         current_leaf=seqs[dialog.current_leaf_id] if dialog.current_leaf_id else None,
-        courses=_courses(dialog, seqs),
+        courses=_courses(dialog, seqs, numbers),
         messages=tuple(_message(row, seqs) for row in messages),
-        generations=tuple(_generation(row, seqs, index) for row in generations),
-        queued=tuple(_entry(QueuedEntry, row) for row in dialog.queued.all()),
+        generations=tuple(_generation(row, seqs, index, numbers) for row in generations),
+        queued=tuple(entry_of(QueuedEntry, row) for row in dialog.queued.all()),
         reminders=_reminders(dialog),
         calls=_calls(dialog, seqs),
         prompts=_prompts(dialog, seqs),
-        runs=tuple(_entry(RunEntry, row) for row in dialog.autonomous_runs.all()),
+        runs=tuple(entry_of(RunEntry, row) for row in dialog.autonomous_runs.all()),
+        marks=exporting_views.marks(dialog, seqs),
+        compactions=exporting_views.compactions(dialog, seqs, numbers),
+        view_changes=exporting_views.view_changes(dialog, numbers),
         texts=tuple(texts.values()),
     )
 
 
-def _courses(dialog: Dialog, seqs: Seqs) -> tuple[CourseEntry, ...]:
+def _courses(dialog: Dialog, seqs: Seqs, numbers: Numbers) -> tuple[CourseEntry, ...]:
     questions = Question.objects.filter(dialog=dialog).select_related("tool_call")
     places = {
         row.pk: CallPlace(message=seqs[row.tool_call.message_id], position=row.tool_call.position) for row in questions
     }
-    return tuple(_entry(CourseEntry, row, carried=_carried(row, seqs, places)) for row in dialog.courses.all())
+    return tuple(
+        entry_of(CourseEntry, row, carried=_carried(row, seqs, places), head=numbers.get(row.head_run_id or 0))
+        for row in dialog.courses.all()
+    )
 
 
 def _carried(row: Course, seqs: Seqs, questions: dict[int, CallPlace]) -> CarriedEntry | None:
@@ -109,23 +109,23 @@ def _carried(row: Course, seqs: Seqs, questions: dict[int, CallPlace]) -> Carrie
 
 
 def _message(row: Message, seqs: Seqs) -> MessageEntry:
-    return _entry(MessageEntry, row, parent=seqs[row.parent_id] if row.parent_id else None, course=row.course.number)
+    return entry_of(MessageEntry, row, parent=seqs[row.parent_id] if row.parent_id else None, course=row.course.number)
 
 
 def _reminders(dialog: Dialog) -> tuple[ReminderEntry, ...]:
     rows = dialog.reminders.select_related("course")
-    return tuple(_entry(ReminderEntry, row, course=row.course.number if row.course else None) for row in rows)
+    return tuple(entry_of(ReminderEntry, row, course=row.course.number if row.course else None) for row in rows)
 
 
 def _calls(dialog: Dialog, seqs: Seqs) -> tuple[CallEntry, ...]:
     rows = ToolCall.objects.filter(message__dialog=dialog).select_related("question")
     return tuple(
-        _entry(
+        entry_of(
             CallEntry,
             row,
             message=seqs[row.message_id],
             result_message=seqs[row.result_message_id] if row.result_message_id else None,
-            question=_entry(QuestionEntry, row.question) if hasattr(row, "question") else None,
+            question=entry_of(QuestionEntry, row.question) if hasattr(row, "question") else None,
         )
         for row in rows.order_by("message__seq", "position")
     )
@@ -133,7 +133,7 @@ def _calls(dialog: Dialog, seqs: Seqs) -> tuple[CallEntry, ...]:
 
 def _prompts(dialog: Dialog, seqs: Seqs) -> tuple[PromptEntry, ...]:
     rows = RemediationPrompt.objects.filter(dialog=dialog)
-    return tuple(_entry(PromptEntry, row, message=seqs[row.message_id]) for row in rows)
+    return tuple(entry_of(PromptEntry, row, message=seqs[row.message_id]) for row in rows)
 
 
 def _texts(generations: list[Generation]) -> dict[str, str]:
@@ -143,29 +143,31 @@ def _texts(generations: list[Generation]) -> dict[str, str]:
     return {sha256: found[sha256].content for sha256 in used if sha256 in found}
 
 
-def _generation(row: Generation, seqs: Seqs, index: dict[str, int]) -> GenerationEntry:
-    return _entry(
+def _generation(row: Generation, seqs: Seqs, index: dict[str, int], numbers: Numbers) -> GenerationEntry:
+    return entry_of(
         GenerationEntry,
         row,
         course=row.course.number,
         llm=row.llm_name,
         prompt_leaf=seqs[row.prompt_leaf_id],
         message=seqs[row.message_id] if row.message_id else None,
-        sent=_sent(row.manifest, seqs, index),
+        sent=_sent(row.manifest, seqs, index, numbers),
         usage=_usage(row),
-        reading=_entry(ReadingEntry, row.reading) if hasattr(row, "reading") else None,
+        reading=entry_of(ReadingEntry, row.reading) if hasattr(row, "reading") else None,
     )
 
 
-def _sent(manifest: dict[str, Any], seqs: Seqs, index: dict[str, int]) -> SentEntry:
+def _sent(manifest: dict[str, Any], seqs: Seqs, index: dict[str, int], numbers: Numbers) -> SentEntry:
     return SentEntry(
         messages=tuple(seqs[message_id] for message_id in manifest.get("messages", ())),
         texts={key: index[manifest[key]] for key in BLOB_KEYS if manifest.get(key) in index},
         options=manifest.get("options", {}),
+        view=numbers.get(manifest.get("view", 0)),
+        estimated=manifest.get("estimated"),
     )
 
 
 def _usage(row: Generation) -> UsageEntry | str:
     if row.prompt_tokens is None or row.completion_tokens is None or row.total_tokens is None:
         return UNAVAILABLE
-    return _entry(UsageEntry, row)
+    return entry_of(UsageEntry, row)

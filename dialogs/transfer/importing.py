@@ -1,6 +1,6 @@
 """From a checked dialog file to rows: new ids, one transaction, and a dialog at rest.
 
-Generations and calls are written in files of their own.
+Generations, calls and compactions are written in files of their own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from dialogs.models import Agent, AutonomousRun, Course, Dialog, Message, Queued
 from dialogs.transfer.adding import BATCH, add
 from dialogs.transfer.importing_calls import Questions, add_calls, add_prompts, add_search_texts
 from dialogs.transfer.importing_generations import add_generations, llm_named
+from dialogs.transfer.importing_views import add_compactions, add_marks, add_view_changes, set_heads
 from dialogs.transfer.reading import read_file
 from dialogs.transfer.resting import at_rest
 from dialogs.transfer.shape import CarriedEntry, CourseEntry, DialogFile, MessageEntry, ReminderEntry
+from dialogs.transfer.sound_views import with_sound_views
 
 Courses = dict[int, Course]
 Messages = dict[int, Message]
@@ -30,7 +32,7 @@ def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> D
 
     It speaks to the agent with the file's slug, else to `agent`, else to the first one that is enabled.
     """
-    file = at_rest(read_file(data))
+    file = with_sound_views(at_rest(read_file(data)))
     return _write(owner, file, _agent(file.agent, agent))
 
 
@@ -57,7 +59,11 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
     )
     courses = _add_courses(dialog, file.courses)
     messages = _add_messages(dialog, file.messages, courses)
-    add_generations(file, courses, messages)
+    runs = add_compactions(file.compactions, courses, messages)
+    add_marks(file.marks, messages)
+    set_heads(file.courses, courses, runs)
+    add_view_changes(file.view_changes, courses, runs)
+    add_generations(file, courses, messages, runs)
     questions = add_calls(file.calls, messages)
     add_search_texts(file.calls, messages)
     add_prompts(file.prompts, messages)
@@ -77,9 +83,15 @@ def _finish(dialog: Dialog, file: DialogFile, messages: Messages) -> None:
 
 
 def _add_courses(dialog: Dialog, entries: tuple[CourseEntry, ...]) -> Courses:
-    """By number. What was carried into them is set when it is there."""
-    rows = [Course(dialog=dialog, **asdict(entry) | {"carried": {}}) for entry in entries]
+    """By number. What was carried into them, and which view holds, is set when it is there."""
+    rows = [Course(dialog=dialog, **_without_head(entry) | {"carried": {}}) for entry in entries]
     return {row.number: row for row in add(Course, rows, entries, "opened_at")}
+
+
+def _without_head(entry: CourseEntry) -> dict[str, Any]:
+    fields = asdict(entry)
+    fields.pop("head")
+    return fields
 
 
 def _carry(entries: tuple[CourseEntry, ...], courses: Courses, messages: Messages, questions: Questions) -> None:

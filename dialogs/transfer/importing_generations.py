@@ -8,6 +8,7 @@ from typing import Any
 from dialogs.models import LLM, Course, Generation, Message
 from dialogs.services.generations import keep_blobs
 from dialogs.transfer.adding import add
+from dialogs.transfer.importing_views import Runs
 from dialogs.transfer.laws import judged_by, usage_of
 from dialogs.transfer.shape import DialogFile, GenerationEntry, ReadingEntry, SentEntry, UsageEntry
 from health.models import HealthReading
@@ -19,12 +20,14 @@ def llm_named(slug: str) -> LLM | None:
     return LLM.objects.filter(provider__name=provider, model_id=model_id).first()
 
 
-def add_generations(file: DialogFile, courses: dict[int, Course], messages: dict[int, Message]) -> None:
+def add_generations(file: DialogFile, courses: dict[int, Course], messages: dict[int, Message], runs: Runs) -> None:
     entries = file.generations
     llms = {name: llm_named(name) for name in {entry.llm for entry in entries}}
     hashes = _keep_texts(file)
     rows = [
-        _generation(entry, courses[entry.course], messages, llms[entry.llm], _manifest(entry.sent, messages, hashes))
+        _generation(
+            entry, courses[entry.course], messages, llms[entry.llm], _manifest(entry.sent, messages, hashes, runs)
+        )
         for entry in entries
     ]
     add(Generation, rows, entries, "started_at")
@@ -40,9 +43,15 @@ def _keep_texts(file: DialogFile) -> dict[int, str]:
     return {index: kept[file.texts[index]] for index in used}
 
 
-def _manifest(sent: SentEntry, messages: dict[int, Message], hashes: dict[int, str]) -> dict[str, Any]:
-    texts = {key: hashes[index] for key, index in sent.texts.items()}
-    return {"messages": [messages[seq].pk for seq in sent.messages], "options": sent.options, **texts}
+def _manifest(sent: SentEntry, messages: dict[int, Message], hashes: dict[int, str], runs: Runs) -> dict[str, Any]:
+    """As `services.generations` writes it."""
+    return {
+        "messages": [messages[seq].pk for seq in sent.messages],
+        "options": sent.options,
+        **({"view": runs[sent.view].pk} if sent.view is not None else {}),
+        **({"estimated": sent.estimated} if sent.estimated is not None else {}),
+        **{key: hashes[index] for key, index in sent.texts.items()},
+    }
 
 
 def _generation(

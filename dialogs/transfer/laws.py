@@ -1,6 +1,6 @@
 """Laws of a dialog file as a whole: what refers to something finds it, and every level follows from its numbers.
 
-The laws of tool calls are in `laws_of_calls.py`.
+The laws of tool calls are in `laws_of_calls.py`, those of compaction in `laws_of_views.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transfer.laws_of_calls import check_calls
+from dialogs.transfer.laws_of_views import check_views
 from dialogs.transfer.place import Place, find, once
 from dialogs.transfer.shape import DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
 from health.monitor.levels import Configured, read
@@ -37,6 +38,7 @@ def check_whole(file: DialogFile) -> None:
     _check_carried(file, seqs)
     _check_prompts(file)
     _check_runs(file, courses)
+    check_views(file)
 
 
 def _check_message(entry: MessageEntry, courses: set[object], seqs: set[object], path: str) -> None:

@@ -12,6 +12,7 @@ from dialogs.models import Course, Dialog, Message, RemediationPrompt, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.path import messages_by_id, read_tree
 from dialogs.transfer.markdown_calls import told_call
+from dialogs.transfer.markdown_compactions import compactions_by_leaf, told_compaction
 from dialogs.transfer.markdown_text import contained, one_line
 
 
@@ -42,6 +43,7 @@ def _notebook(dialog: Dialog) -> Iterator[str]:
 def _transcript(dialog: Dialog) -> Iterator[str]:
     courses = {course.pk: course for course in dialog.courses.all()}
     calls = _calls(dialog)
+    runs = compactions_by_leaf(dialog)
     notices = dict(RemediationPrompt.objects.filter(dialog=dialog).values_list("message_id", "notice"))
     shown: int | None = None
     for message in messages_by_id(read_tree(dialog.pk).path(dialog.current_leaf_id)):
@@ -53,6 +55,8 @@ def _transcript(dialog: Dialog) -> Iterator[str]:
             yield from _section(message, dialog, notices.get(message.pk, ""))
         for call in calls[message.pk]:
             yield from told_call(call)
+        for run in runs[message.pk]:
+            yield told_compaction(run)
 
 
 def _calls(dialog: Dialog) -> defaultdict[int, list[ToolCall]]:

@@ -89,6 +89,13 @@ def whole(least: int = 0, most: int = MAX_WHOLE) -> Reader[int]:
     return read
 
 
+def number(place: Place) -> float:
+    value = place.value
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= MAX_WHOLE:
+        place.refuse(_("must be a number."))
+    return float(value)
+
+
 def flag(place: Place) -> bool:
     if not isinstance(place.value, bool):
         place.refuse(_("must be true or false."))

@@ -1,7 +1,7 @@
 """What a dialog file holds: the field names of the JSON, as values. A change here is a new FORMAT.
 
 Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. Files of the
-older format are read too: what they lack has a default here.
+older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from datetime import datetime
 from typing import Any
 
 from dialogs.models.dialog import WorkLanguage
+from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from health.monitor.levels import Level
 from health.monitor.remediation import COUNTDOWN_TURNS, Due
 
-FORMAT = "dominds.dialog/2"
-OLDER_FORMAT = "dominds.dialog/1"
+FORMAT = "dominds.dialog/3"
+# From before there was compaction.
+SECOND_FORMAT = "dominds.dialog/2"
+# From before there were tools.
+FIRST_FORMAT = "dominds.dialog/1"
 # Written in place of token counts when the provider reported none.
 UNAVAILABLE = "unavailable"
 
@@ -48,6 +52,9 @@ class CourseEntry:
     caution_generations: int = 0
     countdown_turns: int = COUNTDOWN_TURNS
     due: str = Due.NOTHING.value
+    # The compaction whose view holds; null is the course as it was said.
+    head: int | None = None
+    guard_held: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +96,16 @@ class ReadingEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class SentEntry:
-    """What the provider was sent: messages by `seq`, other texts by their index in the file's `texts`."""
+    """What the provider was sent: messages by `seq`, other texts by their index in the file's `texts`.
+
+    `view` is the compaction whose view of the messages it was, `estimated` how many tokens we thought it would take.
+    """
 
     messages: tuple[int, ...]
     texts: dict[str, int]
     options: dict[str, Any]
+    view: int | None = None
+    estimated: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,5 +228,8 @@ class DialogFile:
     calls: tuple[CallEntry, ...] = ()
     prompts: tuple[PromptEntry, ...] = ()
     runs: tuple[RunEntry, ...] = ()
+    marks: tuple[MarkEntry, ...] = ()
+    compactions: tuple[CompactionEntry, ...] = ()
+    view_changes: tuple[ViewChangeEntry, ...] = ()
     # What generations sent beside messages, each text once: a long dialog sends the same ones again and again.
     texts: tuple[str, ...] = ()

@@ -1,4 +1,7 @@
-"""What every field of a dialog file must be: a table of readers for each kind of entry in `shape.py`."""
+"""What every field of a dialog file must be: a table of readers for each kind of entry in `shape.py`.
+
+Those of `shape_views.py` are in `tables_views.py`; `formats.py` puts them together.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
-from dialogs.models.dialog import COUNTDOWN_TURNS, WorkLanguage
+from dialogs.models.dialog import COUNTDOWN_TURNS
 from dialogs.models.llm import WindowSource
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.models.reminder import Author
 from dialogs.services.autonomous import GOAL_CHARS, MAX_GENERATIONS
-from dialogs.services.reminders import REMINDER_CHARS, TASKDOC_CHARS
+from dialogs.services.reminders import REMINDER_CHARS
 from dialogs.services.trash import BLOB_KEYS
 from dialogs.transfer.place import (
     MAX_COUNTED,
@@ -28,20 +31,11 @@ from dialogs.transfer.place import (
     whole,
 )
 from dialogs.transfer.shape import (
-    FORMAT,
     UNAVAILABLE,
-    CallEntry,
     CallPlace,
     CarriedEntry,
-    CourseEntry,
-    GenerationEntry,
-    MessageEntry,
-    PromptEntry,
     QuestionEntry,
-    QueuedEntry,
     ReadingEntry,
-    ReminderEntry,
-    RunEntry,
     SentEntry,
     UsageEntry,
 )
@@ -72,16 +66,18 @@ CARRIED = {
     "request": maybe(counted),
     "questions": entries(CallPlace, CALL_PLACE),
 }
-# Of the older format; the newer one adds to it.
-OLDER_COURSE: Table = {"number": counted, "opened_by": one_of(Course.OpenedBy.values), "opened_at": moment}
-COURSE = {
-    **OLDER_COURSE,
+COURSE: Table = {
+    "number": counted,
+    "opened_by": one_of(Course.OpenedBy.values),
+    "opened_at": moment,
     "carried": maybe(entry(CarriedEntry, CARRIED)),
     # What was not measured leaves the level as it was: a course is never unknown.
     "level": one_of(level.value for level in Level if level is not Level.UNKNOWN),
     "caution_generations": whole(0, MAX_COUNTED),
     "countdown_turns": whole(0, COUNTDOWN_TURNS),
     "due": one_of(due.value for due in Due),
+    "head": maybe(counted),
+    "guard_held": flag,
 }
 MESSAGE = {
     "seq": counted,
@@ -120,14 +116,20 @@ def sent_texts(place: Place) -> dict[str, int]:
     return record(place, dict.fromkeys(present, whole()))
 
 
-SENT = {"messages": seqs, "texts": sent_texts, "options": json_object}
+SENT: Table = {
+    "messages": seqs,
+    "texts": sent_texts,
+    "options": json_object,
+    "view": maybe(counted),
+    "estimated": maybe(whole()),
+}
 
 
 def usage(place: Place) -> UsageEntry | str:
     return UNAVAILABLE if place.value == UNAVAILABLE else UsageEntry(**record(place, USAGE))
 
 
-GENERATION = {
+GENERATION: Table = {
     "course": counted,
     "number": counted,
     "turn": whole(0, MAX_COUNTED),
@@ -199,31 +201,4 @@ RUN = {
     "ended_at": maybe(moment),
     "ended_by": one_of(["", *AutonomousRun.EndedBy.values]),
     "summary": long_text,
-}
-# What both formats have.
-OLDER_DIALOG: Table = {
-    "format": one_of([FORMAT]),
-    "exported_at": moment,
-    "title": text(200),
-    "titled_by_person": flag,
-    "agent": short_text,
-    "llm": short_text,
-    "created_at": moment,
-    "active_at": moment,
-    "current_leaf": maybe(counted),
-    "courses": entries(CourseEntry, OLDER_COURSE),
-    "messages": entries(MessageEntry, MESSAGE),
-    "queued": entries(QueuedEntry, QUEUED),
-}
-DIALOG = {
-    **OLDER_DIALOG,
-    "work_language": one_of(WorkLanguage.values),
-    "taskdoc": text(TASKDOC_CHARS),
-    "courses": entries(CourseEntry, COURSE),
-    "generations": entries(GenerationEntry, GENERATION),
-    "reminders": entries(ReminderEntry, REMINDER),
-    "calls": entries(CallEntry, CALL),
-    "prompts": entries(PromptEntry, PROMPT),
-    "runs": entries(RunEntry, RUN),
-    "texts": list_of(long_text, most=5 * MAX_ENTRIES),
 }

@@ -14,16 +14,20 @@ from dialogs.models import (
     Dialog,
     Generation,
     Message,
+    MessageMark,
     Question,
     QueuedMessage,
     RemediationPrompt,
     Reminder,
     ToolCall,
+    ViewChange,
 )
+from health.models import CompactionRun
 from health.monitor.levels import Configured
 from health.monitor.usage import Usage, UsageUnavailable
 from health.services import record_reading
 from tests.builders import keep_blob
+from tests.dialogs.transfer.compactions import add_compactions
 
 # Long ago, so that a date lost on the way is noticed.
 AGO = timezone.now() - timedelta(days=400)
@@ -100,7 +104,7 @@ def full_dialog(dialog: Dialog) -> Dialog:
 
 @pytest.fixture
 def working_dialog(full_dialog: Dialog) -> Dialog:
-    """The full dialog gone on: two rounds of calls, prompts, a second course, a notebook, a run that has ended."""
+    """The full dialog gone on: two rounds of calls, prompts, a second course, a notebook, a run, compactions."""
     write = Writer(full_dialog)
     write.seq, write.calls = full_dialog.last_seq, 3
     asked = write.say("Look inside.", parent=full_dialog.current_leaf)
@@ -122,7 +126,8 @@ def working_dialog(full_dialog: Dialog) -> Dialog:
     opening = write.say("Course 2 begins.", parent=cleared.result_message, origin="handover")
     answer = write.say("On I go.", parent=opening, role="assistant")
     texts = {key: f"The {key}." for key in ("taskdoc", "reminders", "tools", "notice")}
-    write.call(opening, usage=UsageUnavailable(), status="finished", message=answer, texts=texts)
+    made = write.call(opening, usage=UsageUnavailable(), status="finished", message=answer, texts=texts)
+    add_compactions(full_dialog, made)
     return finished(full_dialog, answer)
 
 
@@ -158,6 +163,9 @@ def finished(dialog: Dialog, leaf: Message) -> Dialog:
         (Question, "asked_at"),
         (RemediationPrompt, "created_at"),
         (AutonomousRun, "started_at"),
+        (CompactionRun, "queued_at"),
+        (MessageMark, "marked_at"),
+        (ViewChange, "changed_at"),
     ):
         table._default_manager.update(**{moment: AGO})
     return dialog

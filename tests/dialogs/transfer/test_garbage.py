@@ -37,7 +37,10 @@ GARBAGE: tuple[Any, ...] = (
     {"x": 1},
 )
 # Columns that these tests vouch for, beside what `test_bad_files.py` says of the others.
-NEW = ("work_language", "taskdoc", "courses", "reminders", "calls", "prompts", "runs", "texts")
+NEW = (
+    *("work_language", "taskdoc", "courses", "reminders", "calls", "prompts", "runs", "texts"),
+    *("marks", "compactions", "view_changes"),
+)
 
 
 def places(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from dialogs.models import Dialog, Message, Question
 from dialogs.transfer import export_markdown
 from dialogs.transfer.markdown_text import contained, fenced
+from tests.dialogs.transfer.compactions import a_run_at
 
 
 def test_the_current_branch_is_told_in_order(full_dialog: Dialog) -> None:
@@ -85,6 +86,21 @@ def test_an_answer_given_by_a_message_is_told_as_that(working_dialog: Dialog) ->
     Question.objects.update(status="answered", answer="")
 
     assert "*Answered by the message that follows.*" in export_markdown(working_dialog)
+
+
+def test_compactions_are_a_thin_line_where_they_happened(working_dialog: Dialog) -> None:
+    text = export_markdown(working_dialog)
+
+    first = "*— Context compacted · ≈4,500 → ≈1,500 tokens · before sending —*"
+    assert f"Look inside.\n\n*Sent with it automatically:*\n\n[System notice] 3 more\n\n{first}\n\n### " in text
+    assert "*— Compaction failed · by hand —*" in text
+    assert text.endswith("On I go.\n\n*— Compaction undone · reset by hand —*\n")
+
+
+def test_a_compaction_that_changed_nothing_is_not_told(working_dialog: Dialog) -> None:
+    a_run_at(working_dialog, 14, status="cancelled")
+
+    assert "cancelled" not in export_markdown(working_dialog)
 
 
 @pytest.mark.parametrize("text", ["plain", "```\ncode\n```", "`````", "~~~", "a\n\n    ```` x", ""])

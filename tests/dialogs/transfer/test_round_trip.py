@@ -65,7 +65,8 @@ def test_nothing_that_was_exported_is_empty(working_dialog: Dialog) -> None:
     exported = export_json(working_dialog)
 
     assert all(exported[name] for name in exported)
-    for entries in (exported["reminders"], exported["calls"], exported["prompts"], exported["runs"]):
+    for name in ("courses", "reminders", "calls", "prompts", "runs", "marks", "compactions", "view_changes"):
+        entries = exported[name]
         # A result stands in its message.
         assert all(any(entry[field] for entry in entries) for field in entries[0].keys() - {"result"})
 
@@ -90,19 +91,32 @@ def test_new_rows_belong_to_the_new_dialog_only(working_dialog: Dialog, alice: U
     assert {reminder.course.dialog for reminder in imported.reminders.all() if reminder.course} == {imported}
 
 
-def test_a_file_of_the_older_format_is_still_read(dialog: Dialog, alice: User) -> None:
+def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -> None:
     older = json.loads((Path(__file__).parent / "format_1.json").read_text())
 
     imported = import_dialog(owner=alice, data=older)
 
     again = export_json(Dialog.objects.get(pk=imported.pk))
-    assert again["format"] == "dominds.dialog/2"
+    assert again["format"] == "dominds.dialog/3"
     assert again["texts"] == ["You help."]
     assert [entry["sent"]["texts"] for entry in again["generations"]] == [{"instructions": 0}] * 3
     assert {key: again[key] for key in ("messages", "queued", "title", "current_leaf")} == {
         key: older[key] for key in ("messages", "queued", "title", "current_leaf")
     }
     assert (again["taskdoc"], again["reminders"], again["calls"], again["runs"]) == ("", [], [], [])
+
+
+def test_a_file_of_the_second_format_is_still_read(dialog: Dialog, alice: User) -> None:
+    older = json.loads((Path(__file__).parent / "format_2.json").read_text())
+
+    imported = import_dialog(owner=alice, data=older)
+
+    again = export_json(Dialog.objects.get(pk=imported.pk))
+    same = older.keys() - {"format", "exported_at", "courses", "generations"}
+    assert {key: through_a_file(again)[key] for key in same} == {key: older[key] for key in same}
+    assert [(course["head"], course["guard_held"]) for course in again["courses"]] == [(None, False)] * 2
+    assert {(entry["sent"]["view"], entry["sent"]["estimated"]) for entry in again["generations"]} == {(None, None)}
+    assert (again["marks"], again["compactions"], again["view_changes"]) == ([], [], [])
 
 
 def test_new_messages_go_on_after_the_imported_ones(full_dialog: Dialog, alice: User) -> None:

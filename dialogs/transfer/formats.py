@@ -1,0 +1,124 @@
+"""The dialog file as a whole, in the present format and in the older ones: each is what it lacks of the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialogs.models.dialog import WorkLanguage
+from dialogs.services.reminders import TASKDOC_CHARS
+from dialogs.transfer.place import Place, Reader, flag, json_object, list_of, maybe, moment, one_of, record, text
+from dialogs.transfer.shape import (
+    FIRST_FORMAT,
+    FORMAT,
+    SECOND_FORMAT,
+    CallEntry,
+    CourseEntry,
+    DialogFile,
+    GenerationEntry,
+    MessageEntry,
+    PromptEntry,
+    QueuedEntry,
+    ReminderEntry,
+    RunEntry,
+    SentEntry,
+)
+from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
+from dialogs.transfer.tables import (
+    CALL,
+    COURSE,
+    GENERATION,
+    MAX_ENTRIES,
+    MESSAGE,
+    PROMPT,
+    QUEUED,
+    REMINDER,
+    RUN,
+    SENT,
+    Table,
+    counted,
+    entries,
+    entry,
+    long_text,
+    seqs,
+    short_text,
+)
+from dialogs.transfer.tables_views import COMPACTION, MARK, VIEW_CHANGE
+
+DIALOG: Table = {
+    "format": one_of([FORMAT]),
+    "exported_at": moment,
+    "title": text(200),
+    "titled_by_person": flag,
+    "agent": short_text,
+    "llm": short_text,
+    "work_language": one_of(WorkLanguage.values),
+    "taskdoc": text(TASKDOC_CHARS),
+    "created_at": moment,
+    "active_at": moment,
+    "current_leaf": maybe(counted),
+    "courses": entries(CourseEntry, COURSE),
+    "messages": entries(MessageEntry, MESSAGE),
+    "generations": entries(GenerationEntry, GENERATION),
+    "queued": entries(QueuedEntry, QUEUED),
+    "reminders": entries(ReminderEntry, REMINDER),
+    "calls": entries(CallEntry, CALL),
+    "prompts": entries(PromptEntry, PROMPT),
+    "runs": entries(RunEntry, RUN),
+    "marks": entries(MarkEntry, MARK),
+    "compactions": entries(CompactionEntry, COMPACTION),
+    "view_changes": entries(ViewChangeEntry, VIEW_CHANGE),
+    "texts": list_of(long_text, most=5 * MAX_ENTRIES),
+}
+
+
+def without(table: Table, *names: str) -> dict[str, Reader[Any]]:
+    return {name: read for name, read in table.items() if name not in names}
+
+
+SECOND_COURSE = without(COURSE, "head", "guard_held")
+SECOND_SENT = without(SENT, "view", "estimated")
+SECOND_DIALOG: Table = {
+    **without(DIALOG, "marks", "compactions", "view_changes"),
+    "format": one_of([SECOND_FORMAT]),
+    "courses": entries(CourseEntry, SECOND_COURSE),
+    "generations": entries(GenerationEntry, {**GENERATION, "sent": entry(SentEntry, SECOND_SENT)}),
+}
+FIRST_COURSE = without(SECOND_COURSE, "carried", "level", "caution_generations", "countdown_turns", "due")
+FIRST_DIALOG: Table = {
+    **without(SECOND_DIALOG, "work_language", "taskdoc", "reminders", "calls", "prompts", "runs", "texts"),
+    "format": one_of([FIRST_FORMAT]),
+    "courses": entries(CourseEntry, FIRST_COURSE),
+}
+
+
+def present(place: Place) -> DialogFile:
+    return DialogFile(**record(place, DIALOG))
+
+
+def second(place: Place) -> DialogFile:
+    return DialogFile(**record(place, SECOND_DIALOG))
+
+
+def first(place: Place) -> DialogFile:
+    """Its instructions stand in every generation anew; here each stands once."""
+    texts: dict[str, int] = {}
+    generation = {**GENERATION, "sent": _first_sent(texts)}
+    fields = record(place, {**FIRST_DIALOG, "generations": entries(GenerationEntry, generation)})
+    return DialogFile(**fields, texts=tuple(texts))
+
+
+def _first_sent(texts: dict[str, int]) -> Reader[SentEntry]:
+    """Reads what was sent and adds its instructions, if they are new, to `texts`, by index."""
+
+    def read(place: Place) -> SentEntry:
+        fields: dict[str, Any] = record(
+            place, {"messages": seqs, "instructions": maybe(long_text), "options": json_object}
+        )
+        instructions = fields.pop("instructions")
+        used = {} if instructions is None else {"instructions": texts.setdefault(instructions, len(texts))}
+        return SentEntry(**fields, texts=used)
+
+    return read
+
+
+READERS: dict[object, Reader[DialogFile]] = {SECOND_FORMAT: second, FIRST_FORMAT: first}

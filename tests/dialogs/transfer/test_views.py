@@ -1,0 +1,232 @@
+"""What compaction knows travels along: the model sees of an imported dialog what it saw of the exported one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.compacting.present import present_context
+from dialogs.compacting.work import perform
+from dialogs.context import chat_request
+from dialogs.models import Course, Dialog, Message
+from dialogs.providers.base import ChatMessage
+from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services.bring_back import bring_back
+from dialogs.services.manual_compaction import request
+from dialogs.services.marks import set_priority
+from dialogs.services.view_changes import redo, undo
+from dialogs.transfer import export_json, import_dialog
+from health.compaction.invariants import broken_request
+from health.models import CompactionRun
+from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.transfer.compactions import a_run_at
+from tests.dialogs.transfer.test_bad_files import put
+from tests.dialogs.transfer.test_bad_work import refusal_of
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def exported(dialog: Dialog) -> Any:
+    return json.loads(json.dumps(export_json(dialog)))
+
+
+def imported(data: Any, owner: User) -> Dialog:
+    return Dialog.objects.get(pk=import_dialog(owner=owner, data=data).pk)
+
+
+def sent(dialog: Dialog) -> tuple[ChatMessage, ...]:
+    return chat_request(present_context(dialog_to_drive(dialog.pk))).messages
+
+
+@pytest.fixture
+def compacted(dialog: Dialog, alice: User) -> Dialog:
+    """A long talk, compacted by hand by the real engine; then one message of it was brought back."""
+    said = a_history(dialog, pairs=12)
+    set_priority(dialog=dialog, message_id=said[4].pk, priority="1", area="Calendar")
+    run = request(dialog=dialog, by=alice)
+    perform(run.pk, embedder="static")
+    run.refresh_from_db()
+    bring_back(dialog=dialog, message_id=run.removed[0], by=alice)
+    return Dialog.objects.get(pk=dialog.pk)
+
+
+def test_the_model_is_sent_the_same(compacted: Dialog, bob: User) -> None:
+    whole = Message.objects.filter(dialog=compacted).count()
+
+    again = imported(exported(compacted), bob)
+
+    assert sent(again) == sent(compacted)
+    assert 1 < len(sent(again)) < whole
+
+
+def test_a_real_run_comes_back_the_same(compacted: Dialog, bob: User) -> None:
+    before = exported(compacted)
+
+    after = exported(imported(before, bob))
+
+    assert len(before["compactions"]) == 2
+    assert before["compactions"][0]["steps"]
+    for name in ("marks", "compactions", "view_changes", "courses"):
+        assert after[name] == before[name]
+
+
+def test_undo_and_redo_go_on_in_the_imported_dialog(compacted: Dialog, bob: User) -> None:
+    again = imported(exported(compacted), bob)
+    first, second = again.compaction_runs.order_by("pk")
+    seen = sent(again)
+
+    undo(dialog=again, run_id=second.pk, by=bob)
+    undo(dialog=again, run_id=first.pk, by=bob)
+    said = len(sent(again))
+    redo(dialog=again, run_id=first.pk, by=bob)
+    redo(dialog=again, run_id=second.pk, by=bob)
+
+    assert said > len(seen)
+    assert sent(again) == seen
+
+
+def test_everything_of_the_new_runs_belongs_to_the_new_dialog(working_dialog: Dialog, bob: User) -> None:
+    again = imported(exported(working_dialog), bob)
+
+    mine = set(again.messages.values_list("pk", flat=True))
+    runs = list(again.compaction_runs.select_related("course", "leaf"))
+    assert len(runs) == 4
+    assert {run.course.dialog for run in runs} | {run.leaf.dialog for run in runs} == {again}
+    assert {run.requested_by for run in runs} == {None}
+    for run in runs:
+        named = [entry[key] for entry in run.view for key in ("message",) if key in entry]
+        covered = [pk for entry in run.view for pk in entry.get("covers", ())]
+        read = [int(entry["message"]) for entry in (*run.coverage, *run.losses) if entry["message"]]
+        assert mine.issuperset([*named, *covered, *read, *run.removed])
+    view = again.generations.latest("pk").manifest["view"]
+    assert again.compaction_runs.get(pk=view).status == "undone"
+
+
+@pytest.mark.parametrize("status", ["queued", "running", "draft"])
+def test_what_is_not_over_stays_behind(status: str, working_dialog: Dialog, bob: User) -> None:
+    a_run_at(working_dialog, 14, status=status)
+
+    data = exported(working_dialog)
+
+    assert [entry["status"] for entry in data["compactions"]] == ["applied", "applied", "failed", "undone"]
+    assert imported(data, bob).compaction_runs.count() == 4
+
+
+def test_a_step_that_never_ended_is_not_told(working_dialog: Dialog) -> None:
+    run = CompactionRun.objects.get(status="failed")
+    run.steps = [{"phase": "summarize_old", "is_running": True}]
+    run.save()
+
+    failed = exported(working_dialog)["compactions"][2]
+
+    assert (failed["status"], failed["steps"]) == ("failed", [])
+
+
+# --- Files that are wrong -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("edit", "place"),
+    [
+        (put("marks", 0, "message", value=99), "marks[0].message"),
+        (put("marks", 1, "message", value=2), "marks"),
+        (put("marks", 0, "priority", value=4), "marks[0].priority"),
+        (put("compactions", 1, "number", value=1), "compactions"),
+        (put("compactions", 0, "status", value="running"), "compactions[0].status"),
+        (put("compactions", 0, "course", value=2), "compactions[0].leaf"),
+        (put("compactions", 0, "leaf", value=99), "compactions[0].leaf"),
+        (put("compactions", 0, "parent", value=1), "compactions[0].parent"),  # its own parent
+        (put("compactions", 0, "parent", value=2), "compactions[0].parent"),  # a younger one
+        (put("compactions", 3, "parent", value=2), "compactions[3].parent"),  # of another course
+        (put("compactions", 3, "parent", value=3), "compactions[3].parent"),  # which made no view
+        (put("compactions", 0, "view", 1, "message", value=99), "compactions[0].view"),
+        (put("compactions", 0, "view", 0, "covers", value=[99]), "compactions[0].view"),
+        (put("compactions", 0, "view", 0, "content", value=None), "compactions[0].view"),
+        (put("compactions", 0, "view", 0, "kind", value="spell"), "compactions[0].view[0].kind"),
+        (put("compactions", 0, "removed", value=[99]), "compactions[0].removed"),
+        (put("compactions", 0, "coverage", 0, "message", value=99), "compactions[0].coverage"),
+        (put("compactions", 0, "losses", 0, "message", value=99), "compactions[0].losses"),
+        (put("compactions", 0, "reward", value=float("nan")), "compactions[0].reward"),
+        (put("compactions", 0, "reward", value="1"), "compactions[0].reward"),
+        (put("courses", 0, "head", value=9), "courses[0].head"),
+        (put("courses", 0, "head", value=4), "courses[0].head"),  # of another course
+        (put("courses", 1, "head", value=4), "courses[1].head"),  # undone
+        (put("view_changes", 0, "after", value=9), "view_changes[0]"),
+        (put("view_changes", 0, "course", value=9), "view_changes[0].course"),
+        (put("generations", 3, "sent", "view", value=9), "generations[3].sent.view"),
+    ],
+)
+def test_what_refers_to_nothing_is_refused_by_its_place(edit: Edit, place: str, working_dialog: Dialog) -> None:
+    assert place in refusal_of(edit, working_dialog)
+
+
+def seen(message: int | None, content: str | None = None) -> dict[str, Any]:
+    return {"message": message, "content": content, "kind": "", "covers": []}
+
+
+UNSOUND = pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([seen(5), seen(6), seen(7), seen(9)], id="a call without its result"),
+        pytest.param([seen(5), seen(7), seen(8), seen(9)], id="results without their call"),
+        pytest.param([seen(5), seen(6), seen(None, "Now then."), seen(7), seen(8)], id="something in between"),
+        pytest.param([seen(6), seen(7), seen(8), seen(5)], id="out of order"),
+        pytest.param([seen(5), seen(5)], id="twice"),
+        pytest.param([seen(4), seen(5)], id="of another branch"),
+        pytest.param([seen(5), seen(9), seen(10)], id="said later"),
+    ],
+)
+
+
+@UNSOUND
+def test_a_view_that_cannot_be_sent_is_dropped_with_a_note(
+    view: list[dict[str, Any]], working_dialog: Dialog, alice: User
+) -> None:
+    data = exported(working_dialog)
+    data["compactions"][1]["view"] = view
+
+    again = imported(data, alice)
+
+    dropped = again.compaction_runs.order_by("pk")[1]
+    assert (dropped.status, dropped.view) == ("cancelled", [])
+    assert "left out" in dropped.reason
+    course = Course.objects.select_related("head_run").get(dialog=again, number=1)
+    assert course.head_run == dropped.parent_run
+    assert course.view_changes.latest("pk").why == "undone"
+
+
+def test_where_no_view_can_be_sent_the_course_is_as_it_was_said(compacted: Dialog, alice: User) -> None:
+    data = exported(compacted)
+    for entry in data["compactions"]:
+        twice = next(one for one in entry["view"] if one["message"])
+        entry["view"] = [*entry["view"], twice]
+
+    again = imported(data, alice)
+
+    assert Course.objects.get(dialog=again).head_run is None
+    assert len(sent(again)) == 1 + Message.objects.filter(dialog=again).count()
+    assert broken_request([{"role": one.role} for one in sent(again)]) == []
+
+
+def test_a_view_made_in_the_middle_of_a_round_holds(working_dialog: Dialog, alice: User) -> None:
+    """A person compacted while a question of the agent's was open: its results came after the view."""
+    data = exported(working_dialog)
+    data["compactions"][1] |= {"leaf": 6, "view": [seen(5), seen(6)]}
+
+    again = imported(data, alice)
+
+    assert again.compaction_runs.order_by("pk")[1].status == "applied"
+
+
+def test_such_a_view_without_the_call_is_dropped(working_dialog: Dialog, alice: User) -> None:
+    data = exported(working_dialog)
+    data["compactions"][1] |= {"leaf": 6, "view": [seen(5)]}
+
+    again = imported(data, alice)
+
+    assert again.compaction_runs.order_by("pk")[1].status == "cancelled"
