@@ -32,4 +32,5 @@ urlpatterns = [
     path("run/end/", steering.run_end, name="dialog_run_end"),
     path("", include("dialogs.urls_archive")),
     path("", include("dialogs.urls_compaction")),
+    path("", include("dialogs.urls_context")),
 ]
