@@ -22,7 +22,7 @@ from benchmarks.upstream import STAMP
 from tests.browser import executable
 from tests.stack import Stack, running_stack
 
-REPORTS = 100
+REPORTS = 60
 # More often than strategies begin and end.
 PAUSE_SECONDS = 0.25
 BUDGET_MS = 300
