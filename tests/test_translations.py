@@ -149,7 +149,8 @@ def test_the_login_page_is_all_chinese(db: Any) -> None:
 @pytest.mark.parametrize(
     "path",
     ["", "?shelf=archived", "?shelf=trash", "?q=一", "dialogs/new/", "dialogs/import/", "account/password/", "nowhere/",
-     "dialogs/{0}/", "dialogs/{0}/trash/", "dialogs/{0}/erase/", "?rename={0}", "preferences/compaction/"],
+     "dialogs/{0}/", "dialogs/{0}/archive-of-context/",
+     "dialogs/{0}/trash/", "dialogs/{0}/erase/", "?rename={0}", "preferences/compaction/"],
 )  # fmt: skip
 def test_a_page_is_all_chinese(alice: User, dialog: Dialog, path: str) -> None:
     browser = chinese_browser()
