@@ -83,7 +83,7 @@ def test_the_doctor_finds_it_well(stack: Stack) -> None:
     done = stack.run_manage("doctor", check=False)
 
     assert done.returncode == 0, done.stdout
-    assert "ok     workers: 1 answer" in done.stdout
+    assert "ok     workers: 2 answer" in done.stdout
     assert f"ok     web: answers at {stack.url}" in done.stdout
     assert "ok     provider demo" in done.stdout
 
@@ -123,7 +123,7 @@ def test_ctrl_c_stops_every_child_and_leaves_no_process(tmp_path: Path) -> None:
 
         status = stack.stop(signal.SIGINT)
 
-    assert len(children) == 3
+    assert len(children) == 4
     assert status == 0
     assert not any(is_alive(pid) for pid in children)
     assert not list((stack.data_dir / "run").glob("*.pid"))
