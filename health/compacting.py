@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from health.adapters import embeddings, summarizers
+from health.adapters.collecting import no_collection
 from health.compaction import chain as chains
 from health.compaction import configuration
 from health.compaction.config import ContextConfig, SelectPassages
@@ -82,14 +83,15 @@ def compact_messages(
     embed = _embedder(embedder)
     state = ContextState(units=(), limit=_limit(limit_tokens), task=str(task), config=config)
     try:
-        parsed = parse(messages, orphans=orphans, media_tokens=partial(media_tokens, family=family_of(model)))
-        if not parsed.units:
-            return _untouched(state, Status.SKIPPED, "There are no messages.")
-        kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
-        state = replace(state, units=kit.counted(parsed.units), overhead_tokens=overhead_tokens(model, tools))
-        answer = _answers(embed, llm, llm_timeout_seconds)
-        compacting = chains.compact(state, kit, chain=names, judge=judge)
-        return _rendered(run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter), parsed)
+        with no_collection():
+            parsed = parse(messages, orphans=orphans, media_tokens=partial(media_tokens, family=family_of(model)))
+            if not parsed.units:
+                return _untouched(state, Status.SKIPPED, "There are no messages.")
+            kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
+            state = replace(state, units=kit.counted(parsed.units), overhead_tokens=overhead_tokens(model, tools))
+            answer = _answers(embed, llm, llm_timeout_seconds)
+            compacting = chains.compact(state, kit, chain=names, judge=judge)
+            return _rendered(run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter), parsed)
     except InvalidMessages:
         raise
     except Exception as error:
