@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+from threading import Timer
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from celery import shared_task
+from celery.signals import worker_process_init
+from django.conf import settings
 
 from dialogs.driver.run import drive as run_drive
 from dialogs.schedule import COMPACT, DRIVE, queue_compaction, queue_drive
 from dialogs.selectors.compaction import neglected_runs
 from dialogs.selectors.turns import due_dialogs
 from dialogs.services.drafts import apply_overdue_drafts
+
+# The page comes first: whoever has just started Dominds waits for that.
+PRELOAD_AFTER_SECONDS = 10.0
+
+
+@worker_process_init.connect
+def preload(**_about: object) -> None:
+    """Only the compaction worker has processes; the turns' worker has threads, and never loads the model."""
+    if settings.DOMINDS_PRELOAD_EMBEDDINGS:
+        loading = Timer(PRELOAD_AFTER_SECONDS, load_engine)
+        loading.daemon = True
+        loading.start()
+
+
+def load_engine() -> None:
+    """All that a first compaction would wait for: the engine, a vocabulary, the embedding model."""
+    from health.services import compact_messages
+
+    said = [{"role": "user", "content": f"Number {number} is ready."} for number in range(40)]
+    compact_messages(said, limit_tokens=300, task="ready", judge=True)
 
 
 @shared_task(name=DRIVE)
