@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import autonomous, compaction, counting, live_latency, meaning, streaming
+from benchmarks import autonomous, compaction, counting, live_compaction, live_latency, meaning, streaming
 
 autonomous.main()
 streaming.main()
 live_latency.main()
+live_compaction.main()
 counting.main()
 compaction.main()
 meaning.main()
