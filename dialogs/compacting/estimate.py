@@ -46,7 +46,11 @@ class Estimate:
 
 def calibration_of(llm: LLM) -> Calibrating:
     row = LlmCalibration.objects.filter(llm=llm).first()
-    samples = [Sample(estimated=one, foretold=two, reported=three) for one, two, three in row.samples] if row else []
+    return known_from(row) if row else Uncalibrated()
+
+
+def known_from(row: LlmCalibration) -> Calibrating:
+    samples = [Sample(estimated=one, foretold=two, reported=three) for one, two, three in row.samples]
     return Calibration(samples=tuple(samples)) if samples else Uncalibrated()
 
 

@@ -22,7 +22,6 @@ LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
 PAYLOADS_FIRST = "trim_payloads"
 # Where the configured chain stops between goal and threshold, the next message would compact again: this one goes on.
 TO_THE_GOAL = "select_passages"
-MOST_COMPACTIONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)

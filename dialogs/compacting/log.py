@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from dialogs.compacting.guard import MOST_COMPACTIONS
+from dialogs.driver.decide import MOST_COMPACTIONS
 from dialogs.selectors.compaction import BY_ITSELF, runs_of_turn
 from health.models import CompactionRun
 

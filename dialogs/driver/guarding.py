@@ -7,13 +7,11 @@ from dataclasses import replace
 from dialogs.compacting.estimate import counter_of, estimate
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.material import units_of
-from dialogs.context import Context, read_context
+from dialogs.compacting.present import offered_tools, present_context
+from dialogs.context import Context
 from dialogs.driver.state import Guarding, State
-from dialogs.driver.tools.base import wire
-from dialogs.driver.tools.registry import tools_for
 from dialogs.models import Dialog, Generation
 from dialogs.selectors.compaction import open_run, runs_of_turn
-from dialogs.selectors.path import course_branch
 from health.compaction.floor import diagnosis, floor_of
 from health.compaction.invariants import open_round
 from health.compaction.ports import Counter, Kit
@@ -37,9 +35,9 @@ def guarded(state: State, dialog: Dialog) -> State:
 
 def look(dialog: Dialog, guard: Guard) -> Guarding:
     leaf = dialog.current_leaf
-    context = read_context(dialog, course_branch(leaf))
+    context = present_context(dialog)
     counter = counter_of(dialog.llm)
-    tools = [wire(tool) for tool in tools_for(dialog)]
+    tools = offered_tools(dialog)
     tokens = estimate(context, tools, counter).tokens + guard.reserve
     runs = runs_of_turn(leaf) if leaf else []
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from dialogs.compacting.guard import MOST_COMPACTIONS
-from dialogs.models import Dialog, Message
+from dialogs.driver.decide import MOST_COMPACTIONS
+from dialogs.models import Generation, Message
 from dialogs.models.message import MessageOrigin
 from health.models import CompactionRun
 
@@ -24,17 +24,25 @@ def open_run(dialog_id: UUID) -> CompactionRun | None:
     return CompactionRun.objects.filter(dialog_id=dialog_id, status__in=OPEN).first()
 
 
-def newest_run(dialog: Dialog) -> CompactionRun | None:
-    return CompactionRun.objects.filter(dialog=dialog).order_by("-id").first()
-
-
 def runs_of_turn(leaf: Message) -> list[CompactionRun]:
-    """The runs that the guard began in this turn of this branch's course, oldest first."""
-    return list(
-        CompactionRun.objects.filter(course_id=leaf.course_id, turn=leaf.turn, trigger__in=BY_ITSELF).exclude(
-            status=Status.CANCELLED
-        )
+    """The runs that the guard began for the answer that is due now, oldest first.
+
+    Those of another version of the message are not this request's; nor are those before a person tried again.
+    """
+    parents = dict(Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn).values_list("pk", "parent_id"))
+    branch, at = set[int](), leaf.pk
+    while at in parents:
+        branch.add(at)
+        at = parents[at]
+    runs = CompactionRun.objects.filter(leaf_id__in=branch, turn=leaf.turn, trigger__in=BY_ITSELF).exclude(
+        status=Status.CANCELLED
     )
+    given_up = (
+        Generation.objects.filter(prompt_leaf_id__in=branch, status=Generation.Status.FAILED, retry_at=None)
+        .order_by("-id")
+        .first()
+    )
+    return list(runs.filter(queued_at__gt=given_up.started_at) if given_up else runs)
 
 
 def may_compact(leaf: Message) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from dialogs.compacting.guard import MOST_COMPACTIONS, guard_of
+from dialogs.compacting.guard import guard_of
+from dialogs.driver.decide import MOST_COMPACTIONS
 from dialogs.models import Dialog, Generation
 from dialogs.models.dialog import COUNTDOWN_TURNS
 from dialogs.selectors.budget import FREE, RESERVE, Budget, budget

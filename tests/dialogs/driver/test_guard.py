@@ -10,6 +10,7 @@ from django.conf import LazySettings
 
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin
+from dialogs.services.messages import retry
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
@@ -223,3 +224,29 @@ def test_later_compactions_choose_from_all_that_was_said(dialog: Dialog, play: P
     assert all(run.estimated_after is not None and run.estimated_after <= 2800 for run in runs)
     assert [run.parent_run_id for run in runs] == [None, *[run.pk for run in runs][:-1]]
     assert all(RULE.split(",")[0] in everything(request) for request in requests())
+
+
+def test_a_person_who_tries_again_after_it_was_given_up_has_compactions_again(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=16)
+    play(said(None, "Done."))
+    message = ask(dialog, "What does the rotor show?")
+    for _ in range(3):
+        CompactionRun.objects.create(
+            dialog=dialog,
+            course=message.course,
+            leaf=message,
+            turn=message.turn,
+            through_seq=message.seq,
+            trigger="pre_request",
+            status=Status.FAILED,
+            limit_tokens=3500,
+        )
+    drive_until_idle(dialog)
+    assert Generation.objects.get().error_code == "context_compaction_failed"
+
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
