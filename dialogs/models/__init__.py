@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dialogs.models.agent import Agent
+from dialogs.models.api_key import ApiKey
 from dialogs.models.autonomous import AutonomousRun
 from dialogs.models.blob import Blob
+from dialogs.models.client import ClientConversation, PrefixNode
 from dialogs.models.dialog import Course, Dialog
 from dialogs.models.display import CompactionDisplay
 from dialogs.models.generation import Generation
@@ -21,8 +23,10 @@ from dialogs.models.view_change import ViewChange
 __all__ = [
     "LLM",
     "Agent",
+    "ApiKey",
     "AutonomousRun",
     "Blob",
+    "ClientConversation",
     "CompactionDisplay",
     "Course",
     "Dialog",
@@ -30,6 +34,7 @@ __all__ = [
     "McpServer",
     "Message",
     "MessageMark",
+    "PrefixNode",
     "Provider",
     "Question",
     "QueuedMessage",

@@ -38,6 +38,8 @@ class Agent(models.Model):
     mcp_servers = models.ManyToManyField(
         "dialogs.McpServer", blank=True, related_name="agents", verbose_name=_("MCP servers")
     )
+    # Stands for an LLM that clients speak to by itself: no instructions, listed nowhere.
+    is_direct = models.BooleanField(default=False, editable=False)
     is_demo = models.BooleanField(_("demo"), default=False, editable=False)
     enabled = models.BooleanField(_("enabled"), default=True)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)

@@ -13,6 +13,8 @@ class Role(models.TextChoices):
     USER = "user", _("user")
     ASSISTANT = "assistant", _("assistant")
     TOOL = "tool", _("tool")
+    # Only in the middle of a client's history; what stands before its first turn are its instructions.
+    SYSTEM = "system", _("system")
 
 
 class MessageOrigin(models.TextChoices):
@@ -25,6 +27,8 @@ class MessageOrigin(models.TextChoices):
     HANDOVER = "handover", _("handover")
     # Inserted in autonomous mode, to go on.
     PUSH = "push", _("push")
+    # Came with a client's request and was no answer of ours: its own user messages, and history that it brought along.
+    CLIENT = "client", _("client")
     # Asks the model to go on with an answer that was cut in the middle, after a compaction.
     CONTINUATION = "continuation", _("continuation")
 
@@ -43,7 +47,8 @@ class Message(models.Model):
     role = models.CharField(max_length=20, choices=Role)
     origin = models.CharField(max_length=20, choices=MessageOrigin)
     content = models.TextField(blank=True)
-    # {"reasoning": str} of an answer; {"tool_call_id": str, "withheld": str} of a tool's result: what is sent instead.
+    # {"reasoning": str} of an answer; {"tool_call_id": str, "withheld": str} of a tool's result: what is sent instead;
+    # {"wire": {...}} of a client's message: its content parts and name, with {"blob": sha256} in place of base64.
     parts = models.JSONField(default=dict, blank=True)
     # True when a person stopped the answer, or its stream broke, before the model had finished.
     cut_short = models.BooleanField(default=False)

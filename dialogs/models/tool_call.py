@@ -22,6 +22,9 @@ class ToolCall(models.Model):
         # A person stopped it, or it was overtaken by a new course.
         WITHDRAWN = "withdrawn", _("withdrawn")
 
+        # It is the client's to make; its result comes with the next request, if at all.
+        CLIENT = "client", _("made by the client")
+
     OPEN = (Status.PENDING, Status.RUNNING, Status.WAITING)
 
     # The assistant message that made the call, and the place of the call in it.
