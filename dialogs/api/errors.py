@@ -1,0 +1,108 @@
+"""What `/v1` refuses, in the shape that OpenAI's clients read.
+
+In English whatever the language: these end up in clients' logs. A secret is never repeated in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import ceil
+from typing import Any
+
+KEYS_PAGE = "/settings/keys/"
+INVALID = "invalid_request_error"
+
+
+class ApiError(Exception):
+    """An answer that is an error. `type`, `code` and `param` are what a client's program looks at."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        type: str,  # noqa: A002 OpenAI's word
+        code: str | None,
+        param: str | None = None,
+        retry_after: float | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.type, self.code, self.param = status, message, type, code, param
+        # Whole seconds, as HTTP wants them, and never a moment too early.
+        self.retry_after = None if retry_after is None else max(1, ceil(retry_after))
+        self._headers = headers or {}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the answer carries beside its body."""
+        retry = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        return self._headers | retry
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+
+
+def _refused_key(message: str) -> ApiError:
+    return ApiError(401, message, type=INVALID, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
+
+
+def missing_key() -> ApiError:
+    return _refused_key(
+        f"No API key was sent. Send a Dominds key as 'Authorization: Bearer dk-...'; create one at {KEYS_PAGE}."
+    )
+
+
+def unknown_key() -> ApiError:
+    return _refused_key(
+        "This API key is not known here. Check that it was copied whole, 46 characters from 'dk-' on; "
+        f"or create another one at {KEYS_PAGE}."
+    )
+
+
+def revoked_key() -> ApiError:
+    return _refused_key(f"This API key was revoked. Create another one at {KEYS_PAGE}.")
+
+
+def expired_key() -> ApiError:
+    return _refused_key(f"This API key has expired. Extend it, or create another one, at {KEYS_PAGE}.")
+
+
+def disabled_owner() -> ApiError:
+    return _refused_key("The account that this API key belongs to is disabled. Ask an admin of this Dominds.")
+
+
+def insufficient_scope() -> ApiError:
+    message = f"This API key may only read. Use a key with the scope 'chat, and read'; create one at {KEYS_PAGE}."
+    return ApiError(403, message, type=INVALID, code="insufficient_scope")
+
+
+def model_not_found(model: str) -> ApiError:
+    """The same words whether it does not exist or this key may not use it: what others have is not told."""
+    message = f"The model '{model}' does not exist, or this API key may not use it. GET /v1/models lists what it may."
+    return ApiError(404, message, type=INVALID, code="model_not_found", param="model")
+
+
+def not_found(path: str) -> ApiError:
+    return ApiError(404, f"There is nothing at {path}.", type=INVALID, code="not_found")
+
+
+def method_not_allowed(method: str, *, allowed: Collection[str]) -> ApiError:
+    names = ", ".join(allowed)
+    message = f"{method} is not allowed here. Use {names}."
+    return ApiError(405, message, type=INVALID, code="method_not_allowed", headers={"Allow": names})
+
+
+def too_large(limit_bytes: int) -> ApiError:
+    message = f"The request is larger than {limit_bytes:,} bytes, the most that this Dominds reads."
+    return ApiError(413, message, type=INVALID, code="request_too_large")
+
+
+def invalid_request(message: str, *, param: str | None = None, code: str | None = None) -> ApiError:
+    """`param` names the field, as in `messages[2].content`."""
+    return ApiError(400, message, type=INVALID, code=code, param=param)
+
+
+def rate_limited(limit: int, *, retry_after: float) -> ApiError:
+    message = f"This API key may make {limit} requests a minute. Try again in {max(1, ceil(retry_after))} s."
+    return ApiError(429, message, type="rate_limit_error", code="rate_limit_exceeded", retry_after=retry_after)

@@ -1,0 +1,22 @@
+"""What a client can ask for as a model: every agent, by its slug, and every LLM, as `provider/model`."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from dialogs.models import LLM, Agent
+from dialogs.selectors.agents import choosable_agents
+
+
+def offered_agents() -> QuerySet[Agent]:
+    """Those that a person can begin a dialog with."""
+    return choosable_agents().filter(is_direct=False).select_related("llm__provider")
+
+
+def offered_llms() -> QuerySet[LLM]:
+    return LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
+
+
+def offered_models() -> list[str]:
+    """Their ids, agents first. An LLM's has a slash and an agent's has none, so no two are the same."""
+    return [agent.slug for agent in offered_agents()] + [llm.slug for llm in offered_llms()]
