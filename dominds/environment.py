@@ -32,6 +32,15 @@ def positive(name: str, default: float) -> float:
     return value
 
 
+def whole(name: str, default: int) -> int:
+    """A whole number from the environment, zero included."""
+    text = os.environ.get(name, "").strip() or str(default)
+    # ASCII: int() would also read other scripts' digits, and 1_000.
+    if not (text.isascii() and text.isdigit()):
+        raise ImproperlyConfigured(f"{name} must be a whole number, 0 or more, not {text!r}.")
+    return int(text)
+
+
 def port(name: str, default: int) -> int:
     """A TCP port from the environment."""
     number = positive(name, default)

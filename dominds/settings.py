@@ -18,7 +18,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-from dominds.environment import embedded_redis, flag, kept, one_of, port, positive
+from dominds.environment import embedded_redis, flag, kept, one_of, port, positive, whole
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -59,6 +59,8 @@ DOMINDS_COMPACTION_WAIT_SECONDS = positive("DOMINDS_COMPACTION_WAIT_SECONDS", 3)
 DOMINDS_PRELOAD_EMBEDDINGS = flag("DOMINDS_PRELOAD_EMBEDDINGS", default=True)
 DOMINDS_PRUNING_SECONDS = positive("DOMINDS_PRUNING_SECONDS", 120)
 DOMINDS_TRASH_DAYS = positive("DOMINDS_TRASH_DAYS", 30)
+# `/v1`: requests a minute of a key that has no limit of its own; 0 is no limit.
+DOMINDS_API_REQUESTS_PER_MINUTE = whole("DOMINDS_API_REQUESTS_PER_MINUTE", 0)
 # The scripted provider plays files from the data folder. For tests, benchmarks and screenshots.
 DOMINDS_SCRIPTED = flag("DOMINDS_SCRIPTED", default=False)
 

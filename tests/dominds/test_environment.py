@@ -29,6 +29,21 @@ def test_a_number_must_be_above_zero(name: str, value: str, monkeypatch: pytest.
         environment.positive(name, 30)
 
 
+@pytest.mark.parametrize("value", ["-1", "1.5", "1_000", "many", "٣"])
+def test_a_whole_number_must_be_one(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOMINDS_API_REQUESTS_PER_MINUTE", value)
+
+    with pytest.raises(ImproperlyConfigured, match=f"DOMINDS_API_REQUESTS_PER_MINUTE must be .*{value}"):
+        environment.whole("DOMINDS_API_REQUESTS_PER_MINUTE", 0)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("", 7), ("0", 0), (" 60 ", 60)])
+def test_a_whole_number_may_be_zero(value: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOMINDS_API_REQUESTS_PER_MINUTE", value)
+
+    assert environment.whole("DOMINDS_API_REQUESTS_PER_MINUTE", 7) == expected
+
+
 @pytest.mark.parametrize("value", ["0", "1.5", "65536", "http"])
 def test_a_port_must_be_one(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOMINDS_PORT", value)

@@ -1,0 +1,89 @@
+"""How often a key may ask: so many requests in any sixty seconds, counted in Redis for all processes together.
+
+Where no limit is set, Redis is not asked. Where Redis does not answer, the request is let in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from dialogs.api.errors import rate_limited
+from dialogs.models import ApiKey
+
+logger = logging.getLogger(__name__)
+
+# The moments of the newest admitted requests, as many as there may be in a minute, by Redis's own clock: the oldest of
+# them must be a minute old. 0: admitted, and noted; else the milliseconds to wait. What is refused is not counted.
+ADMIT = """
+local now = redis.call('TIME')
+now = now[1] * 1000 + math.floor(now[2] / 1000)
+local oldest = redis.call('LINDEX', KEYS[1], -ARGV[1])
+if oldest and now - oldest < 60000 then return 60000 - (now - oldest) end
+redis.call('RPUSH', KEYS[1], now)
+redis.call('LTRIM', KEYS[1], -ARGV[1], -1)
+redis.call('PEXPIRE', KEYS[1], 60000)
+return 0
+"""
+PATIENCE_SECONDS = 0.5
+
+# A client belongs to its event loop. A server has one; tests have many.
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Redis] = WeakKeyDictionary()
+# Said once when Redis goes away, not with every request.
+_is_away = False
+
+
+async def admit(key: ApiKey) -> None:
+    """Raises the 429 that says when to come back, where the key has had its requests of this minute."""
+    limit = key.requests_per_minute or settings.DOMINDS_API_REQUESTS_PER_MINUTE
+    wait = await _milliseconds_to_wait(key, limit) if limit else 0
+    if wait:
+        raise rate_limited(limit, retry_after=wait / 1000)
+
+
+async def _milliseconds_to_wait(key: ApiKey, limit: int) -> int:
+    try:
+        wait = int(await _client().eval(ADMIT, 1, redis_key(key), str(limit)))
+    except (RedisError, OSError) as error:
+        _say_away(error)
+        return 0
+    _say_back()
+    return wait
+
+
+def redis_key(key: ApiKey) -> str:
+    return f"dominds:requests:{key.pk}"
+
+
+def _client() -> Redis:
+    loop = asyncio.get_running_loop()
+    if loop not in _clients:
+        # Once more, at once: a connection that lay idle may have been closed.
+        _clients[loop] = Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            retry=Retry(NoBackoff(), 1),
+        )
+    return _clients[loop]
+
+
+def _say_away(error: Exception) -> None:
+    global _is_away
+    if not _is_away:
+        logger.warning("Requests per minute are not limited while Redis is away: %s", error)
+    _is_away = True
+
+
+def _say_back() -> None:
+    global _is_away
+    if _is_away:
+        logger.warning("Redis is back: requests per minute are limited again.")
+    _is_away = False
