@@ -19,6 +19,13 @@ def in_english() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def quick_passwords(request: pytest.FixtureRequest, settings: Any) -> None:
+    """A slow hash is right for people and a tenth of a second lost in a test; real processes have the real one."""
+    if "stack" not in request.keywords:
+        settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
+
+
 @pytest.fixture
 def alice(db: Any) -> User:
     return User.objects.create_user("alice", password="alice-pass-1")
