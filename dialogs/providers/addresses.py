@@ -68,3 +68,8 @@ def openai_base(base_url: str) -> str:
     """Where chat completions live. A bare host gets `/v1`; a written path is taken as it is."""
     bare = urlsplit(base_url).path in {"", "/"}
     return f"{base_url.rstrip('/')}/v1" if bare else base_url.rstrip("/")
+
+
+def is_openai(base_url: str) -> bool:
+    """OpenAI's own service, here or at Azure: it refuses what it does not know."""
+    return f".{urlsplit(base_url).hostname or ''}".endswith((".openai.com", ".azure.com"))

@@ -1,24 +1,49 @@
-"""What the providers that speak HTTP share: their timeouts, and answers that are not what was asked for."""
+"""What the providers that speak HTTP share: how they connect, and answers that are not what was asked for."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import ssl
+from collections.abc import Mapping
+from functools import cache
+from threading import Lock
+from typing import Any
 
 import httpx2
 
 from dialogs.providers.base import BadAnswer, ProviderSettings
 from dialogs.providers.errors import from_answer
 
+# Under the minute after which most proxies hang up on whoever says nothing.
+KEEP_ALIVE_SECONDS = 45.0
+# How many requests run at once is decided before a provider is asked (`Provider.max_concurrent`): a second queue,
+# which nobody sees, would stand in the way.
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE_SECONDS)
+_one_at_a_time = Lock()
 
-class Dumpable(Protocol):
-    """A chunk as the SDKs hand it out."""
 
-    def to_dict(self, *, warnings: bool = True) -> dict[str, object]: ...
+def connecting(settings: ProviderSettings) -> dict[str, Any]:
+    """How an HTTP client is made, whichever SDK makes it."""
+    return {"verify": _certificates(), "limits": LIMITS, "timeout": timeouts(settings)}
 
 
 def timeouts(settings: ProviderSettings) -> httpx2.Timeout:
     """The read timeout is the longest silence, not the longest answer."""
     return httpx2.Timeout(settings.read_timeout, connect=settings.connect_timeout)
+
+
+def _certificates() -> ssl.SSLContext:
+    """One for the process: reading the system's certificates takes longer than everything else about a client."""
+    with _one_at_a_time:
+        return _load_certificates()
+
+
+@cache
+def _load_certificates() -> ssl.SSLContext:
+    context = httpx2.create_ssl_context()
+    context.set_alpn_protocols(["http/1.1"])
+    # Every new connection would set this again, while another thread may be reading it without the interpreter's lock.
+    context.set_alpn_protocols = lambda alpn_protocols: None  # type: ignore[method-assign]
+    return context
 
 
 async def refuse_other_than_stream(response: httpx2.Response) -> None:
@@ -43,9 +68,8 @@ def json_of(response: httpx2.Response) -> Any:
         raise BadAnswer(f"The provider answered no JSON ({kind}). Is the base URL right?") from error
 
 
-def as_json(chunk: object) -> dict[str, Any]:
-    """A chunk as plain JSON, whatever its types: the SDKs do not check what they pass on."""
-    if not hasattr(chunk, "to_dict"):
-        raise BadAnswer(f"The provider sent {type(chunk).__name__} where an object is due.")
-    dumped: dict[str, Any] = chunk.to_dict(warnings=False)
-    return dumped
+def as_event(sent: object) -> Mapping[str, Any]:
+    """One event of a stream. The SDKs hand on whatever JSON came."""
+    if not isinstance(sent, Mapping):
+        raise BadAnswer(f"The provider sent {type(sent).__name__} where an object is due.")
+    return sent

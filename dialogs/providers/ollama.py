@@ -5,7 +5,6 @@ Every request says how large a window it wants and forbids dropping: what does n
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -16,7 +15,6 @@ import openai
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import (
     BadAnswer,
-    ChatMessage,
     ChatRequest,
     ContextOverflow,
     ModelFacts,
@@ -26,8 +24,9 @@ from dialogs.providers.base import (
     StreamEvent,
 )
 from dialogs.providers.errors import from_answer, translated
-from dialogs.providers.http import json_of, refuse_other_than_stream, timeouts
+from dialogs.providers.http import connecting, json_of, refuse_other_than_stream
 from dialogs.providers.ollama_facts import facts_of_model, models_in, windows_in
+from dialogs.providers.ollama_request import wire_request
 from dialogs.providers.ollama_stream import OllamaStream
 from dialogs.providers.wire import as_mapping
 
@@ -41,7 +40,7 @@ class Ollama:
             base_url=native_root(settings.base_url),
             # Ollama itself wants no key; a proxy before it may.
             headers={"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {},
-            timeout=timeouts(settings),
+            **connecting(settings),
         )
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -106,44 +105,3 @@ async def _refuse_error(response: httpx2.Response) -> None:
     except ValueError:
         body = response.text
     raise from_answer(response.status_code, body, headers=response.headers)
-
-
-def wire_request(request: ChatRequest) -> dict[str, Any]:
-    """`truncate` would drop the oldest messages, `shift` the beginning of the prompt while the answer grows."""
-    options = {"num_ctx": request.context_window, "num_predict": request.max_output_tokens}
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": _wire_messages(request.messages),
-        "stream": True,
-        "truncate": False,
-        "shift": False,
-        "options": {name: value for name, value in options.items() if value},
-    }
-    return body | ({"tools": list(request.tools)} if request.tools else {})
-
-
-def _wire_messages(messages: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
-    """A result names its tool, because older versions know no ids of calls."""
-    names = {call.id: call.name for message in messages for call in message.tool_calls}
-    return [_wire_message(message, names) for message in messages]
-
-
-def _wire_message(message: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        wire["tool_calls"] = [
-            {"id": call.id, "function": {"name": call.name, "arguments": _arguments(call.arguments)}}
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        wire |= {"tool_call_id": message.tool_call_id, "tool_name": names.get(message.tool_call_id, "")}
-    return wire
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    """The API takes an object only. What the model wrote wrongly is still shown to it."""
-    try:
-        parsed = json.loads(text or "{}")
-    except ValueError:
-        parsed = text
-    return parsed if isinstance(parsed, dict) else {"arguments": parsed}

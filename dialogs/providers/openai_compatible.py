@@ -7,20 +7,20 @@ the chunks mean is decided in `chat_stream.py`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, ClassVar, cast
-from urllib.parse import urlsplit
+from typing import Any, ClassVar
 
 import httpx2
 import openai
 
-from dialogs.providers.addresses import openai_base
-from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
+from dialogs.providers.addresses import is_openai, openai_base
+from dialogs.providers.base import ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
+from dialogs.providers.chat_request import wire_request
 from dialogs.providers.chat_stream import ChatStream
 from dialogs.providers.errors import translated
-from dialogs.providers.http import as_json, json_of, refuse_other_than_stream, timeouts
+from dialogs.providers.http import as_event, connecting, json_of, refuse_other_than_stream
 from dialogs.providers.model_facts import facts_in
 
-Chunks = openai.AsyncStream[Any]
+Chunks = openai.AsyncStream[object]
 NO_KEY = "none"
 
 
@@ -38,7 +38,7 @@ class OpenAICompatible:
             organization="",
             project="",
             max_retries=0,
-            timeout=timeouts(settings),
+            http_client=openai.DefaultAsyncHttpxClient(**connecting(settings)),
             _enforce_credentials=False,
         )
 
@@ -53,7 +53,7 @@ class OpenAICompatible:
             async with await self._open(request) as chunks:
                 await refuse_other_than_stream(chunks.response)
                 async for chunk in chunks:
-                    for event in answer.add(as_json(chunk)):
+                    for event in answer.add(as_event(chunk)):
                         yield event
             for event in answer.end():
                 yield event
@@ -72,7 +72,7 @@ class OpenAICompatible:
         await self._client.close()
 
     async def _open(self, request: ChatRequest) -> Chunks:
-        body = wire_request(request, completion_limit=_limit_field(self.settings.base_url))
+        body = wire_request(request, of_openai=is_openai(self.settings.base_url))
         try:
             return await self._create(body)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -82,43 +82,10 @@ class OpenAICompatible:
             return await self._create({name: value for name, value in body.items() if name != "stream_options"})
 
     async def _create(self, body: dict[str, Any]) -> Chunks:
-        return cast("Chunks", await self._client.chat.completions.create(**body))
+        """As JSON, both ways: the SDK's types for it cost more than the whole request."""
+        return await self._client.post("/chat/completions", cast_to=object, body=body, stream=True, stream_cls=Chunks)
 
     async def _get(self, path: str, query: dict[str, object] | None = None) -> Any:
         """A JSON body, read by ourselves: the SDK would pass an HTML page on as a list of models."""
         options: openai._types.RequestOptions = {"params": query} if query else {}
         return json_of(await self._client.get(path, cast_to=httpx2.Response, options=options))
-
-
-def _limit_field(base_url: str) -> str:
-    """OpenAI has renamed it and refuses the old name; the others know only that."""
-    host = urlsplit(base_url).hostname or ""
-    return "max_completion_tokens" if host.endswith(("openai.com", "azure.com")) else "max_tokens"
-
-
-def wire_request(request: ChatRequest, *, completion_limit: str = "max_tokens") -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": [wire_message(message) for message in request.messages],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if request.tools:
-        body["tools"] = list(request.tools)
-    if request.max_output_tokens:
-        body[completion_limit] = request.max_output_tokens
-    return body
-
-
-def wire_message(message: ChatMessage) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        # Null, not empty: some servers refuse an empty text beside calls.
-        wire["content"] = message.content or None
-        wire["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        wire["tool_call_id"] = message.tool_call_id
-    return wire

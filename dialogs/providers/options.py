@@ -1,0 +1,61 @@
+"""Which of a client's options goes to which service, and under which name. Pure; docs/providers.md says the same.
+
+What is not in a service's table is left out: what it does not know; what would keep the conversation elsewhere
+(`store`, `metadata`); what no answer of ours could carry (`n`, `logprobs`, `audio`, `modalities`); and whatever lets a
+server cut the prompt without a word (`truncate_prompt_tokens`, `context_shift`, `n_keep`, `num_ctx`, `transforms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# The client's name of an option, and the service's.
+Names = dict[str, str]
+
+
+def same(*names: str) -> Names:
+    return {name: name for name in names}
+
+
+OF_TOOLS: Names = same("tool_choice", "parallel_tool_calls")
+OF_OPENAI: Names = same(
+    *("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias"),
+    *("response_format", "reasoning_effort", "verbosity", "prediction", "service_tier"),
+    *("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"),
+)
+# Every other server that speaks chat completions also gets what llama.cpp, LM Studio, vLLM, SGLang, OpenRouter and
+# the hosts of open models have added. Each passes over what it does not know, or refuses it in words.
+OF_OTHERS: Names = OF_OPENAI | same(
+    *("top_k", "top_a", "min_p", "typical_p", "tfs_z", "repeat_penalty", "repetition_penalty", "length_penalty"),
+    *("repeat_last_n", "mirostat", "mirostat_tau", "mirostat_eta", "dynatemp_range", "dynatemp_exponent"),
+    *("xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n"),
+    *("dry_sequence_breakers", "samplers", "ignore_eos", "min_tokens", "stop_token_ids", "bad_words"),
+    *("grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
+    *("structured_outputs", "regex", "ebnf", "cache_prompt", "id_slot"),
+    *("chat_template_kwargs", "reasoning_format", "reasoning", "include_reasoning", "thinking", "enable_thinking"),
+    *("thinking_budget", "thinking_budget_tokens", "provider"),
+)
+OF_ANTHROPIC: Names = same("temperature", "top_p", "top_k") | {"stop": "stop_sequences"}
+OF_OLLAMA: Names = same(
+    *("temperature", "top_p", "top_k", "min_p", "typical_p", "seed", "stop", "presence_penalty", "frequency_penalty"),
+    *("repeat_penalty", "repeat_last_n", "mirostat", "mirostat_tau", "mirostat_eta"),
+)
+
+
+def chosen(options: Mapping[str, Any], names: Names) -> dict[str, Any]:
+    """Under the service's names, in the order of its table. Null asks for the service's own default, like nothing."""
+    return {theirs: options[ours] for ours, theirs in names.items() if options.get(ours) is not None}
+
+
+def as_texts(stop: object) -> list[str]:
+    """`stop` as a list: OpenAI takes a single text too."""
+    texts = [stop] if isinstance(stop, str) else stop
+    return [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
+
+
+def schema_of(response_format: object) -> Mapping[str, Any] | None:
+    """The JSON schema that an answer must follow, out of OpenAI's `response_format`."""
+    wished = response_format.get("json_schema") if isinstance(response_format, Mapping) else None
+    schema = wished.get("schema") if isinstance(wished, Mapping) else None
+    return schema if isinstance(schema, Mapping) else None
