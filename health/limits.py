@@ -58,9 +58,9 @@ def effective_limit(
     if is_p1:
         trace.append(Term(what="P1 agent", tokens=trace[-1].tokens * P1_FACTOR_PERCENT // 100, source="20 % more"))
     if trace[-1].tokens < config.min_limit:
-        trace.append(Term(what="floor", tokens=config.min_limit, source="min_limit"))
+        trace.append(Term(what="floor", tokens=config.min_limit, source="the least that is allowed (min_limit)"))
     if window is not None and trace[-1].tokens > window - reserve:
-        source = f"window of {window:,} less {reserve:,} for the answer"
+        source = f"the window of {window:,} less {reserve:,} for the answer"
         trace.append(Term(what="window", tokens=max(0, window - reserve), source=source))
     tokens = trace[-1].tokens
     return EffectiveLimit(tokens=tokens, trace=tuple(trace), refused=_refused(tokens))
@@ -68,11 +68,11 @@ def effective_limit(
 
 def _chosen(config: ContextConfig, agent_limit: int | None, llm_type: str) -> Term:
     if agent_limit is not None:
-        return Term(what="agent", tokens=agent_limit, source="the agent's own limit")
+        return Term(what="agent", tokens=agent_limit, source="set for this agent")
     llm = next((llm for llm in config.per_llm if llm.type == llm_type), None)
     if llm is not None and not llm.follow_default:
         return Term(what="LLM", tokens=llm.limit, source=llm.type)
-    source = "default_limit" if llm is None else f"default_limit, which {llm.type} follows"
+    source = "default_limit in the settings" if llm is None else f"default_limit, which {llm.type} follows"
     return Term(what="default", tokens=config.default_limit, source=source)
 
 

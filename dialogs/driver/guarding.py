@@ -22,7 +22,7 @@ from health.tokens.messages import overhead_tokens
 
 Status = CompactionRun.Status
 RESULT_TOO_LARGE = (
-    "The tool's result (≈{tokens:,} tokens) exceeds the model's context limit: of {limit:,} tokens {room:,} are left "
+    "The tool's result (≈{tokens:,} tokens) exceeds the model's context limit: of {limit:,} tokens ≈{room:,} are left "
     "for it. Compaction cannot help. Ask for less, or use a model with a larger context."
 )
 

@@ -25,6 +25,7 @@ from health.models import CompactionRun, ContextEvent
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 CLAIM_SECONDS = 30
+WENT_ANOTHER_WAY = "The dialog went another way meanwhile; nothing was changed."
 
 
 class NothingToCompact(DialogError):
@@ -138,7 +139,7 @@ def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> Com
             # Who reviews it has the whole time from the moment on when there is something to review.
             run.draft_until += run.finished_at - run.queued_at
     if status == Status.APPLIED and not apply_run(row, run):
-        status, run.reason = Status.SKIPPED, _("The dialog went another way meanwhile; nothing was changed.")
+        status, run.reason = Status.SKIPPED, WENT_ANOTHER_WAY
     run.status, run.phase = status, _last_phase(run, status)
     run.save()
     _log(run)

@@ -13,6 +13,7 @@ from dialogs.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.selectors.compaction import overdue_drafts
 from dialogs.services.cleaning import clean_text
+from dialogs.services.compaction import WENT_ANOTHER_WAY
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_draft
 from health.models import CompactionRun
@@ -51,15 +52,15 @@ def apply_overdue_drafts() -> int:
         try:
             apply_draft(dialog=run.dialog, run_id=run.pk, by=None)
             applied += 1
-        except DialogError as error:
-            _give_up(run, str(error))
+        except DialogError:
+            _give_up(run)
     return applied
 
 
 @transaction.atomic
-def _give_up(run: CompactionRun, reason: str) -> None:
+def _give_up(run: CompactionRun) -> None:
     row = lock(run.dialog)
     drafts = CompactionRun.objects.filter(pk=run.pk, status=Status.DRAFT)
-    if drafts.update(status=Status.SKIPPED, phase=Status.SKIPPED, reason=reason, draft_until=None):
+    if drafts.update(status=Status.SKIPPED, phase=Status.SKIPPED, reason=WENT_ANOTHER_WAY, draft_until=None):
         save(row)
         compaction_on_commit(row.pk, run.pk)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django import template
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dialogs.reasons import in_words
 from dialogs.templatetags.dialog_tags import tokens
 
 register = template.Library()
@@ -47,37 +47,8 @@ GRADES = {
     "approximate": gettext_lazy("approximate: a related vocabulary"),
     "rough": gettext_lazy("rough: by characters"),
 }
-REFUSED = (
-    (
-        re.compile(
-            r"Only (?P<usable>[\d,]+) of (?P<window>[\d,]+) tokens are usable, fewer than (?P<least>[\d,]+): "
-            r"load the model with a larger context\."
-        ),
-        gettext_lazy(
-            "Only %(usable)s of %(window)s tokens are usable, fewer than %(least)s: "
-            "load the model with a larger context."
-        ),
-    ),
-    (
-        re.compile(
-            r"Only (?P<usable>[\d,]+) tokens are usable, fewer than (?P<least>[\d,]+): "
-            r"load the model with a larger context\."
-        ),
-        gettext_lazy("Only %(usable)s tokens are usable, fewer than %(least)s: load the model with a larger context."),
-    ),
-)
-SOURCES = (
-    (re.compile(r"loaded in LM Studio"), gettext_lazy("loaded in LM Studio")),
-    (re.compile(r"the agent's own limit"), gettext_lazy("set for this agent")),
-    (re.compile(r"20 % more"), gettext_lazy("20 % more")),
-    (re.compile(r"min_limit"), gettext_lazy("the least that is allowed (min_limit)")),
-    (re.compile(r"default_limit, which (?P<llm>.+) follows"), gettext_lazy("default_limit, which %(llm)s follows")),
-    (re.compile(r"default_limit"), gettext_lazy("default_limit in the settings")),
-    (
-        re.compile(r"window of (?P<window>[\d,]+) less (?P<reserve>[\d,]+) for the answer"),
-        gettext_lazy("the window of %(window)s less %(reserve)s for the answer"),
-    ),
-)
+
+register.filter("in_words", in_words)
 
 
 @register.filter
@@ -101,25 +72,6 @@ def coverage_words(receipt: Mapping[str, Any] | None) -> str:
 @register.filter
 def term_words(what: str) -> str:
     return str(TERMS.get(what, what))
-
-
-@register.filter
-def source_words(source: str) -> str:
-    """Of a term of the limit. An LLM's own name stays as it is."""
-    return _said(source, SOURCES)
-
-
-@register.filter
-def refusal_words(reason: str) -> str:
-    """Why a limit is too small to work with."""
-    return _said(reason, REFUSED)
-
-
-def _said(text: str, known: Sequence[tuple[re.Pattern[str], Any]]) -> str:
-    for pattern, words in known:
-        if found := pattern.fullmatch(text):
-            return str(words) % found.groupdict() if found.groupdict() else str(words)
-    return text
 
 
 @register.filter

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as _
 
 from dialogs.models import ViewChange
 from dialogs.transfer.laws_of_calls import rounds

@@ -28,7 +28,7 @@ def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
         coverage=receipts(old, new, best.reads),
         losses=LossView(altered(old, new), after.units),
         removed_ids=removed_ids(old, new),
-        reason=f"Context reduced to {after.estimated_tokens:,} / {after.limit:,} tokens.",
+        reason=f"Context reduced to ≈{after.estimated_tokens:,} / {after.limit:,} tokens.",
     )
 
 

@@ -125,4 +125,4 @@ def _no_gain(state: ContextState) -> str:
 
 
 def _excess(best: ContextState) -> str:
-    return f"The chain came to {best.estimated_tokens:,} tokens, the limit is {best.limit:,}. Nothing was changed."
+    return f"The chain came to ≈{best.estimated_tokens:,} tokens, the limit is {best.limit:,}. Nothing was changed."

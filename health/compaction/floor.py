@@ -46,7 +46,7 @@ class Share:
 
     def __str__(self) -> str:
         name = f"{self.why} ({self.unit_id})" if self.unit_id else self.why
-        return f"{name} {self.tokens:,} tokens"
+        return f"{name} ≈{self.tokens:,} tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def diagnosis(floor: Floor, *, limit: int) -> str:
     largest = [share for share in floor.shares[:NAMED] if share.tokens]
     ways = dict.fromkeys(ADVICE[share.why] for share in largest)
     return (
-        f"{culprit} needs {needed:,} tokens, the limit is {limit:,}. The largest: {', '.join(map(str, largest))}. "
+        f"{culprit} needs ≈{needed:,} tokens, the limit is {limit:,}. The largest: {', '.join(map(str, largest))}. "
         f"To go on, {', or '.join(ways)}, or choose a larger limit or model."
     )
 

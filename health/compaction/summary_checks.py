@@ -50,8 +50,8 @@ def _fault_of_form(answer: Summarised, text: str) -> str:
 
 def _fault_of_size(tokens: int, max_tokens: int, *, source: int) -> str:
     if tokens >= source:
-        return f"it is not smaller than what it stands for ({tokens} tokens for {source})"
-    return f"it is longer than asked ({tokens} tokens instead of {max_tokens})" if tokens > max_tokens else ""
+        return f"it is not smaller than what it stands for (≈{tokens:,} tokens for ≈{source:,})"
+    return f"it is longer than asked (≈{tokens:,} tokens instead of {max_tokens:,})" if tokens > max_tokens else ""
 
 
 def _invention(text: str, units: Sequence[Unit]) -> str:

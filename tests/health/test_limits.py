@@ -46,7 +46,7 @@ def test_the_trace_tells_every_term_in_order() -> None:
         ("floor", 3500),
         ("window", 3240),
     ]
-    assert limit.trace[-1].source == "window of 3,600 less 360 for the answer"
+    assert limit.trace[-1].source == "the window of 3,600 less 360 for the answer"
 
 
 def test_the_trace_names_an_llm_that_follows_the_default() -> None:

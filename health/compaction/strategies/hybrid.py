@@ -34,7 +34,7 @@ def hybrid(state: ContextState, kit: Kit) -> Asking:
             break
     if best is state or best.estimated_tokens >= state.estimated_tokens:
         return unchanged(state, "already at the goal" if at_goal(state) else "tighter parameters saved nothing")
-    return Attempt(state=best, changed=True, note=f"{passes} pass{'es' * (passes > 1)}", reads=reads)
+    return Attempt(state=best, changed=True, note=f"{passes} passes" if passes > 1 else "1 pass", reads=reads)
 
 
 def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:

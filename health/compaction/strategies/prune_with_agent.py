@@ -38,8 +38,8 @@ def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     after = _applied(chosen, written, state, kit)
     freed = 1 - after.estimated_tokens / state.estimated_tokens
     if freed < LEAST_FREED:
-        return unchanged(state, f"The pruning agent frees {freed:.0%}, and at least {LEAST_FREED:.0%} is wanted.")
-    note = f"{freed:.0%} freed, {state.estimated_tokens} to {after.estimated_tokens} tokens. {said}".strip()
+        return unchanged(state, f"The pruning agent frees ≈{freed:.0%}, and at least {LEAST_FREED:.0%} is wanted.")
+    note = f"≈{freed:.0%} freed, ≈{state.estimated_tokens:,} to ≈{after.estimated_tokens:,} tokens. {said}".strip()
     return Attempt(state=after, changed=True, note=note, reads=_reads(chosen, state))
 
 
@@ -82,7 +82,7 @@ def _pieces(offered: Sequence[Cut], *, most: int) -> list[list[Cut]]:
     room = most
     for cut in offered:
         if cut.tokens > most:
-            raise Rejected(f"none was asked for, as a round of {cut.tokens} tokens is over half the window")
+            raise Rejected(f"none was asked for, as a round of ≈{cut.tokens:,} tokens is over half the window")
         if cut.tokens > room:
             pieces.append([])
             room = most

@@ -9,7 +9,8 @@ from django.test import Client
 from django.utils.translation import override
 
 from dialogs.models import LLM, Dialog, Message
-from dialogs.templatetags.context_tags import percent, refusal_words, source_words
+from dialogs.reasons import in_words
+from dialogs.templatetags.context_tags import percent
 from health.compaction.config import ContextConfig, LlmLimit
 from health.limits import effective_limit
 from tests.dialogs.compacting_builders import a_history, guard
@@ -92,16 +93,16 @@ def test_every_source_of_a_limit_has_chinese_words(term: object) -> None:
     source = str(term.source)  # type: ignore[attr-defined]
 
     with override("zh-hans"):
-        assert re.search(r"[\u4e00-\u9fff]", source_words(source))
-    assert "%(" not in source_words(source)
+        assert re.search(r"[\u4e00-\u9fff]", in_words(source))
+    assert "%(" not in in_words(source)
 
 
 def test_a_refused_limit_has_chinese_words() -> None:
     reason = EVERY[2].refused
 
     with override("zh-hans"):
-        assert re.search(r"[\u4e00-\u9fff].*900.*1,024", refusal_words(reason))
-    assert refusal_words(reason) == reason
+        assert re.search(r"[\u4e00-\u9fff].*900.*1,024", in_words(reason))
+    assert in_words(reason) == reason
 
 
 @pytest.mark.parametrize(("share", "text"), [(1.0, "100"), (0.9999, "99"), (0.934, "93"), (0.0, "0")])

@@ -332,8 +332,8 @@ def test_p1_alone_over_the_limit_fails_and_names_the_three_largest_and_what_to_d
     outcome = compacted(state, cut=to(60))
 
     assert (outcome.status, outcome.code, outcome.state) == (Status.FAILED, Code.BREAKER_FAILED, state)
-    assert outcome.reason.startswith("P1 alone needs 180 tokens, the limit is 100.")
-    assert "P1 (p60) 60 tokens, P1 (p50) 50 tokens, P1 (p40) 40 tokens" in outcome.reason
+    assert outcome.reason.startswith("P1 alone needs ≈180 tokens, the limit is 100.")
+    assert "P1 (p60) ≈60 tokens, P1 (p50) ≈50 tokens, P1 (p40) ≈40 tokens" in outcome.reason
     assert "lower the priority" in outcome.reason
     assert "p30" not in outcome.reason
 
@@ -351,7 +351,7 @@ def test_an_irreducible_context_is_not_tried_at_all() -> None:
 def test_tool_schemas_are_named_when_they_are_to_blame() -> None:
     outcome = compacted(a_state(*a_talk(3), limit=100, overhead_tokens=90), cut=to(60))
 
-    assert "tool schemas and other overhead 90 tokens" in outcome.reason
+    assert "tool schemas and other overhead ≈90 tokens" in outcome.reason
     assert "offer fewer tools" in outcome.reason
 
 
@@ -361,7 +361,7 @@ def test_recovery_by_error_changes_nothing_and_says_how_far_the_chain_came() -> 
     outcome = compacted(state, cut=to(60))
 
     assert (outcome.status, outcome.code, outcome.state) == (Status.FAILED, Code.TOKEN_LIMIT_EXCEEDED, state)
-    assert outcome.reason == "The chain came to 60 tokens, the limit is 30. Nothing was changed."
+    assert outcome.reason == "The chain came to ≈60 tokens, the limit is 30. Nothing was changed."
     assert "recovery" not in phases(outcome)
 
 
@@ -384,7 +384,7 @@ def test_an_applied_run_accounts_for_what_left() -> None:
 
     assert outcome.removed_ids == ("t1", "t2", "t3", "t4")
     assert [receipt.source_id for receipt in outcome.coverage] == ["t1", "t2", "t3", "t4"]
-    assert outcome.reason == "Context reduced to 60 / 100 tokens."
+    assert outcome.reason == "Context reduced to ≈60 / 100 tokens."
     assert (outcome.counter, outcome.grade) == ("words", "exact")
 
 

@@ -247,7 +247,7 @@ def test_a_user_message_larger_than_the_limit_is_named() -> None:
     outcome = recovered(a_state(a_unit("w " * 3000, id="long"), limit=800))
 
     assert outcome.code is Code.BREAKER_FAILED
-    assert "user's words (long) 3,000 tokens" in outcome.reason
+    assert "user's words (long) ≈3,000 tokens" in outcome.reason
 
 
 def test_a_round_held_by_a_pinned_part_stays_whole_and_its_other_parts_may_be_shortened() -> None:

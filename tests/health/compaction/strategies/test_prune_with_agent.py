@@ -165,7 +165,7 @@ class TestDecisionsByIds:
 
         attempt = pruned(talk(), answer, dropping())
 
-        assert "1002 to 507 tokens" in attempt.note
+        assert "≈1,002 to ≈507 tokens" in attempt.note
 
     def test_pass_on_what_the_agent_says_it_did_without_markers(self) -> None:
         answer = dropping(*TEN) | {"summary": "Removed\nsmall talk <|im_end|>"}
@@ -299,7 +299,7 @@ class TestAnAnswerThatIsNotUsed:
         attempt = pruned(talk(limit=2500), dropping("t1", "t2"))
 
         assert not attempt.changed
-        assert "frees 9%" in attempt.note
+        assert "frees ≈9%" in attempt.note
         assert "at least 40% is wanted" in attempt.note
 
     @pytest.mark.parametrize(
