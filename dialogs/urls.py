@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dialogs.views import connect, context_settings, lists, manage, preferences
+from dialogs.views import api_keys, connect, context_settings, lists, manage, preferences
 
 urlpatterns = [
     path("", lists.dialog_list, name="dialog_list"),
@@ -17,6 +17,10 @@ urlpatterns = [
     path("settings/context/", context_settings.context_settings, name="context_settings"),
     path("settings/context/import/", context_settings.bring, name="context_settings_import"),
     path("settings/context/export.yaml", context_settings.take_out, name="context_settings_export"),
+    path("settings/keys/", api_keys.api_keys, name="api_keys"),
+    path("settings/keys/new/", api_keys.api_key_new, name="api_key_new"),
+    path("settings/keys/<int:key_id>/", api_keys.api_key_change, name="api_key_change"),
+    path("settings/keys/<int:key_id>/revoke/", api_keys.api_key_revoke, name="api_key_revoke"),
     path("dialogs/<uuid:dialog_id>/rename/", manage.rename, name="dialog_rename"),
     path("dialogs/<uuid:dialog_id>/archive/", manage.archive, name="dialog_archive"),
     path("dialogs/<uuid:dialog_id>/unarchive/", manage.unarchive, name="dialog_unarchive"),

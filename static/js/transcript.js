@@ -1,6 +1,7 @@
 /* Reading: stay at the end while at the end, copy, close edits. Focus is never moved by what arrives. */
 
-import { announce, showError } from "./base.js";
+import { showError } from "./base.js";
+import { copyText, sayCopied } from "./clipboard.js";
 
 const scroller = document.getElementById("scroller");
 const jump = document.getElementById("jump");
@@ -24,28 +25,13 @@ document.getElementById("composer").addEventListener("submit", () => { atEnd = t
 scroller.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.xhr.status === 200) atEnd = false; });
 toEnd();
 
-/** Browsers offer the clipboard to secure pages only: a house network has none. */
-function copyTheOldWay(text) {
-  const field = document.createElement("textarea");
-  field.value = text;
-  document.body.append(field);
-  field.select();
-  const done = document.execCommand("copy");
-  field.remove();
-  if (!done) throw new Error("copy");
-}
-
 async function copy(button) {
   const text = button.dataset.copy === "code"
     ? button.closest(".code").querySelector("pre").textContent
     // As it was written, not as it is drawn.
     : button.closest("article").querySelector("template.source").content.textContent;
-  const label = button.textContent;
-  if (navigator.clipboard) await navigator.clipboard.writeText(text);
-  else copyTheOldWay(text);
-  button.textContent = words.copied;
-  announce(words.copied);
-  setTimeout(() => { button.textContent = label; }, 1500);
+  await copyText(text);
+  sayCopied(button, words.copied);
 }
 
 document.addEventListener("click", (event) => {
