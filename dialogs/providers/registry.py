@@ -21,16 +21,21 @@ KINDS: dict[str, str] = {
 def make_provider(settings: ProviderSettings) -> Provider:
     """A provider for one event loop: make it, use it, `aclose` it there. Raises NotConfigured."""
     _refuse_unusable(settings)
-    module, _, name = KINDS[settings.kind].partition(":")
-    provider: Provider = getattr(import_module(module), name)(settings)
-    return provider
+    return load(settings.kind)(settings)
+
+
+def load(kind: str) -> type[Provider]:
+    """The class, and with it the SDK: the first time takes seconds. Raises NotConfigured."""
+    if kind not in KINDS:
+        raise NotConfigured(f"There is no kind of provider called {kind!r}.")
+    module, _, name = KINDS[kind].partition(":")
+    found: type[Provider] = getattr(import_module(module), name)
+    return found
 
 
 def _refuse_unusable(settings: ProviderSettings) -> None:
     if settings.problem:
         raise NotConfigured(settings.problem)
-    if settings.kind not in KINDS:
-        raise NotConfigured(f"There is no kind of provider called {settings.kind!r}.")
     # A header holds no other characters; the complaint must not quote the key, as the HTTP library would.
     if not (settings.api_key.isascii() and settings.api_key.isprintable()):
         raise NotConfigured("The key holds characters that no key has. Set it again.")

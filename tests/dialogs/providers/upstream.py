@@ -70,6 +70,10 @@ class Upstream:
         self.asked: list[Asked] = []
         self.replies: dict[str, list[Reply]] = {}
         self.answers: dict[str, Callable[[Asked], Reply]] = {}
+        # How many connections were opened, and how many still are.
+        self.connections = self.open = 0
+        # Nobody is answered before so many have asked.
+        self.crowd = 0
         # Set once a client has closed its connection before the reply was over.
         self.client_left = asyncio.Event()
         # Set when the test is over: whatever still hangs lets go.
@@ -83,14 +87,24 @@ class Upstream:
         self.answers[path] = reply
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.open += 1
         try:
             while asked := await _read(reader):
                 self.asked.append(asked)
+                await self._gather_crowd(reader)
                 await self._send(writer, self._reply(asked))
         except (ConnectionError, _Left):
             self.client_left.set()
         finally:
+            self.open -= 1
             writer.close()
+
+    async def _gather_crowd(self, reader: asyncio.StreamReader) -> None:
+        while len(self.asked) < self.crowd:
+            await asyncio.sleep(0.005)
+            if reader.at_eof():
+                raise _Left
 
     def _reply(self, asked: Asked) -> Reply:
         path = asked.path

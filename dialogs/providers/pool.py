@@ -1,0 +1,106 @@
+"""Providers that stay open between two requests, so that the second one finds the connection of the first.
+
+Connections belong to the event loop that opened them, so every loop keeps providers of its own: the web process for
+as long as it runs, a Celery task for as long as it runs. What nobody borrows for a minute is closed, and so is
+everything when the loop ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from dialogs.providers.addresses import SCRIPTED
+from dialogs.providers.base import Provider, ProviderSettings
+from dialogs.providers.registry import load, make_provider
+
+IDLE_SECONDS = 60.0
+
+
+@dataclass
+class Kept:
+    """An open provider, and how many requests run on it."""
+
+    settings: ProviderSettings
+    provider: Provider
+    borrowers: int = 0
+    retirement: asyncio.TimerHandle | None = None
+
+
+@dataclass
+class Shelf:
+    """What one event loop keeps open. Between two awaits nobody else changes it."""
+
+    kept: dict[ProviderSettings, Kept] = field(default_factory=dict)
+    closing: set[asyncio.Task[None]] = field(default_factory=set)
+    ending: AsyncGenerator[None, None] | None = None
+
+    def borrow(self, settings: ProviderSettings) -> Kept:
+        kept = self.kept.get(settings) or Kept(settings, make_provider(settings))
+        self.kept[settings] = kept
+        kept.borrowers += 1
+        if kept.retirement:
+            kept.retirement.cancel()
+        return kept
+
+    def give_back(self, kept: Kept) -> None:
+        """Without waiting for anything: whoever gives back may just have been cancelled."""
+        kept.borrowers -= 1
+        if not kept.borrowers:
+            kept.retirement = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._retire, kept)
+
+    def _retire(self, kept: Kept) -> None:
+        self.kept.pop(kept.settings, None)
+        task = asyncio.ensure_future(kept.provider.aclose())
+        self.closing.add(task)
+        task.add_done_callback(self.closing.discard)
+
+    async def aclose(self) -> None:
+        while self.kept:
+            _, kept = self.kept.popitem()
+            if kept.retirement:
+                kept.retirement.cancel()
+            await kept.provider.aclose()
+
+
+_shelves: dict[asyncio.AbstractEventLoop, Shelf] = {}
+
+
+@asynccontextmanager
+async def borrowed(settings: ProviderSettings) -> AsyncIterator[Provider]:
+    """A provider to use but not to close. Raises NotConfigured."""
+    if settings.kind == SCRIPTED:
+        # It holds no connection, and its file is to be read anew.
+        yield make_provider(settings)
+        return
+    shelf = await _shelf()
+    if settings not in shelf.kept:
+        # The first of a kind loads an SDK, which takes seconds: the streams of others go on meanwhile.
+        await asyncio.to_thread(load, settings.kind)
+    kept = shelf.borrow(settings)
+    try:
+        yield kept.provider
+    finally:
+        shelf.give_back(kept)
+
+
+async def _shelf() -> Shelf:
+    loop = asyncio.get_running_loop()
+    if loop not in _shelves:
+        # A loop that was closed without ending its generators; the sockets went with it.
+        for closed in [other for other in list(_shelves) if other.is_closed()]:
+            _shelves.pop(closed, None)
+        shelf = _shelves[loop] = Shelf()
+        shelf.ending = _ending(loop)
+        await anext(shelf.ending)
+    return _shelves[loop]
+
+
+async def _ending(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
+    """Before a loop closes, `asyncio.run` and its like close every generator that waits in it: that is our moment."""
+    try:
+        yield
+    finally:
+        await _shelves.pop(loop).aclose()
