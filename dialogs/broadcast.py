@@ -5,6 +5,7 @@ A browser that missed an event notices by the dialog's version and fetches what 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,8 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
+
+from dialogs.threads import home
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +43,7 @@ async def stream_state(dialog_id: UUID, *, generation_id: int, seq: int, text: s
 
 def dialog_changed(dialog_id: UUID) -> None:
     """Something that a browser shows has changed in the database."""
-    async_to_sync(_send)(dialog_id, {"type": "dialog.changed"})
+    _publish(dialog_id, {"type": "dialog.changed"})
 
 
 def changed_on_commit(dialog_id: UUID) -> None:
@@ -50,4 +53,13 @@ def changed_on_commit(dialog_id: UUID) -> None:
 def compaction_on_commit(dialog_id: UUID, run_id: int) -> None:
     """A compaction has got further. The row says how far; a lost event is made good by the next."""
     event = {"type": "dialog.compaction", "run": run_id}
-    transaction.on_commit(lambda: async_to_sync(_send)(dialog_id, event), robust=True)
+    transaction.on_commit(lambda: _publish(dialog_id, event), robust=True)
+
+
+def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
+    """From a thread. Where it works for an event loop, that sends, and nobody waits for it."""
+    loop = home()
+    if loop is None:
+        async_to_sync(_send)(dialog_id, event)
+    else:
+        asyncio.run_coroutine_threadsafe(_send(dialog_id, event), loop)

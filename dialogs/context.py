@@ -11,12 +11,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dialogs import model_view
+from dialogs.attachments import blobs_of, with_blobs
 from dialogs.model_view import Entry
-from dialogs.models import Course, Dialog, Message, MessageMark, RemediationPrompt, Reminder, ToolCall
+from dialogs.models import (
+    ClientConversation,
+    Course,
+    Dialog,
+    Message,
+    MessageMark,
+    RemediationPrompt,
+    Reminder,
+    ToolCall,
+)
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
+from health.compaction.wire import is_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +46,10 @@ class Context:
     view: tuple[Entry, ...] | None = None
     marks: Mapping[int, MessageMark] = field(default_factory=dict)
     run_id: int | None = None
+    # What a client asks for beside its messages; None where a person drives the dialog.
+    client: ClientConversation | None = None
+    # Texts by their hash, of which messages hold only that: images.
+    blobs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -82,6 +97,14 @@ class Piece:
         return Role(self.message.role) if self.message else Role.USER
 
     @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Content parts, where the message has more than text: the images as they came, the text as it is sent now."""
+        parts = self.message.parts.get("wire", {}).get("content", []) if self.message else []
+        if not parts or self.entry.content is None:
+            return list(parts)
+        return [{"type": "text", "text": self.content}, *(part for part in parts if not is_text(part))]
+
+    @property
     def is_inserted(self) -> bool:
         return self.message is not None and self.message.origin in INSERTED
 
@@ -105,6 +128,8 @@ def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
         view=model_view.current_view(course, branch),
         marks={mark.message_id: mark for mark in MessageMark.objects.filter(message_id__in=ids)},
         run_id=course.head_run_id if course else None,
+        client=dialog.client if dialog.is_client_driven else None,
+        blobs=blobs_of(message.parts for message in branch),
     )
 
 
@@ -113,19 +138,36 @@ def _pushed_since(newest: RemediationPrompt, branch: Sequence[Message]) -> bool:
 
 
 def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> ChatRequest:
-    """The request for the next generation."""
-    text = system_text(context)
+    """The request for the next generation. What a client said and nobody compacted goes on as the client said it."""
+    text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
+    messages = [_wire(piece, context) for piece in context.pieces]
+    as_said = client is not None and context.run_id is None
     return ChatRequest(
         model=context.dialog.llm.model_id,
-        messages=system + tuple(_merged(_wire(piece, context) for piece in context.pieces)),
+        messages=system + tuple(messages if as_said else _merged(messages)),
         tools=tuple(tools),
-        max_output_tokens=context.dialog.agent.max_output_tokens,
+        max_output_tokens=max_output_of(context.dialog),
         context_window=context.dialog.llm.context_length,
+        options=client.options if client else {},
     )
 
 
+def max_output_of(dialog: Dialog) -> int | None:
+    """The most tokens that an answer may have: what a client asks for, else what the agent is given."""
+    asked = dialog.client.max_output_tokens if dialog.is_client_driven else None
+    return asked or dialog.agent.max_output_tokens
+
+
+def instructions_of(context: Context) -> str:
+    """The agent's, and after them the client's own."""
+    own = context.client.instructions if context.client else ""
+    return "\n\n".join(filter(None, (context.dialog.agent.instructions.strip(), own)))
+
+
 def system_text(context: Context) -> str:
+    if context.client:
+        return instructions_of(context)
     return prompt(
         "system",
         language=context.dialog.work_language,
@@ -140,14 +182,23 @@ def _wire(piece: Piece, context: Context) -> ChatMessage:
     if message is None:
         return ChatMessage(role=role, content=piece.content)
     if piece.role == Role.TOOL:
-        return ChatMessage(role=role, content=piece.content, tool_call_id=message.parts["tool_call_id"])
-    if message.pk == context.notice_on:
+        sent = ChatMessage(role=role, content=piece.content, tool_call_id=message.parts["tool_call_id"])
+    elif message.pk == context.notice_on:
         return ChatMessage(role=role, content=f"{piece.content}\n\n{context.notice}")
-    calls = tuple(
-        AskedCall(id=call.call_id, name=call.name, arguments=call.arguments or "{}")
-        for call in context.calls.get(message.pk, ())
-    )
-    return ChatMessage(role=role, content=piece.content, tool_calls=calls)
+    else:
+        sent = ChatMessage(role=role, content=piece.content, tool_calls=_asked(message, context))
+    return _as_client_said(sent, piece, context) if "wire" in message.parts else sent
+
+
+def _asked(message: Message, context: Context) -> tuple[AskedCall, ...]:
+    calls = context.calls.get(message.pk, ())
+    return tuple(AskedCall(id=call.call_id, name=call.name, arguments=call.arguments or "{}") for call in calls)
+
+
+def _as_client_said(sent: ChatMessage, piece: Piece, context: Context) -> ChatMessage:
+    parts = tuple(with_blobs(part, context.blobs) for part in piece.parts)
+    name = piece.message.parts["wire"].get("name", "") if piece.message else ""
+    return replace(sent, parts=parts, name=name)
 
 
 def _merged(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
@@ -158,7 +209,7 @@ def _merged(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     merged: list[ChatMessage] = []
     for message in messages:
         last = merged[-1] if merged else None
-        if last is None or last.role != message.role or message.role == Role.TOOL or last.tool_calls:
+        if last is None or last.role != message.role or message.role == Role.TOOL or last.tool_calls or message.parts:
             merged.append(message)
         else:
             content = "\n\n".join(filter(None, (last.content, message.content)))

@@ -22,5 +22,6 @@ urlpatterns = [
     # Before the admin's: it also answers for the admin's login page.
     path("", include("dialogs.accounts_urls")),
     path("admin/", admin.site.urls),
+    path("v1/", include("dialogs.api.urls")),
     path("", include("dialogs.urls")),
 ]

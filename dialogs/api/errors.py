@@ -106,3 +106,9 @@ def invalid_request(message: str, *, param: str | None = None, code: str | None 
 def rate_limited(limit: int, *, retry_after: float) -> ApiError:
     message = f"This API key may make {limit} requests a minute. Try again in {max(1, ceil(retry_after))} s."
     return ApiError(429, message, type="rate_limit_error", code="rate_limit_exceeded", retry_after=retry_after)
+
+
+def internal() -> ApiError:
+    return ApiError(
+        500, "Dominds failed while it was answering. Its log has the details.", type="api_error", code="internal_error"
+    )

@@ -20,15 +20,20 @@ from dialogs.models import ApiKey
 
 logger = logging.getLogger(__name__)
 
-# The moments of the newest admitted requests, as many as there may be in a minute, by Redis's own clock: the oldest of
-# them must be a minute old. 0: admitted, and noted; else the milliseconds to wait. What is refused is not counted.
+# The moments of the requests that were admitted within a minute, by Redis's own clock. 0: admitted, and noted; else the
+# milliseconds until there is room. What is refused is not noted.
 ADMIT = """
-local now = redis.call('TIME')
+local limit, now = tonumber(ARGV[1]), redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
-local oldest = redis.call('LINDEX', KEYS[1], -ARGV[1])
-if oldest and now - oldest < 60000 then return 60000 - (now - oldest) end
+local oldest = redis.call('LINDEX', KEYS[1], 0)
+while oldest and now - oldest >= 60000 do
+  redis.call('LPOP', KEYS[1])
+  oldest = redis.call('LINDEX', KEYS[1], 0)
+end
+if redis.call('LLEN', KEYS[1]) >= limit then
+  return 60000 - (now - redis.call('LINDEX', KEYS[1], -limit))
+end
 redis.call('RPUSH', KEYS[1], now)
-redis.call('LTRIM', KEYS[1], -ARGV[1], -1)
 redis.call('PEXPIRE', KEYS[1], 60000)
 return 0
 """

@@ -11,7 +11,9 @@ from dialogs import quotes
 from dialogs.context import Context, Piece, system_text
 from dialogs.models import LLM
 from dialogs.models.message import Role
+from health.compaction.messages import IMAGE_TOKENS
 from health.compaction.ports import Counter, Grade
+from health.compaction.wire import media_count
 from health.models import LlmCalibration
 from health.tokens.calibration import Calibrating, Calibration, Sample, Uncalibrated
 from health.tokens.corrected import CorrectedCounter
@@ -72,7 +74,7 @@ def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Coun
     sizes = counter.count([sent_text(piece, context) for piece in pieces])
     spent = {"summaries": 0, "messages": 0, "tool_results": 0}
     for piece, size in zip(pieces, sizes, strict=True):
-        spent[_part_of(piece)] += size + counter.per_message
+        spent[_part_of(piece)] += size + counter.per_message + IMAGE_TOKENS * media_count({"content": piece.parts})
     taskdoc, reminders, system = counter.count(
         [
             context.dialog.taskdoc.strip(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dialogs.context import max_output_of
 from dialogs.models import Dialog
 from dialogs.models.llm import ProviderKind
 from dialogs.selectors.providers import configured, loaded_window
@@ -71,7 +72,7 @@ def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Gua
     window = loaded_window(dialog.llm)
     if window is None:
         return None
-    reserve = output_reserve(window, requested=dialog.agent.max_output_tokens)
+    reserve = output_reserve(window, requested=max_output_of(dialog))
     config = replace(config, warning_threshold=WARNING_SHARE, goal=0.7, accept=WARNING_SHARE)
     trace: tuple[Term, ...] = (Term(what="window", tokens=window, source="loaded in LM Studio"),)
     if has_budget:
@@ -85,7 +86,7 @@ def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Gua
 def _effective(dialog: Dialog, config: ContextConfig) -> EffectiveLimit:
     is_lmstudio = dialog.llm.provider.kind == ProviderKind.LMSTUDIO
     window = loaded_window(dialog.llm) if is_lmstudio else context_window(configured(dialog.llm))
-    reserve = output_reserve(window, requested=dialog.agent.max_output_tokens) if window else 0
+    reserve = output_reserve(window, requested=max_output_of(dialog)) if window else 0
     return effective_limit(
         config,
         agent_limit=dialog.agent.context_limit if dialog.agent.context_budget else None,

@@ -12,9 +12,8 @@ from typing import Any
 
 from dialogs import quotes
 from dialogs.compacting.estimate import counter_of, estimate
+from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, Piece, read_context, system_text
-from dialogs.driver.tools.base import wire
-from dialogs.driver.tools.registry import tools_for
 from dialogs.model_view import HANDOVER
 from dialogs.models.message import INSERTED, Role
 from dialogs.selectors.path import course_branch
@@ -48,7 +47,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     dialog = dialog_to_drive(run.dialog_id)
     context = read_context(dialog, course_branch(run.leaf))
     counter = counter_of(dialog.llm)
-    tools = [wire(tool) for tool in tools_for(dialog)]
+    tools = offered_tools(dialog)
     now = estimate(context, tools, counter)
     source = context if READS_THE_VIEW in run.chain else context.whole()
     kit = Kit(counter=counter)
@@ -109,6 +108,8 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
     found |= {"created_at": message.created_at.isoformat(), MARKS: marks}
     if mark and mark.priority:
         marks["priority"] = mark.priority
+    if piece.parts:
+        found["content"] = piece.parts
     if piece.role == Role.TOOL:
         found["tool_call_id"] = message.parts["tool_call_id"]
     calls = context.calls.get(message.pk, ())

@@ -17,7 +17,9 @@ def present_context(dialog: Dialog) -> Context:
 
 
 def offered_tools(dialog: Dialog) -> list[dict[str, Any]]:
-    return [wire(tool) for tool in tools_for(dialog)]
+    """A client's own tools run in the client; ours come after them."""
+    theirs = list(dialog.client.tools) if dialog.is_client_driven else []
+    return theirs + [wire(tool) for tool in tools_for(dialog)]
 
 
 def present_estimate(dialog: Dialog) -> Estimate:

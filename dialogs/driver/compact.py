@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from channels.db import database_sync_to_async as in_db
 from django.conf import settings
 
 from dialogs.compacting.work import perform
+from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.decide import AwaitCompaction, Compact, Refuse
-from dialogs.selectors.compaction import open_run
+from dialogs.selectors.compaction import newest_run, open_run
 from dialogs.selectors.turns import is_stop_requested
 from dialogs.services import cutting, turns
 from dialogs.services.compaction import cancel_run
+from dialogs.services.drafts import apply_if_overdue
 from dialogs.services.lease import Claim
+from dialogs.threads import in_db
 from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
@@ -22,29 +24,36 @@ LOOK_EVERY_SECONDS = 0.1
 FALLBACK = "static"
 
 
-async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim) -> None:
+async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, audience: Audience = NOBODY) -> None:
     """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
-    match action:
-        case Compact(trigger):
-            await in_db(turns.want_compaction)(claim, trigger=trigger)
-            await wait_for_compaction(claim)
-        case AwaitCompaction():
-            await wait_for_compaction(claim)
-        case Refuse(reason):
-            await in_db(cutting.refuse)(claim, reason=reason)
+    if isinstance(action, Refuse):
+        await in_db(cutting.refuse)(claim, reason=action.reason)
+        return
+    audience.compacting()
+    if isinstance(action, Compact):
+        await in_db(turns.want_compaction)(claim, trigger=action.trigger)
+    await wait_for_compaction(claim, audience)
+    audience.compacted(await in_db(newest_run)(claim.dialog_id))
 
 
-async def wait_for_compaction(claim: Claim) -> None:
-    """Until no run of this dialog is under way. A person who stops the turn cancels the run."""
+async def wait_for_compaction(claim: Claim, audience: Audience = NOBODY) -> None:
+    """Until no run of this dialog is under way. A person who stops the turn cancels the run.
+
+    A client that leaves does not: it will send the same history again, and then the run has been made.
+    """
     loop = asyncio.get_running_loop()
     since = loop.time()
     while (run := await in_db(open_run)(claim.dialog_id)) is not None:
+        if audience.has_left:
+            return
         if await in_db(is_stop_requested)(claim.dialog_id):
             await in_db(cancel_run)(dialog=run.dialog, run_id=run.pk)
+        elif run.status == CompactionRun.Status.DRAFT:
+            await in_db(apply_if_overdue)(run)
         elif is_left_alone(run, waited=loop.time() - since):
             # Static vectors: the turns' worker never loads torch.
             logger.info("No worker takes compaction %s up: this one does it", run.pk)
-            await in_db(perform, thread_sensitive=False)(run.pk, embedder=FALLBACK)
+            await in_db(perform, beside=True)(run.pk, embedder=FALLBACK)
         await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 

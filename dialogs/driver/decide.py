@@ -153,7 +153,7 @@ def _overflowed(state: State) -> Action:
     """Who is guarded keeps the course; where that has not helped, and for anybody else, a new one begins."""
     guard = state.guard
     if guard is None or guard.tried or guard.compactions >= MOST_COMPACTIONS:
-        return ClearMind(overflow=True)
+        return Refuse() if state.client_driven else ClearMind(overflow=True)
     return AwaitCompaction() if guard.running else Compact("overflow")
 
 

@@ -12,18 +12,17 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
-from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
 from dialogs.compacting.estimate import Estimate, counter_of, estimate
 from dialogs.compacting.guard import guard_of
-from dialogs.context import Context, chat_request, read_context
+from dialogs.compacting.present import offered_tools
+from dialogs.context import Context, chat_request, instructions_of, read_context
+from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.live import LiveAnswer, show
 from dialogs.driver.state import Failure, Policy
-from dialogs.driver.tools.base import wire
 from dialogs.driver.tools.mcp import refresh_stale
-from dialogs.driver.tools.registry import tools_for
 from dialogs.driver.watch import Watch
 from dialogs.driver.windows import refusal
 from dialogs.models import Generation
@@ -47,6 +46,7 @@ from dialogs.services.calibration import learn_from_usage
 from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
 from dialogs.services.providers import record_overflow_window, record_tools_refused
+from dialogs.threads import in_db
 from health.monitor.usage import Usage
 
 logger = logging.getLogger(__name__)
@@ -63,6 +63,8 @@ class Call:
     request: ChatRequest
     settings: ProviderSettings
     watch: Watch | None = None
+    # A client's tools are the client's: without them it would be another request.
+    offers_own_tools: bool = False
 
 
 class Ending(Enum):
@@ -76,12 +78,13 @@ def begin(claim: Claim, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     dialog = dialog_to_drive(claim.dialog_id)
     context = read_context(dialog, course_branch(dialog.current_leaf))
-    request = chat_request(context, tools=[wire(tool) for tool in tools_for(dialog)])
+    request = chat_request(context, tools=offered_tools(dialog))
     watch, guessed = _watch(context, request)
     generation = generations.begin(claim, attempt=attempt, sent=_sent(context, request, guessed))
     if watch and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
-    return Call(generation, request, settings_for(dialog.llm.provider), watch)
+    own = bool(request.tools) and not dialog.is_client_driven
+    return Call(generation, request, settings_for(dialog.llm.provider), watch, own)
 
 
 def _watch(context: Context, request: ChatRequest) -> tuple[Watch | None, Estimate | None]:
@@ -99,19 +102,19 @@ def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> S
     return Sent(
         message_ids=tuple(message.pk for message in context.sent),
         texts={
-            "instructions": context.dialog.agent.instructions,
+            "instructions": instructions_of(context),
             "taskdoc": context.dialog.taskdoc,
             "reminders": "\n\n".join(f"{reminder.number}. {reminder.content}" for reminder in context.reminders),
             "tools": json.dumps(request.tools, ensure_ascii=False, sort_keys=True) if request.tools else "",
             "notice": context.notice,
         },
-        options={"max_output_tokens": request.max_output_tokens},
+        options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,
         estimated_tokens=guessed.tokens if guessed else None,
     )
 
 
-async def generate(claim: Claim, *, attempt: int, policy: Policy) -> None:
+async def generate(claim: Claim, *, attempt: int, policy: Policy, audience: Audience = NOBODY) -> None:
     dialog = await in_db(dialog_to_drive)(claim.dialog_id)
     await refresh_stale(dialog.agent)
     refused = await refusal(dialog.llm)
@@ -120,13 +123,15 @@ async def generate(claim: Claim, *, attempt: int, policy: Policy) -> None:
     try:
         if refused:
             raise refused
-        ending = await stream(claim, call, live)
+        ending = await stream(claim, call, live, audience)
     except ProviderError as error:
+        audience.failed(error)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     except LeaseLost:
         raise
     except Exception as error:
         logger.exception("Dialog %s: generation %s failed", claim.dialog_id, call.generation.pk)
+        audience.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
         await in_db(record)(claim, call, live, ending)
@@ -154,28 +159,31 @@ def learn(call: Call, live: LiveAnswer) -> None:
         learn_from_usage(llm=call.generation.llm, foretold=estimated, reported=live.usage.prompt_tokens)
 
 
-async def stream(claim: Claim, call: Call, live: LiveAnswer) -> Ending:
-    """Receive the answer until it ends, or a person or the guard ends it."""
+async def stream(claim: Claim, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
+    """Receive the answer until it ends, or a person or the guard ends it, or nobody waits for it any more."""
     provider = make_provider(call.settings)
     shown = asyncio.create_task(show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk))
     watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
-    received = asyncio.create_task(receive(provider, call, live))
+    left = asyncio.create_task(audience.leaving())
+    received = asyncio.create_task(receive(provider, call, live, audience))
     try:
-        await asyncio.wait({received, watched}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({received, watched, left}, return_when=asyncio.FIRST_COMPLETED)
         if received.done():
             return received.result()
-        watched.result()
+        if watched.done():
+            watched.result()
         return Ending.STOPPED
     finally:
         live.close()
-        await end(received, watched, shown)
+        await end(received, watched, left, shown)
         await provider.aclose()
 
 
-async def receive(provider: Provider, call: Call, live: LiveAnswer) -> Ending:
+async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
     async with aclosing(provider.stream(call.request)) as events:
         async for event in events:
             live.add(event, now=timezone.now())
+            audience.hear(event)
             if call.watch and (ending := watched_ending(call.watch, event)):
                 return ending
     return Ending.FINISHED
@@ -219,7 +227,7 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
         policy=policy,
         jitter=random.random(),  # noqa: S311  spreads retries; guards nothing
     )
-    if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm:
+    if isinstance(error, ToolsRefused) and call.offers_own_tools and call.generation.llm:
         await in_db(record_tools_refused)(llm=call.generation.llm)
         delay = 0.0
     if isinstance(error, ContextOverflow) and error.context_window and call.generation.llm:

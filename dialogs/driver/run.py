@@ -10,11 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
-from channels.db import database_sync_to_async as in_db
 from django.conf import settings
 
+from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
     Action,
@@ -44,8 +45,9 @@ from dialogs.driver.windows import fresh_window
 from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
 from dialogs.selectors.turns import dialog_to_drive, is_stop_requested, turn_state
-from dialogs.services import lease, turns
+from dialogs.services import client_turns, lease, turns
 from dialogs.services.lease import Claim, LeaseLost
+from dialogs.threads import in_db
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -74,7 +76,7 @@ def policy() -> Policy:
 async def drive(dialog_id: UUID) -> None:
     """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due."""
     claim = await in_db(lease.claim)(dialog_id)
-    if claim is None:
+    if claim is None or await in_db(client_turns.end_if_left)(claim):
         return
     try:
         rested = await hold_lease(claim)
@@ -86,11 +88,18 @@ async def drive(dialog_id: UUID) -> None:
             await in_db(queue_drive)(dialog_id)
 
 
-async def hold_lease(claim: Claim) -> bool:
+async def drive_for(claim: Claim, audience: Audience) -> None:
+    """Drive a client's dialog, claimed already, until nothing is due. LeaseLost, in a group: another took over."""
+    while not await hold_lease(claim, audience):
+        pass
+    await in_db(lease.release)(claim)
+
+
+async def hold_lease(claim: Claim, audience: Audience = NOBODY) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
-        rested = await run_slice(claim)
+        rested = await run_slice(claim, audience)
         renewing.cancel()
     return rested
 
@@ -102,22 +111,26 @@ async def keep_lease(claim: Claim) -> None:
         await in_db(lease.renew)(claim)
 
 
-async def run_slice(claim: Claim) -> bool:
+async def run_slice(claim: Claim, audience: Audience = NOBODY) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = policy(), False
-    while not isinstance(action := decide(await look(claim), rules), Rest):
+    if not audience.tries_again:
+        rules = replace(rules, attempts=1)
+    while not isinstance(action := decide(await look(claim, audience), rules), Rest):
         if generated:
             return False
-        await perform(action, claim, rules)
+        await perform(action, claim, rules, audience)
         generated = isinstance(action, Generate)
     return True
 
 
-async def look(claim: Claim) -> State:
+async def look(claim: Claim, audience: Audience = NOBODY) -> State:
     """Where the dialog stands; and how full the next request would be, where somebody guards it."""
     state = await in_db(turn_state)(claim.dialog_id)
     if not state.answer_due:
         return state
+    if audience.has_left:
+        return replace(state, stop_requested=True)
     dialog = await in_db(dialog_to_drive)(claim.dialog_id)
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
@@ -125,16 +138,16 @@ async def look(claim: Claim) -> State:
     return await in_db(guarded)(state, dialog)
 
 
-async def perform(action: Action, claim: Claim, rules: Policy) -> None:
+async def perform(action: Action, claim: Claim, rules: Policy, audience: Audience = NOBODY) -> None:
     match action:
         case Generate(attempt):
-            await generate(claim, attempt=attempt, policy=rules)
+            await generate(claim, attempt=attempt, policy=rules, audience=audience)
         case RunTools(refused):
             await run_tools(claim, refused=refused)
         case Wait(seconds):
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():
-            await make_room(action, claim)
+            await make_room(action, claim, audience)
         case ClearMind(overflow):
             await in_db(turns.clear_mind)(claim, overflow=overflow)
         case Rest():

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import jsonschema
-from channels.db import database_sync_to_async as in_db
 
 from dialogs.driver.generate import end
 from dialogs.driver.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError
@@ -24,6 +23,7 @@ from dialogs.selectors.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
 from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
 from dialogs.services import rounds
 from dialogs.services.lease import Claim
+from dialogs.threads import in_db
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3

@@ -81,6 +81,8 @@ class State:
     run_used_up: bool = False
     # The newest message asks to go on with an answer that was cut for a compaction.
     continuing: bool = False
+    # A client drives it: what it does not ask for is not done, whatever is due.
+    client_driven: bool = False
     # None: nobody is guarded, and no request is ever touched.
     guard: Guarding | None = None
 

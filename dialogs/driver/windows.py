@@ -10,7 +10,6 @@ import logging
 from contextlib import suppress
 from datetime import timedelta
 
-from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -20,6 +19,7 @@ from dialogs.providers import probe
 from dialogs.providers.base import LimitUnavailable, ProviderError
 from dialogs.selectors.providers import configured, loaded_window, settings_for
 from dialogs.services.providers import record_limits
+from dialogs.threads import in_db
 from health.monitor.levels import context_window
 
 logger = logging.getLogger(__name__)

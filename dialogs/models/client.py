@@ -1,4 +1,4 @@
-"""A conversation that a client drives through `/v1`: what it asks for beside its messages, and how it is known again."""
+"""A conversation that a client drives through `/v1`: what it asks for, and how it is known again."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Dialog(models.Model):
     # The LLM in use. It starts as the agent's and may be changed in mid-dialog.
     llm = models.ForeignKey("dialogs.LLM", on_delete=models.PROTECT, related_name="dialogs")
     title = models.CharField(_("title"), max_length=200, blank=True)
-    # A client drives it through `/v1` (`ClientConversation`): in the browser it is read only, and nothing is added to it.
+    # A client drives it through `/v1` (`ClientConversation`): it is read only here, and nothing is added to it.
     is_client_driven = models.BooleanField(default=False, editable=False)
     # False until a person names the dialog: the first message names it until then.
     titled_by_person = models.BooleanField(default=False)

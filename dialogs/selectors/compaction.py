@@ -21,7 +21,13 @@ BY_ITSELF = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM, Trigger.O
 
 
 def open_run(dialog_id: UUID) -> CompactionRun | None:
-    return CompactionRun.objects.filter(dialog_id=dialog_id, status__in=OPEN).first()
+    """The run that is under way: queued, at work, or made by the guard and still looked through by a person."""
+    reviewed = Q(status=Status.DRAFT, trigger__in=BY_ITSELF, draft_until__isnull=False)
+    return CompactionRun.objects.filter(Q(status__in=OPEN) | reviewed, dialog_id=dialog_id).first()
+
+
+def newest_run(dialog_id: UUID) -> CompactionRun | None:
+    return CompactionRun.objects.filter(dialog_id=dialog_id).order_by("id").last()
 
 
 def runs_of_turn(leaf: Message) -> list[CompactionRun]:

@@ -39,9 +39,10 @@ def turn_state(dialog_id: UUID) -> State:
         overflowed=bool(tries) and tries[0].error_code == "context_overflow",
         queued=QueuedMessage.objects.filter(dialog=dialog).count(),
         leaf=_kind_of(leaf),
-        due=Due(leaf.course.due) if leaf else Due.NOTHING,
+        due=Due(leaf.course.due) if leaf and not dialog.is_client_driven else Due.NOTHING,
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
+        client_driven=dialog.is_client_driven,
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
@@ -50,14 +51,14 @@ def turn_state(dialog_id: UUID) -> State:
 def _kind_of(leaf: Message | None) -> Leaf:
     if leaf is None:
         return Leaf.NONE
-    if leaf.role == Role.USER:
-        return Leaf.TYPED if leaf.origin == MessageOrigin.TYPED else Leaf.INSERTED
+    if leaf.role in (Role.USER, Role.SYSTEM):
+        return Leaf.TYPED if leaf.origin in (MessageOrigin.TYPED, MessageOrigin.CLIENT) else Leaf.INSERTED
     return Leaf.RESULT if leaf.role == Role.TOOL else Leaf.ANSWER
 
 
 def _round(leaf: Message) -> dict[str, Any]:
     """Where the calls of the newest answer stand. `clear_mind` is made last, after all its siblings."""
-    calls = calls_of(leaf)
+    calls = [call for call in calls_of(leaf) if call.status != ToolCall.Status.CLIENT]
     waiting = any(call.status == ToolCall.Status.WAITING for call in calls)
     others = any(call.is_open and call.status != ToolCall.Status.WAITING and call.name != CLEAR_MIND for call in calls)
     return {
@@ -75,7 +76,7 @@ def rounds_of_turn(leaf: Message) -> int:
 
 def dialog_to_drive(dialog_id: UUID) -> Dialog:
     """The dialog with everything a request is made of."""
-    return Dialog.objects.select_related("agent", "llm__provider").get(pk=dialog_id)
+    return Dialog.objects.select_related("agent", "llm__provider", "client").get(pk=dialog_id)
 
 
 def tries_of_due_answer(dialog: Dialog) -> list[Generation]:

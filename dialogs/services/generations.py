@@ -22,7 +22,7 @@ from dialogs.selectors.providers import configured
 from dialogs.services import autonomous, remediation
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
-from dialogs.services.tool_calls import add_calls
+from dialogs.services.tool_calls import add_calls, hand_over
 from health.monitor.usage import Usage, UsageUnavailable
 from health.services import record_reading
 
@@ -119,6 +119,7 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
     _count(row, answer, offered="tools" in generation.manifest)
     if answer.calls:
         add_calls(message, answer.calls)
+    if answer.calls and not (row.is_client_driven and hand_over(row, message)):
         save(row, "current_leaf", "last_seq")
     else:
         remediation.close_prompts(generation.course)
@@ -158,7 +159,7 @@ def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, erro
     generation.error_code, generation.error_message = code, error
     if code == ContextOverflow.code and guard_of(row):
         retry_in = 0.0
-    elif code == ContextOverflow.code and _has_answers(generation.course):
+    elif code == ContextOverflow.code and not row.is_client_driven and _has_answers(generation.course):
         remediation.record_overflow(generation.course)
         retry_in = 0.0
     if retry_in is not None:

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
 Status = ToolCall.Status
 MAX_RESULT_CHARS = 200_000
+# Tools of ours that a client's model may call; everything else is the client's.
+MADE_HERE = ("recall",)
 STOPPED = "Stopped by the person. What the call had done by then is not known."
 NOT_MADE = "Stopped by the person before it was made."
 OVERTAKEN = "Withdrawn: a new course has begun."
+ALONE = "Not made beside other calls. Call {name} alone."
 INTERRUPTED = "Interrupted: the worker stopped in mid-call. The result is not known; the call was not repeated."
 
 
@@ -43,6 +46,21 @@ def add_calls(message: Message, asked: Sequence[AskedCall]) -> None:
     ToolCall.objects.bulk_create(rows)
     words = index_words(message.content, *(text for row in rows for text in (row.name, row.arguments)))
     SearchText.objects.filter(message=message).update(words=words)
+
+
+def hand_over(row: Dialog, message: Message) -> bool:
+    """Leave a client's calls to the client, if there are any: then it is the client's turn.
+
+    Calls of ours beside them are not made: the client would wait for an answer that is not its own.
+    """
+    ours = MADE_HERE if row.client.offers_recall else ()
+    if not ToolCall.objects.filter(message=message).exclude(name__in=ours).update(status=Status.CLIENT):
+        return False
+    for call in calls_of(message):
+        if call.is_open:
+            close_call(row, call, Status.FAILED, ALONE.format(name=call.name))
+            _add_result(row, call)
+    return True
 
 
 def close_call(row: Dialog, call: ToolCall, status: str, result: str) -> None:

@@ -10,9 +10,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from dialogs.attachments import hashes_in
 from dialogs.broadcast import changed_on_commit
 from dialogs.errors import DialogError
-from dialogs.models import Blob, Dialog, Generation
+from dialogs.models import Blob, Dialog, Generation, Message
 from dialogs.services.rows import lock
 
 # The keys of a generation's manifest that may hold the hash of a blob.
@@ -48,7 +49,7 @@ def _erase_if_still_due(dialog_id: UUID, before: datetime) -> bool:
 def _erase(row: Dialog) -> None:
     """A worker that is still answering loses its lease with the row, and writes nothing more."""
     dialog_id = row.pk
-    blobs = _blobs_of(Generation.objects.filter(dialog=row))
+    blobs = _blobs_of(Generation.objects.filter(dialog=row)) | _images_of(Message.objects.filter(dialog=row))
     row.delete()
     _drop_unused(blobs)
     changed_on_commit(dialog_id)
@@ -60,8 +61,14 @@ def _blobs_of(generations: QuerySet[Generation]) -> set[str]:
     return {sha256 for hashes in manifests.iterator() for sha256 in hashes if sha256}
 
 
+def _images_of(messages: QuerySet[Message]) -> set[str]:
+    """The hashes of what clients attached to these messages."""
+    return set(hashes_in(messages.filter(parts__has_key="wire").values_list("parts", flat=True).iterator()))
+
+
 def _drop_unused(blobs: set[str]) -> None:
     """Locks the blobs first: a generation that begins with one at this moment waits, then stores it anew."""
     locked = Blob.objects.select_for_update().filter(pk__in=blobs).order_by("pk")
     mine = {blob.pk for blob in locked.only("pk")}
-    Blob.objects.filter(pk__in=mine - _blobs_of(Generation.objects.all())).delete()
+    used = _blobs_of(Generation.objects.all()) | _images_of(Message.objects.all()) if mine else set()
+    Blob.objects.filter(pk__in=mine - used).delete()

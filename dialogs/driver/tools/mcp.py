@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from channels.db import database_sync_to_async as in_db
 from mcp import Client
 from mcp.types import CallToolResult, ContentBlock, EmbeddedResource, TextContent, TextResourceContents, Tool
 
@@ -23,6 +22,7 @@ from dialogs.driver.tools.mcp_session import in_session
 from dialogs.models import Agent, McpServer
 from dialogs.selectors.mcp import servers_of, servers_to_ask
 from dialogs.services.mcp import record_problem, record_tools
+from dialogs.threads import in_db
 
 logger = logging.getLogger(__name__)
 

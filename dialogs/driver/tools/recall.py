@@ -36,7 +36,9 @@ class Passage:
 
 
 def offers_recall(dialog: Dialog) -> bool:
-    """Only once something was compacted: until then no request changes."""
+    """Only once something was compacted: until then no request changes. A client is asked before (its key says so)."""
+    if dialog.is_client_driven and not dialog.client.offers_recall:
+        return False
     return CompactionRun.objects.filter(dialog=dialog, status=CompactionRun.Status.APPLIED).exists()
 
 

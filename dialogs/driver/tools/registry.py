@@ -17,6 +17,8 @@ def tools_for(dialog: Dialog) -> tuple[Tool, ...]:
     """In the order in which they are described to the model; none where its LLM is offered none."""
     if not offers_tools(dialog.llm):
         return ()
-    goal = (GOAL_DONE,) if active_run(dialog) else ()
     archive = (RECALL,) if offers_recall(dialog) else ()
+    if dialog.is_client_driven:
+        return archive
+    goal = (GOAL_DONE,) if active_run(dialog) else ()
     return (*MEMORY, *archive, *STEERING, *goal, *workspace_tools(dialog.agent), *mcp_tools(dialog.agent))

@@ -1,0 +1,116 @@
+"""From a client's messages to those that are stored: instructions apart, our notices stripped, prefixes hashed. PURE.
+
+Clients write one message in several ways (content as text or as parts, arguments with other spaces, our notices or
+the model's thoughts among the words): what means the same has the same hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dialogs.api.notices import without_notices
+from dialogs.clients import ClientCall, ClientMessage
+from dialogs.text import storable
+from health.compaction import wire
+
+INSTRUCTIONS = frozenset({"system", "developer"})
+# Where a client shows thoughts, it may send them back inside the answer (Open WebUI does both).
+THOUGHTS = re.compile(r"\A\s*(?:<think>.*?</think>|<details type=\"reasoning\".*?</details>)\s*", re.DOTALL)
+
+
+def split(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mapping[str, Any]]]:
+    """The instructions before the first turn, and the rest. Instructions alone are a turn themselves."""
+    first = next((at for at, message in enumerate(messages) if message["role"] not in INSTRUCTIONS), 0)
+    instructions = "\n\n".join(filter(None, map(_text, messages[:first])))
+    return instructions, list(messages[first:])
+
+
+def chained(messages: Iterable[Mapping[str, Any]], *, root: str) -> Iterator[ClientMessage]:
+    """The messages with the hash of each prefix. `root` keeps apart what must never meet, such as two models."""
+    prefix = hashlib.sha256(root.encode()).hexdigest()
+    for message in messages:
+        text, calls = _text(message), _calls(message)
+        prefix = following(prefix, canonical(message, text, calls))
+        yield ClientMessage(
+            role="system" if message["role"] in INSTRUCTIONS else message["role"],
+            text=text,
+            prefix=prefix,
+            wire=_beside(message),
+            calls=calls,
+            tool_call_id=storable(message.get("tool_call_id") or ""),
+        )
+
+
+def following(prefix: str, said: str) -> str:
+    """The hash of a prefix and one message more, both as text."""
+    return hashlib.sha256(f"{prefix}\n{said}".encode()).hexdigest()
+
+
+def answer_said(text: str, calls: Sequence[ClientCall]) -> str:
+    """The canonical form of an answer of ours, as the client will send it back."""
+    return canonical({"role": "assistant"}, _without_thoughts(text), tuple(calls))
+
+
+def canonical(message: Mapping[str, Any], text: str, calls: Sequence[ClientCall]) -> str:
+    """One text for all ways to write this message."""
+    media = [_digest(part) for part in _parts(message) if not wire.is_text(part)]
+    asked = [(call.id, call.name, _same_arguments(call.arguments)) for call in calls]
+    role = "system" if message["role"] in INSTRUCTIONS else message["role"]
+    said = [role, text.strip(), media, asked, message.get("tool_call_id") or "", message.get("name") or ""]
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    text = storable(wire.text_of(message))
+    return _without_thoughts(without_notices(text)) if message["role"] == "assistant" else text
+
+
+def _without_thoughts(text: str) -> str:
+    return THOUGHTS.sub("", text, count=1)
+
+
+def _calls(message: Mapping[str, Any]) -> tuple[ClientCall, ...]:
+    return tuple(
+        ClientCall(id=storable(call.id), name=storable(call.name), arguments=storable(call.arguments))
+        for call in wire.calls_of(message)
+    )
+
+
+def _beside(message: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored and sent beside the text: all parts where some are no text, and a name."""
+    parts = _parts(message)
+    found: dict[str, Any] = {}
+    if any(not wire.is_text(part) for part in parts):
+        found["content"] = _storable(list(parts))
+    if message.get("name"):
+        found["name"] = storable(message["name"])
+    return found
+
+
+def _parts(message: Mapping[str, Any]) -> Sequence[Any]:
+    content = message.get("content")
+    return content if isinstance(content, list) else ()
+
+
+def _storable(value: Any) -> Any:
+    """The same JSON with texts that every database takes."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(key): _storable(one) for key, one in value.items()}
+    return [_storable(one) for one in value] if isinstance(value, list) else value
+
+
+def _digest(part: Any) -> str:
+    return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+
+
+def _same_arguments(arguments: str) -> str:
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except ValueError:
+        return arguments

@@ -1,0 +1,109 @@
+"""What a client hears of its turn: pieces wait in a queue until the response takes them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dialogs.api import notices
+from dialogs.driver.audience import Audience
+from dialogs.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextDelta
+from health.models import CompactionRun
+
+
+@dataclass(frozen=True)
+class Said:
+    text: str
+
+
+@dataclass(frozen=True)
+class Thought:
+    text: str
+
+
+@dataclass(frozen=True)
+class Notice:
+    """`done`: what was announced is over. A client that shows a notice waits for that."""
+
+    words: str
+    done: bool
+
+
+Heard = Said | Thought | Notice
+
+
+class Listener(Audience):
+    """Hears one turn. `heard` ends with None. On one event loop."""
+
+    tries_again = False
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[Heard | None] = asyncio.Queue()
+        self.error: ProviderError | None = None
+        self.compactions = 0
+        self._left = asyncio.Event()
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self._waiting = False
+        self._begun = asyncio.Event()
+
+    @property
+    def has_left(self) -> bool:
+        return self._left.is_set()
+
+    @property
+    def text(self) -> str:
+        """The whole answer, over all its generations."""
+        return "".join(self._said)
+
+    @property
+    def thoughts(self) -> str:
+        return "".join(self._thought)
+
+    async def begun(self, patience: float) -> None:
+        """Returns when something was heard, or it is over, or so many seconds have passed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._begun.wait()
+
+    def leave(self) -> None:
+        self._left.set()
+
+    async def leaving(self) -> None:
+        await self._left.wait()
+
+    def hear(self, event: StreamEvent) -> None:
+        match event:
+            case TextDelta(text):
+                self._said.append(text)
+                self._put(Said(text))
+            case ReasoningDelta(text):
+                self._thought.append(text)
+                self._put(Thought(text))
+
+    def compacting(self) -> None:
+        self._waiting = True
+        self._put(Notice(notices.COMPACTING, done=False))
+
+    def compacted(self, run: CompactionRun | None) -> None:
+        applied = run is not None and run.status == CompactionRun.Status.APPLIED
+        words = (
+            notices.compacted(run.estimated_before, run.estimated_after) if run and applied else notices.NOT_COMPACTED
+        )
+        self.compactions += applied
+        self._waiting = False
+        self._put(Notice(words, done=True))
+
+    def failed(self, error: ProviderError | None) -> None:
+        self.error = error
+
+    def end(self) -> None:
+        """The turn is over. A notice that waits for its end gets it, whatever happened."""
+        if self._waiting:
+            self.compacted(None)
+        self._put(None)
+
+    def _put(self, heard: Heard | None) -> None:
+        self.heard.put_nowait(heard)
+        self._begun.set()

@@ -1,0 +1,70 @@
+"""`GET /v1/models`: every agent and every LLM that a key may use, with the limit that holds for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dialogs.api.auth import may_use
+from dialogs.api.errors import model_not_found
+from dialogs.compacting.guard import guard_of
+from dialogs.models import LLM, Agent, ApiKey, Dialog
+from dialogs.selectors.offered import offered_agents, offered_llms
+from dialogs.selectors.providers import configured, loaded_window
+from dialogs.services.client_turns import Target, direct_agent
+from health.monitor.levels import context_window
+
+
+def list_models(key: ApiKey) -> dict[str, Any]:
+    return {"object": "list", "data": [one for one in _entries() if may_use(key, one["id"])]}
+
+
+def one_model(key: ApiKey, model: str) -> dict[str, Any]:
+    """Raises ApiError, 404."""
+    found = next((one for one in _entries() if one["id"] == model and may_use(key, model)), None)
+    if found is None:
+        raise model_not_found(model)
+    return found
+
+
+def target_of(key: ApiKey, model: str) -> Target:
+    """Who answers under this id. Raises ApiError, 404."""
+    if may_use(key, model):
+        provider, _slash, model_id = model.partition("/")
+        if not model_id:
+            agent = offered_agents().filter(slug=model).first()
+            if agent:
+                return Target(agent, agent.llm)
+        else:
+            llm = offered_llms().filter(provider__name=provider, model_id=model_id).first()
+            if llm:
+                return Target(direct_agent(llm), llm)
+    raise model_not_found(model)
+
+
+def _entries() -> Iterator[dict[str, Any]]:
+    for agent in offered_agents():
+        yield _entry(agent.slug, agent, agent.llm, created=agent.created_at.timestamp(), owned_by="dominds")
+    for llm in offered_llms():
+        created = llm.provider.created_at.timestamp()
+        yield _entry(llm.slug, Agent(llm=llm), llm, created=created, owned_by=llm.provider.name)
+
+
+def _entry(model: str, agent: Agent, llm: LLM, *, created: float, owned_by: str) -> dict[str, Any]:
+    """The limit stands under the three names that clients look for; null where it is not known."""
+    limit = _effective_limit(agent, llm)
+    return {
+        "id": model,
+        "object": "model",
+        "created": int(created),
+        "owned_by": owned_by,
+        "context_length": limit,
+        "max_model_len": limit,
+        "context_window": limit,
+    }
+
+
+def _effective_limit(agent: Agent, llm: LLM) -> int | None:
+    """What the guard keeps it under; where nobody guards it, the window."""
+    guard = guard_of(Dialog(agent=agent, llm=llm))
+    return guard.limit if guard else loaded_window(llm) or context_window(configured(llm))

@@ -1,0 +1,140 @@
+"""The body of a chat completion: checked once, at the door. What is wrong is told with the field's name.
+
+Fields that are not named here are no fault: a provider gets those that it knows (`providers/options.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dialogs.api.errors import ApiError, invalid_request
+
+MAX_CALLS = 500
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class FunctionCall(Body):
+    name: str = Field(min_length=1, max_length=200)
+    arguments: str = ""
+
+
+class Call(Body):
+    id: str = Field(default="", max_length=200)
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class ImageUrl(Body):
+    url: str = Field(min_length=1)
+
+
+class Part(Body):
+    type: Literal["text", "refusal", "image_url", "input_audio", "file"]
+    text: str | None = None
+    image_url: ImageUrl | None = None
+    input_audio: dict[str, Any] | None = None
+    file: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def has_what_its_type_says(self) -> Part:
+        if self.type != "refusal" and getattr(self, self.type) is None:
+            raise ValueError(f"a part of type {self.type!r} needs {self.type!r}")
+        return self
+
+
+class ChatMessage(Body):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[Part] | None = None
+    name: str | None = Field(default=None, max_length=200)
+    tool_calls: Annotated[list[Call], Field(max_length=MAX_CALLS)] | None = None
+    tool_call_id: str | None = Field(default=None, max_length=200)
+
+    @model_validator(mode="after")
+    def answers_a_call(self) -> ChatMessage:
+        if self.role == "tool" and not self.tool_call_id:
+            raise ValueError("a message of role 'tool' needs 'tool_call_id'")
+        return self
+
+
+class Function(Body):
+    name: str = Field(min_length=1, max_length=200)
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class ToolSpec(Body):
+    type: Literal["function"]
+    function: Function
+
+
+class StreamOptions(Body):
+    include_usage: bool | None = None
+
+
+class ChatBody(Body):
+    """`POST /v1/chat/completions`."""
+
+    model: str = Field(min_length=1, max_length=300)
+    messages: list[ChatMessage] = Field(min_length=1)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[ToolSpec] | None = None
+    max_tokens: int | None = Field(default=None, ge=1, le=2_000_000_000)
+    max_completion_tokens: int | None = Field(default=None, ge=1, le=2_000_000_000)
+    n: int | None = Field(default=None, ge=1, le=1)
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_no_old_fields(cls, found: Any) -> Any:
+        if isinstance(found, dict) and (found.get("functions") or found.get("function_call")):
+            raise ValueError("'functions' and 'function_call' are not supported any more: use 'tools'")
+        return found
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+    def options(self) -> dict[str, Any]:
+        """What is meant for the provider: all that is given and not read here."""
+        return self.model_dump(exclude=set(READ_HERE), exclude_none=True)
+
+
+READ_HERE = ("model", "messages", "stream", "stream_options", "tools", "max_tokens", "max_completion_tokens", "n")
+
+
+def read_body(raw: bytes) -> ChatBody:
+    """Raises ApiError, 400, that names the first field that is wrong."""
+    try:
+        return ChatBody.model_validate_json(raw)
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def _refused(error: ValidationError) -> ApiError:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = _place(first["loc"])
+    words = f"{place}: {first['msg']}" if place else first["msg"]
+    return invalid_request(words, param=place or None)
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    """("messages", 2, "content") -> "messages[2].content"; the names of a union's members are left out."""
+    place = ""
+    for step in loc:
+        if isinstance(step, int):
+            place += f"[{step}]"
+        elif not place or (step.isidentifier() and step not in {"str", "list", "int", "float", "bool"}):
+            place += f".{step}" if place else step
+    return place

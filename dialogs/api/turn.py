@@ -1,0 +1,85 @@
+"""A client's request from its first byte to its outcome: taken up, driven by the browser's driver, concluded.
+
+It runs in a task of its own, which ends by itself: a client that leaves stops its generation, and what came is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from dialogs.api.canonical import answer_said, following
+from dialogs.api.errors import ApiError, internal
+from dialogs.api.listening import Listener
+from dialogs.clients import ClientRequest
+from dialogs.driver.run import drive_for
+from dialogs.models import ApiKey
+from dialogs.selectors.clients import Outcome
+from dialogs.selectors.compaction import newest_run
+from dialogs.services.client_turns import CompactingElsewhere, Taken, Target, conclude, take_up
+from dialogs.threads import in_db, own_threads
+
+logger = logging.getLogger(__name__)
+LOOK_EVERY_SECONDS = 0.1
+# asyncio keeps tasks only weakly.
+_running: set[asyncio.Task[None]] = set()
+
+
+@dataclass
+class ClientTurn:
+    """`problem` is why there is no outcome, after the task has ended."""
+
+    key: ApiKey
+    target: Target
+    request: ClientRequest
+    listener: Listener = field(default_factory=Listener)
+    dialog_id: UUID | None = None
+    outcome: Outcome | None = None
+    problem: ApiError | None = None
+
+    def start(self) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._run())
+        _running.add(task)
+        task.add_done_callback(_running.discard)
+        return task
+
+    async def _run(self) -> None:
+        try:
+            with own_threads():
+                await self._drive()
+        except ApiError as error:
+            self.problem = error
+        except Exception:
+            logger.exception("A client's turn failed")
+            self.problem = internal()
+        finally:
+            self.listener.end()
+
+    async def _drive(self) -> None:
+        taken = await self._take_up()
+        self.dialog_id = taken.claim.dialog_id
+        await drive_for(taken.claim, self.listener)
+        self.outcome = await in_db(conclude)(taken, prefix=self._prefix)
+
+    async def _take_up(self) -> Taken:
+        """While another request with this history is being compacted, this one waits and gains by it."""
+        told = False
+        while True:
+            try:
+                taken = await in_db(take_up)(key=self.key, target=self.target, request=self.request)
+            except CompactingElsewhere:
+                if not told:
+                    told = True
+                    self.listener.compacting()
+                await asyncio.sleep(LOOK_EVERY_SECONDS)
+            else:
+                if told:
+                    self.listener.compacted(await in_db(newest_run)(taken.claim.dialog_id))
+                return taken
+
+    def _prefix(self, outcome: Outcome) -> str:
+        """The prefix that the answer makes, as the client will send it back."""
+        last = self.request.messages[-1].prefix
+        return following(last, answer_said(self.listener.text, outcome.calls))

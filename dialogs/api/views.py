@@ -1,0 +1,111 @@
+"""The views of `/v1`. Async only: a disconnect is noticed at once, and no thread waits for a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from dialogs.api import background, responding
+from dialogs.api.auth import authenticate, secret_in
+from dialogs.api.errors import ApiError, method_not_allowed, not_found
+from dialogs.api.model_list import list_models, one_model
+from dialogs.api.rate import admit
+from dialogs.api.reading import Asked, raw_body, read
+from dialogs.api.turn import ClientTurn
+from dialogs.models import ApiKey
+from dialogs.threads import in_db, own_threads
+
+# Django's own types know no async views.
+View = Callable[..., Any]
+# How long an answer may take to begin before its headers are sent; a failure until then has its own status.
+PATIENCE_SECONDS = 1.0
+
+
+def door(*methods: str) -> Callable[[View], View]:
+    """A view with a key instead of a session. Whatever it refuses has OpenAI's shape."""
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        async def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                if request.method not in methods:
+                    raise method_not_allowed(request.method or "", allowed=methods)
+                with own_threads():
+                    return await view(request, *args, **kwargs)
+            except ApiError as error:
+                return refused(error)
+
+        return csrf_exempt(login_not_required(answered))
+
+    return decorated
+
+
+def refused(error: ApiError) -> HttpResponse:
+    return JsonResponse(error.as_json(), status=error.status, headers=error.headers)
+
+
+async def key_of(request: HttpRequest) -> ApiKey:
+    key: ApiKey = await in_db(authenticate)(secret_in(request.headers))
+    await admit(key)
+    return key
+
+
+@door("GET")
+async def models(request: HttpRequest) -> HttpResponse:
+    return JsonResponse(await in_db(list_models)(await key_of(request)))
+
+
+@door("GET")
+async def model(request: HttpRequest, model_id: str) -> HttpResponse:
+    return JsonResponse(await in_db(one_model)(await key_of(request), model_id))
+
+
+@door("GET", "POST", "PUT", "PATCH", "DELETE")
+async def nothing(request: HttpRequest) -> HttpResponse:
+    raise not_found(request.path)
+
+
+@door("POST")
+async def chat_completions(request: HttpRequest) -> HttpResponseBase:
+    asked: Asked = await in_db(read)(request, raw_body(request))
+    await admit(asked.key)
+    if background.is_background(request, asked.messages):
+        return await _aside(asked)
+    turn = ClientTurn(key=asked.key, target=asked.target, request=asked.request)
+    task = turn.start()
+    sent = responding.envelope(asked.body.model)
+    try:
+        if not asked.body.stream:
+            await asyncio.shield(task)
+            return _whole(turn, sent)
+        await turn.listener.begun(PATIENCE_SECONDS)
+    except asyncio.CancelledError:
+        turn.listener.leave()
+        raise
+    if task.done() and (error := responding.failed(turn)):
+        raise error
+    return _events(responding.stream(turn, sent, asked.notices, wants_usage=asked.wants_usage))
+
+
+async def _aside(asked: Asked) -> HttpResponseBase:
+    sent = responding.envelope(asked.body.model)
+    if asked.body.stream:
+        return _events(background.stream(asked, sent))
+    return JsonResponse(await background.whole(asked, sent))
+
+
+def _whole(turn: ClientTurn, sent: responding.Envelope) -> HttpResponse:
+    if error := responding.failed(turn):
+        raise error
+    return JsonResponse(responding.whole(turn, sent))
+
+
+def _events(body: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(body, content_type="text/event-stream; charset=utf-8", headers=headers)

@@ -1,0 +1,116 @@
+"""A copy of a client's conversation up to one message, for a second request from there while the first runs.
+
+Messages, calls and prefixes are copied, and the view that holds: what was compacted is not compacted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dialogs.model_view import Entry, dump, load
+from dialogs.models import ClientConversation, Course, Dialog, Message, PrefixNode, SearchText, ToolCall, ViewChange
+from dialogs.selectors.path import course_branch
+from dialogs.services.client_messages import insert_branch
+
+Copies = Mapping[int, Message]
+
+
+def fork(end: Message, *, owner: User) -> Dialog:
+    """A dialog at rest whose only branch says what led to `end`. Its caller is in a transaction, and saves the row."""
+    source = end.dialog
+    branch = course_branch(end)
+    row = Dialog.objects.create(
+        owner=owner, agent=source.agent, llm=source.llm, active_at=timezone.now(), is_client_driven=True
+    )
+    course = Course.objects.create(dialog=row, number=1)
+    ClientConversation.objects.create(dialog=row, chat=source.client.chat)
+    copies = _copied(branch, row, course)
+    _copy_calls(copies)
+    _copy_view(end.course, course, copies)
+    row.last_seq, row.current_leaf = len(branch), copies[end.pk]
+    row.save(update_fields=["last_seq", "current_leaf"])
+    return row
+
+
+def _copied(branch: Sequence[Message], row: Dialog, course: Course) -> dict[int, Message]:
+    """The copies by the id of their originals, with what finds them again."""
+    rows: list[Message] = []
+    for seq, one in enumerate(branch, start=1):
+        rows.append(
+            Message(
+                dialog=row,
+                course=course,
+                seq=seq,
+                parent=rows[-1] if rows else None,
+                turn=one.turn,
+                role=one.role,
+                origin=one.origin,
+                content=one.content,
+                parts=one.parts,
+                cut_short=one.cut_short,
+            )
+        )
+    insert_branch(rows)
+    copies = {one.pk: copy for one, copy in zip(branch, rows, strict=True)}
+    words = dict(SearchText.objects.filter(message_id__in=copies).values_list("message_id", "words"))
+    SearchText.objects.bulk_create(SearchText(message=copy, words=words.get(pk, "")) for pk, copy in copies.items())
+    nodes = PrefixNode.objects.filter(message_id__in=copies)
+    PrefixNode.objects.bulk_create(
+        PrefixNode(owner_id=node.owner_id, sha256=node.sha256, message=copies[node.message_id]) for node in nodes
+    )
+    return copies
+
+
+def _copy_calls(copies: Copies) -> None:
+    calls = list(ToolCall.objects.filter(message_id__in=copies))
+    for call in calls:
+        call.pk = None
+        call.message = copies[call.message_id]
+        call.result_message = copies.get(call.result_message_id or 0)
+    ToolCall.objects.bulk_create(calls)
+
+
+def _copy_view(source: Course, course: Course, copies: Copies) -> None:
+    """The newest view that holds on this branch, as a run of the copy's own."""
+    run = source.head_run
+    while run is not None and run.leaf_id not in copies:
+        run = run.parent_run
+    if run is None:
+        return
+    run.pk = None
+    run.dialog, run.course, run.parent_run, run.leaf = course.dialog, course, None, copies[run.leaf_id]
+    run.through_seq, run.turn = run.leaf.seq, run.leaf.turn
+    run.view = dump(_entry(entry, copies) for entry in load(run.view))
+    run.removed = _ids(run.removed, copies)
+    run.coverage, run.losses = _about(run.coverage, copies), _about(run.losses, copies)
+    run.save(force_insert=True)
+    Course.objects.filter(pk=course.pk).update(head_run=run)
+    ViewChange.objects.create(course=course, after=run, why=ViewChange.Why.APPLIED)
+
+
+def _entry(entry: Entry, copies: Copies) -> Entry:
+    message = copies.get(entry.message_id or 0)
+    return Entry(
+        message_id=message.pk if message else None,
+        content=entry.content,
+        kind=entry.kind,
+        covers=tuple(_ids(entry.covers, copies)),
+    )
+
+
+def _ids(ids: Iterable[int], copies: Copies) -> list[int]:
+    return [copies[pk].pk for pk in ids if pk in copies]
+
+
+def _about(rows: Iterable[dict[str, Any]], copies: Copies) -> list[dict[str, Any]]:
+    """The engine names units by text: a message's id, or another name for what an earlier run wrote."""
+    return [{**row, "message": _name(str(row["message"]), copies)} for row in rows]
+
+
+def _name(name: str, copies: Copies) -> str:
+    copy = copies.get(int(name)) if name.isdigit() else None
+    return str(copy.pk) if copy else name

@@ -1,0 +1,160 @@
+"""A client's request as a turn of its dialog: taken up where its history is known, claimed at once, and concluded.
+
+The process that took it up drives it. One that dies leaves it interrupted: the client asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from dialogs.clients import ClientRequest
+from dialogs.compacting.guard import guard_of
+from dialogs.models import LLM, Agent, ApiKey, ClientConversation, Course, Dialog, Generation, Message
+from dialogs.models.dialog import PausedBy
+from dialogs.selectors.clients import Known, Outcome, is_past_compacting, longest_known, outcome_of
+from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services import lease
+from dialogs.services.client_forks import fork
+from dialogs.services.client_messages import add_history, remember
+from dialogs.services.lease import Claim, fenced
+from dialogs.services.messages import title_from
+from dialogs.services.rows import close_answer, lock, newest_leaf, save
+
+
+class CompactingElsewhere(Exception):
+    """Another request with the same history is being compacted: wait for it, then take this one up again."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Who is spoken to: an agent, with the LLM that answers for it."""
+
+    agent: Agent
+    llm: LLM
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A request that is stored: the right to drive its dialog, and its newest message."""
+
+    claim: Claim
+    leaf: Message
+
+
+@transaction.atomic
+def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
+    """Store what is new in the request and claim its dialog. Raises CompactingElsewhere; nothing is stored then."""
+    # One at a time for a key, so that two requests with one history find each other.
+    ApiKey.objects.select_for_update().get(pk=key.pk)
+    known = longest_known(owner=key.owner, request=request)
+    row, length = _dialog(known, key.owner, target, request)
+    _note(row, key, target, request)
+    add_history(row, request.messages[length:], known_before=row.current_leaf)
+    row.wake_seq += 1
+    row.answer_due, row.stop_requested = True, False
+    row.paused_by, row.active_at, row.archived_at = PausedBy.NOBODY, timezone.now(), None
+    row.title = row.title or _title(request)
+    row.llm, row.agent = target.llm, target.agent
+    save(row, *CHANGED)
+    claim = lease.claim(row.pk)
+    if claim is None or row.current_leaf is None:
+        raise CompactingElsewhere
+    return Taken(claim, row.current_leaf)
+
+
+@transaction.atomic
+def conclude(taken: Taken, *, prefix: Callable[[Outcome], str]) -> Outcome:
+    """How it ended; an answer is known from now on by the prefix that it makes."""
+    outcome = outcome_of(taken.leaf)
+    last = outcome.generation
+    if last is not None and last.status == Generation.Status.FINISHED and last.message:
+        # What stands below an answer already (a refused call of ours) belongs to it.
+        remember(taken.leaf.dialog, message=newest_leaf(last.message), prefix=prefix(outcome))
+    return outcome
+
+
+CHANGED = (
+    "wake_seq",
+    "answer_due",
+    "stop_requested",
+    "paused_by",
+    "active_at",
+    "archived_at",
+    "title",
+    "llm",
+    "agent",
+    "current_leaf",
+    "last_seq",
+)
+
+
+def _dialog(known: Known, owner: User, target: Target, request: ClientRequest) -> tuple[Dialog, int]:
+    """Where to go on, and how many messages are there already: the first dialog at rest, else a copy of a busy one."""
+    for message in known.messages:
+        row = lock(message.dialog)
+        if not row.is_busy:
+            row.current_leaf = message
+            return row, known.length
+    if not known.messages:
+        return _new(owner, target), 0
+    busy = known.messages[0]
+    if guard_of(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
+        raise CompactingElsewhere
+    return fork(busy, owner=owner), known.length
+
+
+def _new(owner: User, target: Target) -> Dialog:
+    dialog = Dialog.objects.create(
+        owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True
+    )
+    Course.objects.create(dialog=dialog, number=1)
+    ClientConversation.objects.create(dialog=dialog)
+    return dialog
+
+
+def _note(row: Dialog, key: ApiKey, target: Target, request: ClientRequest) -> None:
+    """Keep what the request asks for beside its messages."""
+    names = {tool["function"]["name"] for tool in request.tools}
+    ClientConversation.objects.update_or_create(
+        dialog=row,
+        defaults={
+            "api_key": key,
+            "model": request.model,
+            "instructions": request.instructions,
+            "tools": list(request.tools),
+            "options": dict(request.options),
+            "max_output_tokens": request.max_output_tokens,
+            "offers_recall": key.offers_recall and "recall" not in names,
+            **({"chat": request.chat} if request.chat else {}),
+        },
+    )
+
+
+def _title(request: ClientRequest) -> str:
+    text = next((message.text for message in request.messages if message.role == "user" and message.text.strip()), "")
+    return title_from(text) if text.strip() else request.model
+
+
+def direct_agent(llm: LLM) -> Agent:
+    """Stands for an LLM that is spoken to without any agent: hidden, and without instructions."""
+    slug = f"direct-{llm.pk}"
+    found, _made = Agent.objects.get_or_create(
+        slug=slug, defaults={"name": llm.slug[:120], "llm": llm, "is_direct": True, "enabled": False}
+    )
+    return found
+
+
+@transaction.atomic
+def end_if_left(held: Claim) -> bool:
+    """A client's turn whose process died is not resumed: whoever asked is gone. True when it was one."""
+    row = fenced(held)
+    if not row.is_client_driven:
+        return False
+    close_answer(row)
+    lease.release(held)
+    return True

@@ -1,0 +1,88 @@
+"""Database work from async code: on Channels' thread, or on threads of our own that keep their connections.
+
+Channels opens a connection for each call and closes it again (`CONN_MAX_AGE` is 0). That would cost `/v1` more than all
+else it does, so whoever drives a client's turn does so inside `own_threads()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
+from django.db import connections
+
+# SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
+THREADS = 2
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
+_pool: ThreadPoolExecutor | None = None
+_home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default=None)
+
+
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """Inside, and in every task begun inside, `in_db` keeps its connections."""
+    token = _home.set(asyncio.get_running_loop())
+    try:
+        yield
+    finally:
+        _home.reset(token)
+
+
+def home() -> asyncio.AbstractEventLoop | None:
+    """The loop on whose behalf database work is being done; None outside `own_threads()`."""
+    return _home.get()
+
+
+def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable[Args, Awaitable[Result]]:
+    """`function`, to be awaited. `beside`: it takes long, so it gets a thread that nobody else waits for."""
+
+    async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        if beside or _home.get() is None:
+            return await database_sync_to_async(function, thread_sensitive=not beside)(*args, **kwargs)
+        return await sync_to_async(_connected(function), thread_sensitive=False, executor=_threads())(*args, **kwargs)
+
+    return called
+
+
+def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """With connections that are checked before they are used, and not kept after a fault."""
+
+    @wraps(function)
+    def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        for connection in connections.all(initialized_only=True):
+            connection.health_check_enabled = True  # type: ignore[attr-defined]  # the stubs lack both
+            connection.health_check_done = False  # type: ignore[attr-defined]
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for connection in connections.all(initialized_only=True):
+                if connection.errors_occurred:
+                    connection.close()
+
+    return called
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool  # one for the process
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="in_db")
+    return _pool
+
+
+def close_threads() -> None:
+    """End the threads and with them their connections. For tests: a database in use cannot be dropped."""
+    global _pool
+    if _pool is not None:
+        list(_pool.map(lambda _number: connections.close_all(), range(8 * THREADS)))
+        _pool.shutdown()
+        _pool = None
