@@ -22,6 +22,8 @@ MARK = "dk-"
 SECRET_BYTES = 32
 # "dk-" and 42 of the 256 bits: enough to tell keys apart, and of no use to a thief.
 PREFIX_CHARS = 10
+# Each is counted for a minute.
+MOST_REQUESTS = 100_000
 USED_EVERY = timedelta(minutes=1)
 
 
@@ -111,6 +113,8 @@ def _fill(
 ) -> None:
     if expires_at and expires_at != key.expires_at and expires_at <= timezone.now():
         raise InvalidApiKey(_("The day when a key expires must be in the future."))
+    if requests_per_minute and requests_per_minute > MOST_REQUESTS:
+        raise InvalidApiKey(_("At most %(most)s requests per minute can be set.") % {"most": f"{MOST_REQUESTS:,}"})
     key.allowed_models = _known(allowed_models, before=key.allowed_models)
     key.name = " ".join(storable(name).split())
     key.notices, key.offers_recall = notices, offers_recall
