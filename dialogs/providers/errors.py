@@ -35,6 +35,7 @@ from dialogs.providers.wire import as_mapping
 LONGEST = 1_000
 KEYLIKE = re.compile(r"\b(?:sk|gsk|xai|rk|pk)[-_][\w*.\-]{6,}|\bAIza[\w\-*]{10,}|(?<=[Bb]earer )[\w*.\-]{8,}")
 HIDDEN = "[key]"
+NUMBER = re.compile(r"\d{1,9}(\.\d+)?")
 
 # What an error inside a stream calls itself, as the status it would have had before the first byte.
 STATUS_OF_TYPE = {
@@ -120,9 +121,11 @@ def from_answer(
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Seconds to wait, from a number of seconds or an HTTP date; None when the server names no moment."""
-    value = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", value):
+    """Seconds to wait, from milliseconds (OpenAI), seconds or an HTTP date; None when the server names no moment."""
+    milliseconds, value = (headers.get(name, "").strip() for name in ("retry-after-ms", "retry-after"))
+    if NUMBER.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
+    if NUMBER.fullmatch(value):
         return float(value)
     try:
         moment = parsedate_to_datetime(value)

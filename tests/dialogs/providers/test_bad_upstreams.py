@@ -200,6 +200,15 @@ async def test_retry_after_is_seconds_or_a_date(
     assert error.retry_after == seconds
 
 
+async def test_a_pause_in_milliseconds_is_exacter(world: OpenAIWorld | AnthropicWorld) -> None:
+    headers = {"retry-after": "2", "retry-after-ms": "1250"}
+    world.server.on(world.path, as_json({"error": {"message": "slow"}}, status=429, headers=headers))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert error.retry_after == 1.25
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

@@ -184,7 +184,7 @@ async def test_a_prompt_that_is_too_long_tells_the_window(world: World) -> None:
     error = await error_of(events_of(world.provider()))
 
     assert isinstance(error, ContextOverflow)
-    assert (error.context_window, error.prompt_tokens) == (2048, 3000)
+    assert (error.context_window, error.prompt_tokens, error.status) == (2048, 3000, 400)
     assert not error.retryable
 
 

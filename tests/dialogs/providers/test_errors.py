@@ -44,6 +44,11 @@ def test_a_wished_pause_is_read_in_both_forms(value: str, seconds: float | None)
     assert retry_after({"retry-after": value}, now=NOON) == seconds
 
 
+@pytest.mark.parametrize(("milliseconds", "seconds"), [("1250", 1.25), ("0", 0), ("soon", 30), ("-1", 30), ("", 30)])
+def test_milliseconds_count_where_they_are_a_number(milliseconds: str, seconds: float) -> None:
+    assert retry_after({"retry-after": "30", "retry-after-ms": milliseconds}, now=NOON) == seconds
+
+
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [

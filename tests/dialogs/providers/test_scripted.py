@@ -163,6 +163,19 @@ async def test_processes_share_their_place_in_a_file_and_its_log_of_requests(scr
     assert log[1]["messages"][0]["content"] == "go"
 
 
+async def test_parts_names_and_options_are_in_the_log_too(script: Path) -> None:
+    write(script, {"text": "A dot."})
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+    look = ChatMessage(role="user", content="", parts=(picture,), name="Alice")
+
+    await events_of(make_provider(played(script)), request(look, options={"temperature": 0, "stop": ["END"]}))
+
+    (line,) = script.with_name(f"{script.name}.requests.jsonl").read_text().splitlines()
+    logged = json.loads(line)
+    assert logged["options"] == {"temperature": 0, "stop": ["END"]}
+    assert (logged["messages"][0]["parts"], logged["messages"][0]["name"]) == ([picture], "Alice")
+
+
 async def test_a_file_may_list_models(script: Path) -> None:
     write(script, {"text": "x"}, models=[{"id": "tiny", "context_length": 1000}])
 

@@ -1,0 +1,58 @@
+"""Which of a client's options goes where: the tables, and what must be in none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dialogs.providers.options import OF_ANTHROPIC, OF_OLLAMA, OF_OPENAI, OF_OTHERS, OF_TOOLS, Names, as_texts, chosen
+
+TABLES = [OF_OPENAI, OF_OTHERS, OF_ANTHROPIC, OF_OLLAMA, OF_TOOLS]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        # Dominds' own.
+        *("model", "messages", "stream", "stream_options", "tools", "max_tokens", "max_completion_tokens", "system"),
+        # They cut the prompt without a word, or choose its window.
+        *(
+            "truncate_prompt_tokens",
+            "context_shift",
+            "n_keep",
+            "num_keep",
+            "num_ctx",
+            "truncate",
+            "shift",
+            "transforms",
+        ),
+        # They keep the conversation elsewhere.
+        *("store", "metadata"),
+        # No answer of ours could carry what they ask for.
+        *("n", "logprobs", "top_logprobs", "modalities", "audio"),
+    ],
+)
+def test_some_options_go_nowhere(option: str) -> None:
+    assert all(option not in names and option not in names.values() for names in TABLES)
+
+
+@pytest.mark.parametrize("names", TABLES)
+def test_unknown_options_and_nulls_are_left_out(names: Names) -> None:
+    first, *_ = names
+
+    assert chosen({"unheard_of": 1, first: None}, names) == {}
+
+
+def test_zero_and_false_are_values() -> None:
+    options = {"temperature": 0, "cache_prompt": False, "parallel_tool_calls": False}
+
+    assert chosen(options, OF_OTHERS | OF_TOOLS) == options
+
+
+@pytest.mark.parametrize(
+    ("stop", "texts"),
+    [("end", ["end"]), (["a", "b"], ["a", "b"]), (["a", 3, None], ["a"]), ({"a": 1}, []), (None, [])],
+)
+def test_a_stop_is_one_text_or_several(stop: Any, texts: list[str]) -> None:
+    assert as_texts(stop) == texts
