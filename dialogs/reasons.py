@@ -68,6 +68,7 @@ RUNS = (
     _("It failed from within: %(name)s."),
     _("Unknown strategy: %(name)s"),
     _("The dialog went another way meanwhile; nothing was changed."),
+    _("A person discarded it; the request goes on without it."),
     _("The dialog went another way meanwhile. Compact it again."),
     _("The file's view of the messages could not be sent to a model; it was left out."),
 )

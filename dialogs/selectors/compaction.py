@@ -23,7 +23,8 @@ BY_ITSELF = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM, Trigger.O
 def open_run(dialog_id: UUID) -> CompactionRun | None:
     """The run that is under way: queued, at work, or made by the guard and still looked through by a person."""
     reviewed = Q(status=Status.DRAFT, trigger__in=BY_ITSELF, draft_until__isnull=False)
-    return CompactionRun.objects.filter(Q(status__in=OPEN) | reviewed, dialog_id=dialog_id).first()
+    runs = CompactionRun.objects.filter(Q(status__in=OPEN) | reviewed, dialog_id=dialog_id)
+    return runs.select_related("dialog").first()
 
 
 def newest_run(dialog_id: UUID) -> CompactionRun | None:

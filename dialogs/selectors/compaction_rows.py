@@ -38,6 +38,7 @@ ADVICE: dict[str, Promise] = {
     "recovered": _("The limit could not be kept otherwise. Bring back what the agent needs, or undo."),
     "truncated": _("The limit could not be kept otherwise. Bring back what the agent needs, or undo."),
     "draft": _("The model still sees everything. Read what it would see instead, change the words, then decide."),
+    "reviewed": _("The request waits for it. Read what the model would see instead, change the words, then decide."),
     "failed": _("The messages are unchanged. Unpin some, raise the limit, or reset the agent's chat."),
     "cancelled": _("The messages are unchanged."),
     "undone": _("The model sees again what it saw before, and all that was said since."),
@@ -107,6 +108,8 @@ class CompactionRow:
     @property
     def advice(self) -> Promise | str:
         """What to do, or what holds now: said while it is true."""
+        if self.state == "draft" and self.is_by_itself:
+            return ADVICE["reviewed"]
         is_over = self.state in {"recovered", "truncated", "undone"} and not (self.can_undo or self.can_redo)
         return "" if is_over else ADVICE.get(self.state, "")
 

@@ -25,6 +25,8 @@ from health.models import CompactionRun, ContextEvent
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 CLAIM_SECONDS = 30
+# How long a person may look through what a run has made before it applies itself.
+REVIEW_SECONDS = 30
 WENT_ANOTHER_WAY = "The dialog went another way meanwhile; nothing was changed."
 
 

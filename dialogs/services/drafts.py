@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.broadcast import compaction_on_commit
 from dialogs.compacting.estimate import counter_of
 from dialogs.errors import DialogError
 from dialogs.models import Dialog
-from dialogs.selectors.compaction import overdue_drafts
+from dialogs.selectors.compaction import BY_ITSELF, overdue_drafts
 from dialogs.services.cleaning import clean_text
-from dialogs.services.compaction import WENT_ANOTHER_WAY
+from dialogs.services.compaction import WENT_ANOTHER_WAY, cancel_run
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_draft
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
+# A request of the guard's waits for who edits this long; each change begins it anew.
+EDITING = timedelta(minutes=5)
+DISCARDED = "A person discarded it; the request goes on without it."
 
 
 @transaction.atomic
 def edit_draft(*, dialog: Dialog, run_id: int, texts: Mapping[int, str]) -> None:
-    """Say it otherwise: `texts` by their places in the view. Whoever edits has the time that they need."""
+    """Say it otherwise: `texts` by their places in the view.
+
+    Whoever edits has the time that they need. Where the guard's request waits for it, that is so many minutes.
+    """
     row = lock(dialog)
     run = CompactionRun.objects.select_for_update().filter(dialog=row, pk=run_id, status=Status.DRAFT).first()
     if run is None:
@@ -34,7 +42,7 @@ def edit_draft(*, dialog: Dialog, run_id: int, texts: Mapping[int, str]) -> None
         old, new = counter.count([run.view[at]["content"], text])
         run.view[at]["content"] = text
         run.estimated_after = max(0, (run.estimated_after or 0) + new - old)
-    run.draft_until = None
+    run.draft_until = timezone.now() + EDITING if run.trigger in BY_ITSELF else None
     run.save(update_fields=["view", "estimated_after", "draft_until"])
     save(row)
     compaction_on_commit(row.pk, run_id)
@@ -45,22 +53,35 @@ def _is_written(run: CompactionRun, at: int) -> bool:
     return 0 <= at < len(run.view) and "message" not in run.view[at]
 
 
-def apply_overdue_drafts() -> int:
-    """Let drafts hold whose time to review has run out, whether anybody looks at them or not. How many did."""
-    applied = 0
+def discard(*, dialog: Dialog, run_id: int) -> None:
+    """Throw a preview away. One of the guard's counts as tried: the request that waits for it goes on without it."""
+    run = CompactionRun.objects.filter(dialog=dialog, pk=run_id, trigger__in=BY_ITSELF).first()
+    if run is None or not _skip(run, DISCARDED):
+        cancel_run(dialog=dialog, run_id=run_id)
+
+
+def apply_overdue_drafts() -> None:
+    """Let drafts hold whose time to review has run out, whether anybody looks at them or not."""
     for run in overdue_drafts():
-        try:
-            apply_draft(dialog=run.dialog, run_id=run.pk, by=None)
-            applied += 1
-        except DialogError:
-            _give_up(run)
-    return applied
+        apply_if_overdue(run)
+
+
+def apply_if_overdue(run: CompactionRun) -> None:
+    if run.draft_until is None or run.draft_until > timezone.now():
+        return
+    try:
+        apply_draft(dialog=run.dialog, run_id=run.pk, by=None)
+    except DialogError:
+        _skip(run, WENT_ANOTHER_WAY)
 
 
 @transaction.atomic
-def _give_up(run: CompactionRun) -> None:
+def _skip(run: CompactionRun, reason: str) -> bool:
+    """End a draft without applying it. False when it is none any more."""
     row = lock(run.dialog)
     drafts = CompactionRun.objects.filter(pk=run.pk, status=Status.DRAFT)
-    if drafts.update(status=Status.SKIPPED, phase=Status.SKIPPED, reason=WENT_ANOTHER_WAY, draft_until=None):
+    skipped = drafts.update(status=Status.SKIPPED, phase=Status.SKIPPED, reason=reason, draft_until=None)
+    if skipped:
         save(row)
         compaction_on_commit(row.pk, run.pk)
+    return bool(skipped)

@@ -16,10 +16,11 @@ from django.utils.translation import gettext as _
 from dialogs.compacting.guard import Guard, by_limit
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy, InvalidMessage
-from dialogs.models import CompactionDisplay, Dialog, Message
+from dialogs.models import Dialog, Message
+from dialogs.selectors.display import display_of
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.compaction import NothingToCompact, queue_run
+from dialogs.services.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
 from dialogs.services.rows import lock
 from health.models import CompactionRun
 
@@ -27,7 +28,6 @@ Trigger = CompactionRun.Trigger
 # A wish is to bring something: the result must come under this share of what is there now.
 WANTED_SHARE = 0.75
 FRESH_START = "fresh_start"
-REVIEW_SECONDS = 30
 FOCUS_CHARS = 2_000
 
 
@@ -37,7 +37,7 @@ def request(
     """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so."""
     # What stands after the chosen message stays as it is: then any gain will do.
     guard = _guard(dialog, share=1 if up_to else WANTED_SHARE)
-    reviews = CompactionDisplay.objects.filter(user=by, review_drafts=True).exists()
+    reviews = display_of(by.pk).review_drafts
     with transaction.atomic():
         row = _resting(lock(dialog))
         if up_to is not None:

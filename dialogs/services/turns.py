@@ -10,16 +10,17 @@ from django.db import transaction
 from dialogs.compacting.guard import guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy
-from dialogs.models import Course, Generation, QueuedMessage
+from dialogs.models import Course, Dialog, Generation, QueuedMessage
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import DONE_MARK, prompt
 from dialogs.selectors.autonomous import active_run
+from dialogs.selectors.display import display_of
 from dialogs.selectors.remediation_state import clearing_is_futile
 from dialogs.selectors.tool_calls import offers_tools
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import autonomous, courses, remediation
-from dialogs.services.compaction import queue_run
+from dialogs.services.compaction import REVIEW_SECONDS, queue_run
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.messages import add_typed
 from dialogs.services.rows import add_message, close_answer, save, want_answer
@@ -95,8 +96,15 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
     if trigger == CompactionRun.Trigger.OVERFLOW:
         # The provider says that it is too much, whatever our estimate says.
         guard = replace(guard, limit=min(guard.limit, present_tokens(dialog) + guard.reserve))
+    seconds = REVIEW_SECONDS if _is_reviewed(row, trigger) else None
     with suppress(DialogBusy):
-        queue_run(row, guard=guard, trigger=trigger)
+        queue_run(row, guard=guard, trigger=trigger, is_draft=seconds is not None, draft_seconds=seconds)
+
+
+def _is_reviewed(row: Dialog, trigger: str) -> bool:
+    """By its owner, who wants that. Neither an answer that was cut nor a client on the line is kept waiting."""
+    may_wait = trigger != CompactionRun.Trigger.STREAM and not row.is_client_driven
+    return may_wait and display_of(row.owner_id).review_drafts
 
 
 @transaction.atomic

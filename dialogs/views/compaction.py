@@ -21,6 +21,7 @@ from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
 from dialogs.services import manual_compaction, view_changes
 from dialogs.services.compaction import cancel_run
+from dialogs.services.drafts import discard as discard_draft
 from dialogs.services.drafts import edit_draft
 from dialogs.views.common import dialog_or_404, number_or_zero
 from dialogs.views.dialog import act
@@ -92,9 +93,14 @@ def reset(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 
 @require_POST
 def cancel(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    """Of a run that is under way; a preview is discarded the same way."""
     dialog = dialog_or_404(request, dialog_id)
     return act(request, dialog, partial(cancel_run, dialog=dialog, run_id=run_id))
+
+
+@require_POST
+def discard(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(discard_draft, dialog=dialog, run_id=run_id))
 
 
 @require_POST

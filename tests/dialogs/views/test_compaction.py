@@ -191,6 +191,21 @@ def test_a_preview_is_discarded(as_alice: Client, dialog: Dialog, draft: Compact
     assert Course.objects.get().head_run is None
 
 
+def test_a_draft_is_decided_on_from_its_card_too(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    found = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    buttons = {str(attrs.get("id")): attrs for tag, attrs in found.tags if tag == "button"}
+    forms = [attrs for tag, attrs in found.tags if attrs.get("hx-include") == f"#draft-{draft.pk}"]
+    assert forms[0]["action"] == url(dialog, f"compactions/{draft.pk}/apply")
+    assert buttons["compaction-discard"]["formaction"] == url(dialog, f"compactions/{draft.pk}/discard")
+
+
+def test_a_draft_of_the_guards_says_that_the_request_waits(as_alice: Client, dialog: Dialog) -> None:
+    a_run(dialog, status="draft", trigger="pre_request")
+
+    assert "The request waits for it." in page(as_alice, f"/dialogs/{dialog.pk}/").text
+
+
 def test_a_previews_words_are_escaped(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
     place = written(draft)
     words = "</textarea><script>alert(1)</script>"
