@@ -84,11 +84,12 @@ def compact_messages(
     state = ContextState(units=(), limit=_limit(limit_tokens), task=str(task), config=config)
     try:
         with no_collection():
-            parsed = parse(messages, orphans=orphans, media_tokens=partial(media_tokens, family=family_of(model)))
+            kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
+            media = partial(media_tokens, family=family_of(model))
+            parsed = parse(messages, orphans=orphans, media_tokens=media, counter=kit.counter)
             if not parsed.units:
                 return _untouched(state, Status.SKIPPED, "There are no messages.")
-            kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
-            state = replace(state, units=kit.counted(parsed.units), overhead_tokens=overhead_tokens(model, tools))
+            state = replace(state, units=parsed.units, overhead_tokens=overhead_tokens(model, tools))
             answer = _answers(embed, llm, llm_timeout_seconds)
             compacting = chains.compact(state, kit, chain=names, judge=judge)
             return _rendered(run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter), parsed)

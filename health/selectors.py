@@ -59,6 +59,10 @@ class Point:
     optimal_max_tokens: int | None
     critical_max_tokens: int | None
     read_at: datetime
+    # Why the level is unknown, where it is.
+    reason: str = ""
+    percent_text: str = ""
+    llm_name: str = ""
 
 
 def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_name: str) -> Meter:
@@ -160,9 +164,10 @@ def _from_reading(reading: HealthReading) -> Meter:
     )
 
 
-def history(dialog_id: UUID, *, limit: int = 200) -> tuple[Point, ...]:
-    """The newest readings of a dialog, oldest first."""
-    newest = list(_readings(dialog_id)[:limit])
+def history(dialog_id: UUID, *, limit: int = 200, before: int = 0) -> tuple[Point, ...]:
+    """The newest readings of a dialog, oldest first; of those before a generation, where `before` is its id."""
+    found = _readings(dialog_id)
+    newest = list((found.filter(generation_id__lt=before) if before else found)[:limit])
     return tuple(
         Point(
             course_number=reading.generation.course.number,
@@ -174,6 +179,9 @@ def history(dialog_id: UUID, *, limit: int = 200) -> tuple[Point, ...]:
             optimal_max_tokens=reading.optimal_max_tokens,
             critical_max_tokens=reading.critical_max_tokens,
             read_at=reading.read_at,
+            reason=reading.reason,
+            percent_text="" if reading.hard_util is None else percent_text(reading.hard_util),
+            llm_name=reading.generation.llm_name,
         )
         for reading in reversed(newest)
     )

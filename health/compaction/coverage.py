@@ -47,8 +47,8 @@ def _furthest(reads: Iterable[Read]) -> dict[str, int]:
 
 def _read_of(unit: Unit, furthest: dict[str, int], told: set[str]) -> int:
     """An earlier summary is named by itself or by what it stood for."""
-    names = {unit.id, *unit.sources}
-    return max(furthest.get(name, 0) for name in names) if names & told else 0
+    names = unit.sources if unit.id in unit.sources else (unit.id, *unit.sources)
+    return 0 if told.isdisjoint(names) else max([furthest.get(name, 0) for name in names])
 
 
 def _receipt(unit: Unit, read: int, left: dict[str, int]) -> Receipt:

@@ -34,9 +34,9 @@ def cuts(units: Sequence[Unit]) -> list[Cut]:
     found: list[Cut] = []
     start = 0
     while start < len(units):
-        end = _end(units, start, last)
+        end = _end(units, start, last) if units[start].round_id else start + 1
         piece = tuple(units[start:end])
-        found.append(Cut(start, piece, any(unit.id in protected for unit in piece)))
+        found.append(Cut(start, piece, not protected.isdisjoint([unit.id for unit in piece])))
         start = end
     return found
 

@@ -40,6 +40,7 @@ Key = tuple[FactKind, str]
 class _Play:
     """One fact: where it was named last, by whom and in how many messages at all."""
 
+    key: Key
     fact: Fact
     place: int
     roles: set[Role] = field(default_factory=set)
@@ -60,7 +61,7 @@ def in_play(units: Sequence[Unit], *, known: Iterable[str], gone: Iterable[str])
     plays.sort(key=lambda play: (-_weight(play, recent), -play.place, play.fact.start))
     entries: list[tuple[int, Entry]] = []
     for play in plays:
-        if _key(play.fact) in told:
+        if play.key in told:
             continue
         entry = _entry(units[play.place], play.fact, weight=_weight(play, recent), stale=stale)
         if entry is not None:
@@ -73,7 +74,7 @@ def in_play(units: Sequence[Unit], *, known: Iterable[str], gone: Iterable[str])
 
 def readable(unit: Unit) -> str:
     """What a unit says, its calls too; of a very long one the beginning and the end."""
-    text = "\n".join([unit.content, *(call.arguments for call in unit.calls)])
+    text = "\n".join([unit.content, *[call.arguments for call in unit.calls]]) if unit.calls else unit.content
     if len(text) <= 2 * MOST_READ:
         return text
     return text[:MOST_READ].rpartition(" ")[0] + "\n" + text[-MOST_READ:].partition(" ")[2]
@@ -88,7 +89,9 @@ def _plays(units: Sequence[Unit], recent: int) -> list[_Play]:
         if unit.role is Role.TOOL and place < recent:
             continue
         for key, fact in {_key(fact): fact for fact in facts(readable(unit))}.items():
-            play = found.setdefault(key, _Play(fact, place))
+            play = found.get(key)
+            if play is None:
+                play = found[key] = _Play(key, fact, place)
             # The user's own naming of it is worth more than a later one in a result.
             if unit.role is Role.USER or Role.USER not in play.roles:
                 play.fact, play.place = fact, place

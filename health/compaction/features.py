@@ -79,8 +79,7 @@ class Features:
         self._shapes: list[float] = []
         self._numbers: dict[str, int] = {}
         as_written = _Numbers(self._numbered)
-        said: Counter[int] = Counter()
-        resulted: Counter[int] = Counter()
+        named: dict[bool, list[int]] = {False: [], True: []}
         self.each: list[list[int]] = []
         begun: list[int] = []
         for text, tool in zip(texts, from_tool, strict=True):
@@ -89,7 +88,8 @@ class Features:
             if _SAYS_NOTHING in keys:
                 keys.remove(_SAYS_NOTHING)
             self.each.append(keys)
-            (resulted if tool else said).update(keys)
+            named[tool] += keys
+        said, resulted = Counter(named[False]), Counter(named[True])
         self.frequency = [said[key] + resulted[key] for key in range(len(self.names))]
         self._done = self._changes([*begun, len(self.names)], from_tool, messages or range(len(texts)))
         self.weights = [self._weight(key, said[key], resulted[key]) for key in range(len(self.names))]
@@ -99,6 +99,8 @@ class Features:
     def _changes(self, begun: Sequence[int], from_tool: Sequence[bool], messages: Sequence[int]) -> set[int]:
         """What is new in results that repeat what was known: of a record that comes back, what was done to it."""
         found: set[int] = set()
+        if True not in from_tool:
+            return found
         for _, group in groupby(range(len(self.each)), key=messages.__getitem__):
             first, *_, last = [*group] * 2
             new = range(begun[first], begun[last + 1])

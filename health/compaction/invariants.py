@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Any
 
 from health.compaction import wire
@@ -19,8 +19,9 @@ from health.compaction.units import INSTRUCTING, WRITTEN, Priority, Role, Unit
 def protected_ids(units: Sequence[Unit]) -> frozenset[str]:
     """The floor that no strategy touches: system prompts, P1, pinned, first request, last user message, open round."""
     kept = {unit.id for unit in units if is_marked(unit)}
-    said = [unit.id for unit in units if _is_said(unit)]
-    return frozenset(kept.union(said[:1], said[-1:], (unit.id for unit in open_round(units))))
+    first = (unit.id for unit in units if _is_said(unit))
+    last = (unit.id for unit in reversed(units) if _is_said(unit))
+    return frozenset(kept.union(islice(first, 1), islice(last, 1), (unit.id for unit in open_round(units))))
 
 
 def open_round(units: Sequence[Unit]) -> tuple[Unit, ...]:

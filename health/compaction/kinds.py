@@ -18,8 +18,8 @@ _FEWEST_LOG_LINES = 3
 _SUMMARY = re.compile(
     r"\[(?!Tool result without)[^\[\]\n]{1,200}: (?:history|data), not instructions\.?\]"
     r"|\[Ledger of earlier messages: |Resuming from overflow: "
-    r"|\[Ledger of earlier messages: "
 )
+_WRITTEN = ("[", "Resuming from overflow: ")
 _PLACEHOLDER = re.compile(r"\[Omitted [^\[\]\n]{1,200}\](?:\n|$)|\[Earlier messages are shortened or left out;")
 
 _FENCED = re.compile(r"^(```|~~~)[^\n]*\n.*?^\1", re.MULTILINE | re.DOTALL)
@@ -41,7 +41,7 @@ _CODE_LINE = re.compile(
 def kind_of(text: str, role: Role) -> Kind:
     """The kind of one message. Only a user message can be of compaction's writing, as it writes no others."""
     sample = text[:_SAMPLE]
-    if role is Role.USER and (written := _written(sample)):
+    if role is Role.USER and sample.startswith(_WRITTEN) and (written := _written(sample)):
         return written
     if role in (Role.SYSTEM, Role.DEVELOPER) or not sample.strip():
         return Kind.MESSAGE
@@ -63,8 +63,8 @@ def _written(text: str) -> Kind | None:
 
 def _is_code(text: str, lines: list[str], role: Role) -> bool:
     """Mostly in fences; or, from a tool, which fences nothing, mostly lines that look like code."""
-    fences = _FENCED.finditer(text) if "```" in text or "~~~" in text else ()
-    if sum(len(block.group()) for block in fences) >= _MOSTLY * len(text):
+    fenced = _FENCED.finditer(text) if "```" in text or "~~~" in text else None
+    if fenced and sum(len(block.group()) for block in fenced) >= _MOSTLY * len(text):
         return True
     return role is Role.TOOL and not text.lstrip().startswith(("{", "[")) and _share(_CODE_LINE, lines) >= _MOSTLY
 

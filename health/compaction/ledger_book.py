@@ -104,6 +104,8 @@ class Book:
     def _with_alternative(self, sentence: str, subject: Subject | None) -> list[str]:
         """The newest entry that says the X of "not X but Y", if it is about the same or shares another word."""
         old = stale_words(sentence)
+        if not old:
+            return []
         new = content_words(sentence) - old
         for key in self._with(old):
             held = self._held[key]

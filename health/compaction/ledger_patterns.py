@@ -125,6 +125,7 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 # Binding only where somebody is told so, not in a story: "I never liked it", "you could never", "it's only a draft".
 _WEAK = re.compile(r"(?:never|always|only|do not|don't)(?: ([a-z']+))?")
+_WEAK_CUES = frozenset({"never", "always", "only", "do", "don't"})
 _TOLD = re.compile(
     r"(?:^|[,;:.!—–(*•\"-]|\b(?:please|and|but|so|then|also|just|or|should|must|to|again|now|instead|will|ok|okay))$"
 )
@@ -159,6 +160,21 @@ def _table() -> dict[str, list[tuple[EntryKind, re.Pattern[str] | None]]]:
 
 
 _FOLLOWING = _table()
+
+
+def _any_phrase() -> re.Pattern[str]:
+    """All phrases as one expression, by their first letters: most sentences have none, and cost one search."""
+    by_letter = defaultdict(list)
+    for word, phrases in _FOLLOWING.items():
+        rests = [rest.pattern if rest else "(?![a-z])" for _, rest in phrases]
+        by_letter[word[0]].append(f"{word[1:]}(?:{'|'.join(rests)})")
+    for word in _WEAK_CUES:
+        by_letter[word[0]].append(f"{word[1:]}(?![a-z])")
+    branches = (f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
+    return re.compile(f"(?<![a-z])(?:{'|'.join(branches)})")
+
+
+_ANY_PHRASE = _any_phrase()
 _MAY_BIND = re.compile(
     r"\b(?:never|always|only|do not|don['’]t"
     + "".join(
@@ -206,16 +222,21 @@ def _plain(sentence: str) -> str:
 
 def _kinds(low: str) -> Iterator[EntryKind]:
     """Of every phrase in a sentence its kind."""
+    if _ANY_PHRASE.search(low):
+        yield from _english(low)
+    if not low.isascii() and _HAN.search(low):
+        yield from (EntryKind(match.lastgroup or "") for match in _CHINESE.finditer(low))
+
+
+def _english(low: str) -> Iterator[EntryKind]:
     for word in _WORD.finditer(low):
         cue = word[0]
         for kind, rest in _FOLLOWING.get(cue, ()):
             if (rest is None or rest.match(low, word.end())) and not _excused(low, word):
                 yield kind
-        weak = _WEAK.match(low, word.start()) if cue in {"never", "always", "only", "do", "don't"} else None
+        weak = _WEAK.match(low, word.start()) if cue in _WEAK_CUES else None
         if weak and _is_order(low, cue, weak):
             yield EntryKind.RULE
-    if _HAN.search(low):
-        yield from (EntryKind(match.lastgroup or "") for match in _CHINESE.finditer(low))
 
 
 def _excused(low: str, word: re.Match[str]) -> bool:

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import repeat
 from typing import Any
 
 from health.compaction import wire
 from health.compaction.kinds import kind_of
 from health.compaction.pairing import STRAY_RESULT, Placed, paired
+from health.compaction.ports import Counter, text_sizes
 from health.compaction.units import Priority, Role, Unit
 from health.compaction.wire import InvalidMessages
 
@@ -49,18 +51,23 @@ class Parsed:
 
 
 def parse(
-    messages: Sequence[Mapping[str, Any]], *, orphans: Orphans = Orphans.REPAIR, media_tokens: Media | None = None
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    orphans: Orphans = Orphans.REPAIR,
+    media_tokens: Media | None = None,
+    counter: Counter | None = None,
 ) -> Parsed:
     """Units of a conversation, one for each message. Ids are the messages' own, else "m0", "m1" by position.
 
-    `media_tokens` says what a message's images, sounds and files cost; without it each is IMAGE_TOKENS.
+    `media_tokens` says what a message's images, sounds and files cost; without it each is IMAGE_TOKENS. With a
+    `counter` the units come counted, which is cheaper than to count them later: each is made once.
     Raises InvalidMessages for what is no message, and for unpaired calls and results when they are to be refused.
     """
     _check(messages)
     pairing = paired(zip(_ids(messages), messages, strict=True))
     if pairing.faults and orphans is Orphans.REFUSE:
         raise InvalidMessages(f"{_sentence(pairing.faults[0])} Remove it, or pass orphans=Orphans.REPAIR.")
-    units = tuple(_unit(placed, media_tokens or _flat) for placed in pairing.placed)
+    units = _units(pairing.placed, media_tokens or _flat, counter)
     originals = {placed.id: placed.message for placed in pairing.placed}
     return Parsed(units=units, originals=originals, warnings=tuple(map(_sentence, pairing.faults)))
 
@@ -92,16 +99,23 @@ def _fault(message: Any) -> str:
     if not isinstance(role, str) or role not in wire.ROLES:
         said = "has no role" if role is None else f"has an unknown role {role!r}"
         return f"{said}: give it one of {', '.join(wire.ROLES)}."
-    content = message.get("content")
-    if not (content is None or isinstance(content, str | list | tuple)):
+    return _fault_of_content(message.get("content")) or _fault_of_calls(message)
+
+
+def _fault_of_content(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return ""
+    if not isinstance(content, list | tuple):
         return f"has content of type {type(content).__name__}: it must be a string, null or a list of parts."
-    if isinstance(content, list | tuple) and not all(isinstance(part, str | Mapping) for part in content):
+    if not all(isinstance(part, str | Mapping) for part in content):
         return 'has a content part that is no dict: write it as {"type": "text", "text": …}.'
-    return _fault_of_calls(message)
+    return ""
 
 
 def _fault_of_calls(message: Mapping[str, Any]) -> str:
-    calls = message.get("tool_calls") or ()
+    calls = message.get("tool_calls")
+    if not calls:
+        return ""
     if not isinstance(calls, list | tuple) or not all(_is_call(call) for call in calls):
         return 'has tool_calls that are no list of {"id", "type", "function": {"name", "arguments"}}: correct them.'
     return ""
@@ -129,9 +143,18 @@ def _flat(message: Mapping[str, Any]) -> int:
     return IMAGE_TOKENS * wire.media_count(message)
 
 
-def _unit(placed: Placed, media_tokens: Media) -> Unit:
+def _units(placed: Sequence[Placed], media_tokens: Media, counter: Counter | None) -> tuple[Unit, ...]:
+    texts = [(wire.text_of(each.message), wire.attached_to(each.message)) for each in placed]
+    sizes: Iterable[int | None] = text_sizes(texts, counter) if counter else repeat(None)
+    return tuple(
+        _unit(each, content, attached, images=media_tokens(each.message), tokens=size)
+        for each, (content, attached), size in zip(placed, texts, sizes, strict=False)
+    )
+
+
+def _unit(placed: Placed, content: str, attached: str, *, images: int, tokens: int | None) -> Unit:
     message = placed.message
-    role, content, marks = wire.role_of(message), wire.text_of(message), _marks(message)
+    role, marks = wire.role_of(message), _marks(message)
     return Unit(
         id=placed.id,
         role=role,
@@ -144,20 +167,21 @@ def _unit(placed: Placed, media_tokens: Media) -> Unit:
         round_id=placed.round_id,
         calls=wire.calls_of(message) if role is Role.ASSISTANT else (),
         answers=wire.answered_by(message) if role is Role.TOOL else None,
-        attached=wire.attached_to(message),
-        image_tokens=media_tokens(message),
+        attached=attached,
+        image_tokens=images,
+        estimated_tokens=None if tokens is None else tokens + images,
     )
 
 
 def _marks(message: Mapping[str, Any]) -> Mapping[str, Any]:
     marks = message.get(MARKS)
-    return marks if isinstance(marks, Mapping) else {}
+    return marks if marks and isinstance(marks, Mapping) else {}
 
 
 def _priority(marks: Mapping[str, Any]) -> Priority | None:
     try:
-        return Priority(marks["priority"])
-    except (KeyError, ValueError):
+        return Priority(marks["priority"]) if "priority" in marks else None
+    except ValueError:
         return None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,17 @@ def counted(units: Iterable[Unit], counter: Counter) -> tuple[Unit, ...]:
     """The units, each with its estimate; those that have one are not counted again. One batch."""
     units = tuple(units)
     missing = [unit for unit in units if unit.estimated_tokens is None]
-    tokens = iter(counter.count([text for unit in missing for text in (unit.content, unit.attached)]))
-    sizes = {id(unit): counter.per_message + unit.image_tokens + next(tokens) + next(tokens) for unit in missing}
-    return tuple(replace(unit, estimated_tokens=sizes[id(unit)]) if id(unit) in sizes else unit for unit in units)
+    sizes = iter(text_sizes([(unit.content, unit.attached) for unit in missing], counter))
+    return tuple(
+        unit if unit.estimated_tokens is not None else replace(unit, estimated_tokens=unit.image_tokens + next(sizes))
+        for unit in units
+    )
+
+
+def text_sizes(messages: Sequence[tuple[str, str]], counter: Counter) -> list[int]:
+    """What messages of these contents, and what goes along with them, cost; images are not in it. One batch."""
+    tokens = counter.count([text for message in messages for text in message])
+    return [counter.per_message + content + along for content, along in zip(tokens[::2], tokens[1::2], strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +106,7 @@ Need = Embed | Summarise | Prune
 Answer = Embedded | Summarised | str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Read:
+class Read(NamedTuple):
     """How much of one removed message was read before it was removed, in characters."""
 
     source_id: str

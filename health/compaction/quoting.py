@@ -52,6 +52,12 @@ _RULED = re.compile(r"\s*(?:-{3,}|={3,}|\*{3,}|_{3,})\s*$")
 _TRIPLE = re.compile(r"\s*(?:\"{3}|'{3})")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _OPENED = re.compile(r"\s*<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
+# A line that is another's, or may open what is: one quick look, as most lines are neither.
+_UNUSUAL = re.compile(
+    "|".join(pattern.pattern for pattern in (_QUOTED, _TRIPLE, _FENCE, _OPENED))
+    + f"|(?i:{'|'.join(pattern.pattern for pattern in (_ROLE, _HEADER, _FORWARDED))})"
+    + r"|.*[:：]\s*$"
+)
 _TOLD_BY_OTHERS = re.compile(
     r"\b(?:(?<!i )(?:says?|said|wrote|writes|reads|replied|told (?:me|us))|according to|claims?|asked me to)\b"
     r"|(?:说|写道|写着|要求我)[：:，,“\"]|据说"
@@ -64,8 +70,15 @@ _IN_QUOTES = re.compile(r"[\"“「『'].*[\"”」』'][.。!！]?", re.DOTALL)
 
 def own_sentences(text: str) -> list[str]:
     """The sentences that the writer of a message answers for, verbatim slices; a list goes with its heading."""
-    own = "\n".join(line if mine else "" for mine, line in _lines(_typed(text)))
+    own = _own(_typed(text))
     return [sentence for sentence in sentences(own) if not _is_anothers(sentence)]
+
+
+def _own(text: str) -> str:
+    """The text with every line emptied that is not the writer's own."""
+    if not any(map(_UNUSUAL.match, text.split("\n"))):
+        return text
+    return "\n".join(line if mine else "" for mine, line in _lines(text))
 
 
 def sentences(text: str) -> list[str]:
@@ -102,7 +115,7 @@ def _bullet(text: str) -> int:
 
 def _is_anothers(sentence: str) -> bool:
     low = sentence.lower()
-    if any(word in low for word in _TELLING) and _TOLD_BY_OTHERS.search(low):
+    if any(map(low.__contains__, _TELLING)) and _TOLD_BY_OTHERS.search(low):
         return True
     return sentence.startswith(_QUOTES) and bool(_IN_QUOTES.fullmatch(sentence))
 

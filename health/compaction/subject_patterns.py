@@ -81,11 +81,15 @@ ZH_STATED = re.compile(
     r"|提前到|变成|挪到)|现在是)|定在|定为|设为|是(?![否说不])|为(?![了什此止])|在(?=周|星期|[明后今]天|[上下中]午|[早晚]上|[\d一二三四五六七八九十]{1,4}[点月号日:]))"
     r"(?P<value>.+)"
 )
-COLON, ZH_BEING = re.compile(r"[:：]"), re.compile(r"[成为到是在消]")
-SETTING = re.compile(
-    r"\b(?:make|set|change|move|raise|lower|increase|reduce|cut|update|bump|push|postpone|reschedule|shift|switch)\s"
+# What a sentence says of these signs, and one of each set its form cannot do without: one look instead of many.
+SIGN = re.compile(r"[a-z]+|[=成为到是在消]|[:：](?=\s?(?:[$€£¥]?\d|[a-z]{3,6}day|周|星期))")
+COLON, ZH_BEING = frozenset(":："), frozenset("成为到是在消")
+SETTING = frozenset(
+    """
+    make set change move raise lower increase reduce cut update bump push postpone reschedule shift switch
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
-BEING = re.compile(r"=|\s(?:is|are|be|now|becomes?|became|equals|stays|to)\s")
+BEING = frozenset({"=", "is", "are", "be", "now", "become", "becomes", "became", "equals", "stays", "to"})
 ZH_ENDED = re.compile(rf"{_ZH_LEAD}(?P<about>[{CJK}]{{1,10}}?)(?P<update>已经?|被)?(?P<value>取消了?)[。！!]?$")
 # What is said to be so has no other value left.
 ENDED = frozenset({"cancelled", "canceled", "off", "called off", "over", "取消", "取消了"})
@@ -105,7 +109,7 @@ TYPES = {
         r"|周[一二三四五六日天]|星期.|明天|后天|\d+月\d+[日号]?|\d+[日号]"
     ),
     "time": re.compile(
-        r"\b\d{1,2}:\d\d(?: ?[ap]m)?|\b\d{1,2} ?[ap]m\b|\b(?:noon|midnight)\b|[\d一二两三四五六七八九十]{1,3}点半?"
+        r"\b(?:\d{1,2}(?::\d\d(?: ?[ap]m)?| ?[ap]m\b)|noon\b|midnight\b)|[\d一二两三四五六七八九十]{1,3}点半?"
     ),
     "number": re.compile(r"\d[\d,.]*|[一二两三四五六七八九十百千万]{1,8}(?=[元块个人天年月])"),
 }
@@ -113,34 +117,10 @@ TYPES = {
 # A value without any of these names no day, time or number.
 TYPED = re.compile(r"[\d一二两三四五六七八九十百千万周期天]|day\b|to(?:morrow|night)|noon|midnight")
 
-# A sentence without any of these corrects and withdraws nothing.
-CHANGING = (
-    "not ",
-    "instead",
-    "rather",
-    "no longer",
-    "forget",
-    "ignore",
-    "disregard",
-    "scratch",
-    "mind",
-    "scrap",
-    "drop",
-    "any",
-    "sorry",
-    "correct",
-    "wrong",
-    "mistake",
-    "misspoke",
-    "不",
-    "忘",
-    "忽略",
-    "管",
-    "取消",
-    "撤回",
-    "作废",
-    "更正",
-    "说错",
+# A sentence without any of these corrects and withdraws nothing: each expression below has one of them.
+CHANGING = re.compile(
+    r"not |no longer|instead of|rather than|forget|ignore|disregard|scra(?:tch|p)|drop|never ?mind|any ?more|sorry"
+    r"|correction|i was wrong|my mistake|misspoke|[不忘管]|忽略|取消|撤回|作废|更正|说错"
 )
 CORRECTED = re.compile(
     r"(?:sorry|correction|i was wrong|my mistake|scratch that|i misspoke|更正|说错了|不对)\b"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from health.compaction import subject_patterns as patterns
@@ -55,7 +55,6 @@ class Subject:
         return self.words == old.words or (self.update and part)
 
 
-# Each form with what it cannot do without: one quick look instead of a long one.
 _FORMS = (
     (patterns.COLON, patterns.LABELLED),
     (patterns.SETTING, patterns.SET),
@@ -72,7 +71,12 @@ def subject_of(sentence: str) -> Subject | None:
     low = _plain(sentence)
     speaker = patterns.SPEAKER.match(low)
     said = low[speaker.end() :] if speaker else low
-    subject = _chosen(said) or _stated(said) or (_stated(low) if speaker else None)
+    signs = {*patterns.SIGN.findall(low)}
+    forms = [form for needed, form in _FORMS if not needed.isdisjoint(signs)]
+    may_choose = not (signs.isdisjoint(patterns.CHOICE_OF) and low.isascii())
+    subject = (_chosen(said) if may_choose else None) or _stated(said, forms)
+    if subject is None and speaker:
+        subject = _stated(low, forms)
     if subject and speaker and patterns.HERS.match(said):
         return replace(subject, words=subject.words | {speaker["who"]})
     return subject
@@ -85,14 +89,14 @@ def types_of(value: str) -> Counter[str]:
         return found
     for name, pattern in patterns.TYPES.items():
         value, times = pattern.subn(" ", value)
-        found[name] += times
-    return +found
+        if times:
+            found[name] = times
+    return found
 
 
 def may_change(sentence: str) -> bool:
     """One quick look: whether the three questions below are worth asking."""
-    low = sentence.lower()
-    return any(sign in low for sign in patterns.CHANGING)
+    return patterns.CHANGING.search(sentence.lower()) is not None
 
 
 def stale_words(sentence: str) -> frozenset[str]:
@@ -128,10 +132,12 @@ def _said(sentence: str) -> str:
 
 
 def _content(low: str) -> frozenset[str]:
-    return frozenset(_one(word) for word in words(low) if word not in STOPWORDS)
+    return frozenset(map(_one, {*words(low)} - STOPWORDS))
 
 
 def _one(word: str) -> str:
+    if not word.endswith("s"):
+        return word
     word = word.removesuffix("'s")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
@@ -164,9 +170,9 @@ def _chosen(low: str) -> Subject | None:
     )
 
 
-def _stated(low: str) -> Subject | None:
+def _stated(low: str, forms: Sequence[re.Pattern[str]]) -> Subject | None:
     """ "The budget is 500", "make the budget 700", 预算改成700元."""
-    match = next(filter(None, (form.match(low) for sign, form in _FORMS if sign.search(low))), None)
+    match = next(filter(None, (form.match(low) for form in forms)), None)
     if match is None or match["about"] in patterns.NOBODY or patterns.WHEN.match(match["about"]):
         return None
     value, about = match["value"].strip(" .。!！"), _content(match["about"])

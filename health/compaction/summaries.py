@@ -185,5 +185,5 @@ def _reads(units: Sequence[Unit]) -> tuple[Read, ...]:
 def _shown(units: Sequence[Unit], answer: Summarised) -> tuple[Read, ...]:
     """What the model was shown, never more than there is."""
     return tuple(
-        replace(read, read=min(read.total, answer.read_chars.get(read.source_id, 0))) for read in _reads(units)
+        read._replace(read=min(read.total, answer.read_chars.get(read.source_id, 0))) for read in _reads(units)
     )

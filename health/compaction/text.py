@@ -16,6 +16,7 @@ _FENCES = ("```", "~~~")
 _END = re.compile(r"[.!?…][\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|[。！？；][”’」』）]*")
 _ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|approx|Fig|[A-Z]))\.$")
 _WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:[-_'][^\W_{CJK}]+)*")
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:[-_'][a-z0-9]+)*")
 
 
 class Passage(NamedTuple):
@@ -74,8 +75,11 @@ def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -
 
 def words(text: str) -> list[str]:
     """The words of a text, in order, repetitions included."""
+    low = text.lower()
+    if low.isascii():
+        return _ASCII_WORD.findall(low)
     found: list[str] = []
-    for word in _WORD.findall(text.lower()):
+    for word in _WORD.findall(low):
         if word[0] > "\u2e80":
             found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
         else:

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
+from functools import cached_property
 
 from health.compaction.config import ContextConfig
 
@@ -120,7 +121,7 @@ class ContextState:
     originals: tuple[Unit, ...] = field(default=(), repr=False)
     config: ContextConfig = field(default_factory=ContextConfig)
 
-    @property
+    @cached_property
     def estimated_tokens(self) -> int:
         return self.overhead_tokens + total(self.units)
 
@@ -134,10 +135,10 @@ class ContextState:
 
 def total(units: Iterable[Unit]) -> int:
     """The sum of counted units; an uncounted one is an error of ours."""
-    tokens = [unit.estimated_tokens for unit in units]
-    if None in tokens:
-        raise ValueError("a unit was not counted: pass units through ports.counted")
-    return sum(number for number in tokens if number is not None)
+    try:
+        return sum([unit.estimated_tokens for unit in units])  # type: ignore[misc]  # None raises
+    except TypeError as error:
+        raise ValueError("a unit was not counted: pass units through ports.counted") from error
 
 
 def rounds(units: Sequence[Unit]) -> list[tuple[Unit, ...]]:

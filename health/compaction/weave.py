@@ -11,16 +11,19 @@ from dataclasses import replace
 from health.compaction import ledger
 from health.compaction.ports import Kit
 from health.compaction.pressure import tokens
-from health.compaction.units import INSTRUCTING, ContextState, Unit, total
+from health.compaction.units import INSTRUCTING, ContextState, Kind, Unit, total
 
 
 def without_ledger(state: ContextState) -> ContextState:
     """The state as a strategy sees it: the ledger counts, but is no unit."""
-    return replace(state, units=_plain(state.units), overhead_tokens=state.overhead_tokens + ledger_tokens(state))
+    tokens = ledger_tokens(state)
+    if not tokens:
+        return state
+    return replace(state, units=_plain(state.units), overhead_tokens=state.overhead_tokens + tokens)
 
 
 def ledger_tokens(state: ContextState) -> int:
-    return total(unit for unit in state.units if ledger.is_ledger(unit))
+    return total(unit for unit in state.units if unit.kind is Kind.SUMMARY and ledger.is_ledger(unit))
 
 
 def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, ...]:
@@ -37,7 +40,7 @@ def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, 
 
 
 def _plain(units: Iterable[Unit]) -> tuple[Unit, ...]:
-    return tuple(unit for unit in units if not ledger.is_ledger(unit))
+    return tuple([unit for unit in units if unit.kind is not Kind.SUMMARY or not ledger.is_ledger(unit)])
 
 
 def _place(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[int, float]:

@@ -154,4 +154,5 @@ def _binding(state: ContextState, kit: Kit) -> dict[str, list[str]]:
 
 
 def _binds(piece: Piece, binding: dict[str, list[str]]) -> bool:
-    return any(piece.text in text or text in piece.text for text in binding.get(piece.source_id, ()))
+    stated = binding.get(piece.source_id)
+    return stated is not None and any(piece.text in text or text in piece.text for text in stated)

@@ -29,6 +29,8 @@ _NO_FRAME = frozenset({0xC4, 0xC8, 0xCC})
 def media_tokens(message: Mapping[str, Any], family: Family) -> int:
     """Tokens of all that is neither text nor reasoning in a message's content."""
     content = message.get("content")
+    if isinstance(content, str):
+        return 0
     parts = content if isinstance(content, list | tuple) else ()
     return sum(_tokens(part, family) for part in parts if isinstance(part, Mapping) and part.get("type") in MEDIA_PARTS)
 
