@@ -80,7 +80,7 @@ class Compact:
 
 @dataclass(frozen=True)
 class AwaitCompaction:
-    """A run is under way, by hand: the next request waits for it."""
+    """A run is under way, by hand or looked through by a person: the next request waits for it."""
 
 
 @dataclass(frozen=True)

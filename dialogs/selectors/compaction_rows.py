@@ -9,6 +9,7 @@ from typing import ClassVar
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.compacting.guard import guard_of
 from dialogs.model_view import load
 from dialogs.models import Course
 from dialogs.selectors.compaction import BY_ITSELF
@@ -41,6 +42,9 @@ ADVICE: dict[str, Promise] = {
     "reviewed": _("The request waits for it. Read what the model would see instead, change the words, then decide."),
     "failed": _("The messages are unchanged. Unpin some, raise the limit, or reset the agent's chat."),
     "cancelled": _("The messages are unchanged."),
+    "held": _(
+        "The model sees again what it saw before, and all that was said since. Your next message will compact it again."
+    ),
     "undone": _("The model sees again what it saw before, and all that was said since."),
 }
 
@@ -56,13 +60,17 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionRow:
-    """`is_current`: it stands in the course that goes on, where something can be done about it."""
+    """`is_current`: it stands in the course that goes on, where something can be done about it.
+
+    `comes_again`: the guard made it, a person undid it, and the guard waits for nothing but their next message.
+    """
 
     kind: ClassVar[str] = "compaction"
     run: CompactionRun
     is_current: bool = False
     can_undo: bool = False
     can_redo: bool = False
+    comes_again: bool = False
 
     @property
     def dom_id(self) -> str:
@@ -72,7 +80,7 @@ class CompactionRow:
     def key(self) -> str:
         run = self.run
         progress = f"{run.status}/{run.tokens_now}/{run.cancel_requested}/{run.estimated_after}/{run.draft_until}"
-        return f"{progress}/{self.is_current}/{self.can_undo}/{self.can_redo}"
+        return f"{progress}/{self.is_current}/{self.can_undo}/{self.can_redo}/{self.comes_again}"
 
     @property
     def state(self) -> str:
@@ -110,6 +118,8 @@ class CompactionRow:
         """What to do, or what holds now: said while it is true."""
         if self.state == "draft" and self.is_by_itself:
             return ADVICE["reviewed"]
+        if self.comes_again:
+            return ADVICE["held"]
         is_over = self.state in {"recovered", "truncated", "undone"} and not (self.can_undo or self.can_redo)
         return "" if is_over else ADVICE.get(self.state, "")
 
@@ -144,12 +154,17 @@ def compaction_rows(course: Course | None, shown: Collection[int], *, is_current
         return []
     runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")
     head = course.head_run_id
-    return [
-        CompactionRow(
-            run=run,
-            is_current=is_current,
-            can_undo=is_current and run.status == Status.APPLIED and run.pk == head,
-            can_redo=is_current and run.status == Status.UNDONE and run.parent_run_id == head,
+    is_held = is_current and course.guard_held and guard_of(course.dialog) is not None
+    rows = []
+    for run in runs:
+        can_redo = is_current and run.status == Status.UNDONE and run.parent_run_id == head
+        rows.append(
+            CompactionRow(
+                run=run,
+                is_current=is_current,
+                can_undo=is_current and run.status == Status.APPLIED and run.pk == head,
+                can_redo=can_redo,
+                comes_again=is_held and can_redo and run.trigger in BY_ITSELF,
+            )
         )
-        for run in runs
-    ]
+    return rows

@@ -19,7 +19,7 @@ from dialogs.services.rows import add_message
 from dialogs.services.view_changes import undo
 from health.models import CompactionRun
 from tests.builders import a_call, a_course, a_generation, an_answer
-from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.compaction_runs import a_run, an_applied_run
 
 
@@ -180,6 +180,40 @@ def test_what_was_undone_can_be_redone_while_its_place_is_free(dialog: Dialog) -
     an_applied_run(dialog)
 
     assert [row.can_redo for row in dividers(dialog)] == [False, False]
+
+
+AGAIN = "Your next message will compact it again."
+
+
+def test_an_undone_run_of_the_guards_says_that_the_next_message_brings_it_again(alice: User, dialog: Dialog) -> None:
+    guard(dialog)
+    run = an_applied_run(dialog)
+    an_answer(dialog)
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+    (undone,) = dividers(dialog)
+    assert AGAIN in str(undone.advice)
+
+    post_message(dialog=dialog, content="Go on")
+
+    (later,) = dividers(dialog)
+    assert AGAIN not in str(later.advice)
+    assert later.key != undone.key
+
+
+@pytest.mark.parametrize(("trigger", "is_guarded"), [("manual", True), ("pre_request", False)])
+def test_an_undone_run_that_nobody_brings_again_says_no_such_thing(
+    alice: User, dialog: Dialog, trigger: str, is_guarded: bool
+) -> None:
+    if is_guarded:
+        guard(dialog)
+    run = an_applied_run(dialog, trigger=trigger)
+    an_answer(dialog)
+
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+
+    (undone,) = dividers(dialog)
+    assert undone.can_redo
+    assert AGAIN not in str(undone.advice)
 
 
 # --- What became of messages --------------------------------------------------------------------
