@@ -21,7 +21,7 @@ from dialogs.api.reporting import usage_of
 from dialogs.clients import ClientCall
 from dialogs.driver.live import LiveAnswer
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
-from dialogs.providers.registry import make_provider
+from dialogs.providers.pool import borrowed
 from dialogs.selectors.providers import settings_for
 from health.compaction import wire
 
@@ -69,18 +69,17 @@ async def stream(asked: Asked, sent: Envelope) -> AsyncGenerator[bytes, None]:
 
 async def _pieces(asked: Asked, sent: Envelope, live: LiveAnswer) -> AsyncGenerator[bytes, None]:
     """The words as they come. `live` collects what else does."""
-    provider = make_provider(settings_for(asked.target.llm.provider))
-    try:
-        async with aclosing(provider.stream(request_of(asked))) as events:
-            async for event in events:
-                live.add(event, now=timezone.now())
-                match event:
-                    case TextDelta(text):
-                        yield sent.text(text)
-                    case ReasoningDelta(text):
-                        yield sent.thought(text)
-    finally:
-        await provider.aclose()
+    async with (
+        borrowed(settings_for(asked.target.llm.provider)) as provider,
+        aclosing(provider.stream(request_of(asked))) as events,
+    ):
+        async for event in events:
+            live.add(event, now=timezone.now())
+            match event:
+                case TextDelta(text):
+                    yield sent.text(text)
+                case ReasoningDelta(text):
+                    yield sent.thought(text)
 
 
 def _ending(live: LiveAnswer) -> tuple[list[ClientCall], str]:

@@ -36,10 +36,13 @@ def door(*methods: str) -> Callable[[View], View]:
             try:
                 if request.method not in methods:
                     raise method_not_allowed(request.method or "", allowed=methods)
+                request.get_host()
                 with own_threads():
-                    return await view(request, *args, **kwargs)
+                    response: HttpResponseBase = await view(request, *args, **kwargs)
             except ApiError as error:
-                return refused(error)
+                response = refused(error)
+            response.headers["X-Content-Type-Options"] = "nosniff"
+            return response
 
         return csrf_exempt(login_not_required(answered))
 

@@ -35,7 +35,7 @@ from dialogs.providers.base import (
     StreamEvent,
     ToolsRefused,
 )
-from dialogs.providers.registry import make_provider
+from dialogs.providers.pool import borrowed
 from dialogs.selectors.compaction import may_compact
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.prefix import stable_prefix
@@ -161,7 +161,11 @@ def learn(call: Call, live: LiveAnswer) -> None:
 
 async def stream(claim: Claim, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
     """Receive the answer until it ends, or a person or the guard ends it, or nobody waits for it any more."""
-    provider = make_provider(call.settings)
+    async with borrowed(call.settings) as provider:
+        return await attend(claim, call, live, audience, provider)
+
+
+async def attend(claim: Claim, call: Call, live: LiveAnswer, audience: Audience, provider: Provider) -> Ending:
     shown = asyncio.create_task(show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk))
     watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
     left = asyncio.create_task(audience.leaving())
@@ -176,7 +180,6 @@ async def stream(claim: Claim, call: Call, live: LiveAnswer, audience: Audience)
     finally:
         live.close()
         await end(received, watched, left, shown)
-        await provider.aclose()
 
 
 async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Audience) -> Ending:

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
+from django.test.client import AsyncClientHandler
 
 from dialogs.models import LLM, Agent, ApiKey
 from dialogs.services.api_keys import create_key
 from dialogs.threads import close_threads
+from dominds.api_handler import BareHandler
+from tests.dialogs.compacting_builders import RULE, long_text
 from tests.dialogs.driver.conftest import Play, calling, play, said
 
 __all__ = ["Play", "calling", "play", "said"]
@@ -28,15 +31,27 @@ def assistant(text: str, **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": text, **more}
 
 
+def a_tool(name: str) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
+    return {"type": "function", "function": {"name": name, "description": "Tells.", "parameters": parameters}}
+
+
+class BareClientHandler(BareHandler, AsyncClientHandler):
+    pass
+
+
 class Client:
     """What an OpenAI-compatible client does, through Django's own test client."""
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, model: str = MODEL) -> None:
+        self.model = model
         self.headers = {"authorization": f"Bearer {secret}"}
         self.http = AsyncClient()
+        # As `dominds.asgi` does for `/v1`: without middleware.
+        self.http.handler = BareClientHandler()
 
     async def ask(self, *messages: dict[str, Any], headers: dict[str, str] | None = None, **more: Any) -> Any:
-        body = {"model": MODEL, "messages": list(messages), **more}
+        body = {"model": self.model, "messages": list(messages), **more}
         return await self.post(body, headers=headers)
 
     async def post(self, body: Any, *, headers: dict[str, str] | None = None) -> Any:
@@ -71,6 +86,25 @@ def statuses(chunks: list[dict[str, Any]]) -> list[tuple[str, bool]]:
     return [(one["description"], one["done"]) for one in found]
 
 
+def long_history(pairs: int = 8, sentences: int = 4) -> list[dict[str, Any]]:
+    """What a client brings along; the first thing in it is a rule."""
+    history: list[dict[str, Any]] = []
+    for number in range(pairs):
+        asked = RULE if number == 0 else f"Question {number}. {long_text(number, sentences)}"
+        history += [user(asked), assistant(f"Answer {number}. {long_text(number + 500, sentences)}")]
+    return history
+
+
+@pytest.fixture
+def guarded(agent: Agent, llm: LLM) -> Agent:
+    """The agent `helper` with a limit of 3,500 tokens; the window is far above it."""
+    agent.context_budget, agent.context_limit = True, 3500
+    agent.save()
+    llm.context_length, llm.optimal_max_tokens = 100_000, None
+    llm.save()
+    return agent
+
+
 MakeKey = Callable[..., tuple[ApiKey, str]]
 
 
@@ -85,6 +119,12 @@ def make_key(alice: User) -> MakeKey:
 @pytest.fixture
 def key(make_key: MakeKey) -> tuple[ApiKey, str]:
     return make_key()
+
+
+@pytest.fixture
+def guarded_client(key: tuple[ApiKey, str], guarded: Agent) -> Client:
+    """One that speaks to the agent with the limit."""
+    return Client(key[1], model="helper")
 
 
 @pytest.fixture

@@ -1,14 +1,20 @@
-"""A conversation through `/v1`: what a client gets, what is stored of it, and how it is known again."""
+"""A conversation through `/v1`: what a client gets, what is sent for it, and what is stored."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
-from dialogs.models import Dialog, Message
-from tests.dialogs.api.conftest import Client, Play, assistant, said, text_of, user
+from dialogs.models import Blob, Dialog, Generation, Message
+from health.models import HealthReading
+from tests.dialogs.api.conftest import Client, MakeKey, Play, a_tool, assistant, calling, said, text_of, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+PIXEL = "data:image/png;base64," + "iVBORw0KGgo" * 40
 
 
 async def test_a_client_gets_an_answer_and_its_usage(client_of_alice: Client, play: Play) -> None:
@@ -22,23 +28,173 @@ async def test_a_client_gets_an_answer_and_its_usage(client_of_alice: Client, pl
     assert body["usage"] == {"prompt_tokens": 120, "completion_tokens": 5, "total_tokens": 125}
 
 
+async def test_usage_that_nobody_reported_is_not_made_up(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(None, "Hi there."))
+
+    response = await client_of_alice.ask(user("Hello"))
+
+    assert response.json()["usage"] is None
+
+
 async def test_a_stream_says_the_same_in_pieces(client_of_alice: Client, play: Play) -> None:
-    await sync_to_async(play)(said(120, "Hi there, Alice."))
+    await sync_to_async(play)(said(120, ["Hi ", "there, ", "Alice."]))
 
     chunks = await client_of_alice.stream(user("Hello"))
 
     assert text_of(chunks) == "Hi there, Alice."
     assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks][-1] == "stop"
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    assert len({(chunk["id"], chunk["created"], chunk["model"]) for chunk in chunks}) == 1
 
 
-async def test_a_resent_history_goes_on_in_the_same_dialog(client_of_alice: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(120, "Hi."), said(130, "Fine."))
-    await client_of_alice.ask(user("Hello"))
+async def test_a_stream_has_usage_only_where_it_is_asked_for(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
 
-    await client_of_alice.ask(user("Hello"), assistant("Hi."), user("How are you?"))
+    without = await client_of_alice.stream(user("Hello"))
+    with_usage = await client_of_alice.stream(user("Good morning"), stream_options={"include_usage": True})
 
+    assert all(chunk["choices"] for chunk in without)
+    assert [chunk["usage"]["prompt_tokens"] for chunk in with_usage if not chunk["choices"]] == [120]
+
+
+async def test_what_the_client_said_is_sent_as_it_was_said(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120))
+
+    await client_of_alice.ask(
+        {"role": "system", "content": "You are a pirate."}, user("One"), user("Two"), temperature=0.1, max_tokens=50
+    )
+
+    sent = read()[0]
+    assert [(one["role"], one["content"]) for one in sent["messages"]] == [
+        ("system", "You are a pirate."),
+        ("user", "One"),
+        ("user", "Two"),
+    ]
+    assert (sent["options"], sent["max_output_tokens"]) == ({"temperature": 0.1}, 50)
+
+
+async def test_an_agents_instructions_come_before_the_clients(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120))
+
+    await client_of_alice.post(
+        {"model": "helper", "messages": [{"role": "developer", "content": "Be brief."}, user("Hello")]}
+    )
+
+    assert read()[0]["messages"][0]["content"] == "You help.\n\nBe brief."
+
+
+async def test_images_are_sent_whole_and_kept_apart_from_the_message(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120))
+    parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
+
+    await client_of_alice.ask({"role": "user", "content": parts})
+
+    message = await Message.objects.aget(role="user")
+    assert read()[0]["messages"][0]["parts"] == parts
+    assert "base64" not in json.dumps(message.parts)
+    assert message.content == "What is it?"
+    assert (await Blob.objects.aget(content=PIXEL)).sha256 in json.dumps(message.parts)
+
+
+async def test_tools_run_in_the_client(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(calling(120, "weather", '{"city": "Ulm"}'), said(150, "It rains."))
+    tools = [a_tool("weather")]
+
+    first = (await client_of_alice.ask(user("Weather?"), tools=tools)).json()["choices"][0]
+    call = first["message"]["tool_calls"][0]
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "rain"}
+    second = await client_of_alice.ask(user("Weather?"), first["message"], result, tools=tools)
+
+    assert first["finish_reason"] == "tool_calls"
+    assert call["function"] == {"name": "weather", "arguments": '{"city": "Ulm"}'}
+    assert second.json()["choices"][0]["message"]["content"] == "It rains."
+    assert [one["role"] for one in read()[1]["messages"]] == ["user", "assistant", "tool"]
     assert await Dialog.objects.acount() == 1
-    assert await Message.objects.acount() == 4
-    sent = [(one["role"], one["content"]) for one in read()[1]["messages"]]
-    assert sent == [("user", "Hello"), ("assistant", "Hi."), ("user", "How are you?")]
+
+
+async def test_a_streamed_call_comes_whole_with_its_index(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(calling(120, "weather", '{"city": "Ulm"}'))
+
+    chunks = await client_of_alice.stream(user("Weather?"), tools=[a_tool("weather")])
+
+    calls = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
+    assert [(call["index"], call["id"], call["function"]["arguments"]) for call in calls] == [
+        (0, "c1", '{"city": "Ulm"}')
+    ]
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_reasoning_is_passed_on_and_never_mixed_with_the_answer(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(120, "Four.", reasoning=["Two and ", "two."]))
+
+    chunks = await client_of_alice.stream(user("2+2?"))
+
+    thoughts = "".join(chunk["choices"][0]["delta"].get("reasoning_content", "") for chunk in chunks)
+    assert (thoughts, text_of(chunks)) == ("Two and two.", "Four.")
+
+
+@pytest.mark.parametrize(
+    ("content", "headers"),
+    [("### Task:\nGive a title.", {}), ("Give a title.", {"X-Dominds-Task": "title_generation"})],
+    ids=["by-words", "by-header"],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_clients_background_tasks_leave_nothing_behind(
+    client_of_alice: Client, play: Play, content: str, headers: dict[str, str], stream: bool
+) -> None:
+    await sync_to_async(play)(said(120, "A title"))
+
+    answered: Any = (
+        text_of(await client_of_alice.stream(user(content), headers=headers))
+        if stream
+        else (await client_of_alice.ask(user(content), headers=headers)).json()["choices"][0]["message"]["content"]
+    )
+
+    assert answered == "A title"
+    assert await Dialog.objects.acount() + await HealthReading.objects.acount() == 0
+
+
+async def test_the_dialog_is_the_keys_owners_and_marked_as_the_clients(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+
+    body = (await client_of_alice.ask(user("Where is the boiler?"))).json()
+
+    dialog = await Dialog.objects.select_related("owner", "client").aget()
+    assert (dialog.owner.username, dialog.is_client_driven, dialog.title) == ("alice", True, "Where is the boiler?")
+    assert dialog.client.model == "scripted/tiny"
+    assert body["dominds"]["dialog"] == str(dialog.pk)
+    assert (dialog.is_busy, dialog.answer_due) == (False, False)
+
+
+async def test_no_prompt_is_ever_added_however_full_it_is(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(960, "One."), said(970, "Two."))
+
+    first = await client_of_alice.ask(user("A"))
+    await client_of_alice.ask(user("A"), assistant("One."), user("B"))
+
+    assert first.json()["dominds"]["level"] == "critical"
+    assert [one["content"] for one in read()[1]["messages"]] == ["A", "One.", "B"]
+    assert await Generation.objects.acount() == 2
+
+
+async def test_recall_is_answered_here_and_the_client_sees_nothing_of_it(
+    make_key: MakeKey, client_of_alice: Client, play: Play
+) -> None:
+    _key, secret = await sync_to_async(make_key)(offers_recall=True)
+    client = Client(secret)
+    await sync_to_async(play)(said(120, "One."))
+    await client.ask(user("A"))
+    await sync_to_async(_compacted_once)()
+    read = await sync_to_async(play)(calling(130, "recall", '{"query": "boiler"}'), said(140, "Found."))
+
+    body = (await client.ask(user("A"), assistant("One."), user("Where?"))).json()
+
+    assert body["choices"][0]["message"] == {"role": "assistant", "content": "Found."}
+    # What was compacted away is not sent; the view of this test is empty.
+    assert [one["role"] for one in read()[1]["messages"]] == ["user", "assistant", "tool"]
+
+
+def _compacted_once() -> None:
+    from tests.dialogs.compaction_runs import an_applied_run
+
+    an_applied_run(Dialog.objects.get())

@@ -1,0 +1,185 @@
+"""A client's context is guarded as the browser's is: in time, with notices, and never twice for one history."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from dialogs.models import Dialog, Message
+from health.models import CompactionRun
+from tests.dialogs.api.conftest import (
+    Client,
+    Play,
+    a_tool,
+    assistant,
+    calling,
+    long_history,
+    said,
+    statuses,
+    text_of,
+    user,
+)
+from tests.dialogs.compacting_builders import RULE, long_text
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+Applied = CompactionRun.Status.APPLIED
+LONG = 30
+
+
+def contents(request: dict[str, Any]) -> str:
+    return "\n".join(message["content"] for message in request["messages"])
+
+
+async def test_a_history_above_the_threshold_is_compacted_before_it_is_sent(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900, "Done."))
+    history = long_history(LONG)
+
+    await guarded_client.ask(*history, user("And now?"))
+
+    run = await CompactionRun.objects.aget()
+    sent = contents(read()[0])
+    assert (run.status, run.trigger) == (Applied, "pre_request")
+    assert len(sent) < sum(len(message["content"]) for message in history) / 2
+    assert RULE in sent
+    assert sent.endswith("And now?")
+
+
+async def test_the_client_is_told_and_the_answer_holds_none_of_it(guarded_client: Client, play: Play) -> None:
+    await sync_to_async(play)(said(900, "Done."))
+
+    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"))
+
+    (first, begun), (last, done) = statuses(chunks)
+    assert (first, begun, done) == ("Compacting conversation history...", False, True)
+    assert re.fullmatch(r"Context compacted, continuing\.\.\. \(≈[\d.]+k? → ≈[\d.]+k? tokens\)", last)
+    assert text_of(chunks) == "Done."
+
+
+@pytest.mark.parametrize(
+    ("how", "place"), [("reasoning", "reasoning_content"), ("content", "content"), ("off", "")], ids=str
+)
+async def test_notices_come_where_the_client_wants_them(
+    guarded_client: Client, play: Play, how: str, place: str
+) -> None:
+    await sync_to_async(play)(said(900, "Done."))
+
+    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"), headers={"X-Dominds-Notices": how})
+
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    told = [key for delta in deltas for key, value in delta.items() if "Compacting conversation" in str(value)]
+    assert told == ([place] if place else [])
+    assert statuses(chunks) == []
+
+
+async def test_a_notice_that_comes_back_as_content_is_taken_out_again(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900, "Done."), said(950, "Fine."))
+    history = [*long_history(LONG), user("And now?")]
+    headers = {"X-Dominds-Notices": "content"}
+
+    answered = text_of(await guarded_client.stream(*history, headers=headers))
+    await guarded_client.ask(*history, assistant(answered), user("Thanks"), headers=headers)
+
+    assert answered.startswith("> Compacting conversation history...\n\n> Context compacted, continuing...")
+    assert "Compacting conversation" not in contents(read()[1])
+    assert await Dialog.objects.acount() == 1
+    assert await CompactionRun.objects.acount() == 1
+
+
+async def test_the_same_history_sent_twice_is_compacted_once(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900, "Done."))
+    history = [*long_history(LONG), user("And now?")]
+
+    await guarded_client.ask(*history)
+    await guarded_client.ask(*history)
+
+    assert await CompactionRun.objects.acount() == 1
+    assert contents(read()[0]) == contents(read()[1])
+
+
+async def test_a_longer_history_goes_on_from_the_view_that_was_made(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900, "Done."), said(950, "Fine."))
+    history = [*long_history(LONG), user("And now?")]
+
+    await guarded_client.ask(*history)
+    await guarded_client.ask(*history, assistant("Done."), user("Thanks"))
+
+    before, after = read()[0]["messages"], read()[1]["messages"]
+    assert after[: len(before)] == before
+    assert [one["content"] for one in after[len(before) :]] == ["Done.", "Thanks"]
+    assert await CompactionRun.objects.acount() == 1
+
+
+async def test_two_requests_at_once_share_one_compaction(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900, "Done."))
+    history = [*long_history(LONG), user("And now?")]
+
+    first, second = await asyncio.gather(guarded_client.ask(*history), guarded_client.ask(*history))
+
+    assert first.json()["choices"] == second.json()["choices"]
+    assert contents(read()[0]) == contents(read()[1])
+    steps = [run.steps async for run in CompactionRun.objects.all()]
+    assert steps[0] == steps[-1]
+
+
+async def test_an_answer_that_fills_the_context_is_one_stream_for_the_client(
+    guarded_client: Client, play: Play
+) -> None:
+    first = [f"{word} " for word in long_text(3, sentences=60).split()]
+    await sync_to_async(play)({"text": first, "usage": None}, said(700, "and that is all."))
+
+    chunks = await guarded_client.stream(
+        *long_history(14), user("Tell me everything."), stream_options={"include_usage": True}
+    )
+
+    told = text_of(chunks)
+    partial = await Message.objects.aget(cut_short=True)
+    assert told == partial.content + "and that is all."
+    assert len(statuses(chunks)) == 2
+    assert chunks[-1]["usage"]["prompt_tokens"] == 700
+    finishes = [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]]
+    assert [reason for reason in finishes if reason] == ["stop"]
+
+
+async def test_an_answer_made_in_two_parts_is_known_again_as_one(guarded_client: Client, play: Play) -> None:
+    first = [f"{word} " for word in long_text(3, sentences=60).split()]
+    read = await sync_to_async(play)({"text": first, "usage": None}, said(700, "and that is all."), said(720, "Yes."))
+    history = [*long_history(14), user("Tell me everything.")]
+
+    told = text_of(await guarded_client.stream(*history))
+    await guarded_client.ask(*history, assistant(told), user("Is it?"))
+
+    assert await Dialog.objects.acount() == 1
+    assert contents(read()[2]).endswith("and that is all.\nIs it?")
+
+
+async def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
+    guarded_client: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(calling(900, "weather"), said(950, "It rains."))
+    tools, history = [a_tool("weather")], [*long_history(16), user("Weather?")]
+    called = (await guarded_client.ask(*history, tools=tools)).json()["choices"][0]["message"]
+    result = long_text(9, sentences=40)
+
+    await guarded_client.ask(*history, called, {"role": "tool", "tool_call_id": "c1", "content": result}, tools=tools)
+
+    run = await CompactionRun.objects.alatest("id")
+    assert (run.status, run.trigger) == (Applied, "tool_result")
+    assert [one["role"] for one in read()[1]["messages"]][-2:] == ["assistant", "tool"]
+    assert read()[1]["messages"][-1]["content"] == result
+
+
+async def test_what_cannot_fit_is_refused_with_a_status_and_nobody_is_asked(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900))
+
+    response = await guarded_client.ask(
+        {"role": "system", "content": long_text(1, sentences=200)}, user("Hello"), stream=True
+    )
+
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["param"]) == (400, "context_compaction_failed", "messages")
+    assert read() == []

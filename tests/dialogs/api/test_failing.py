@@ -1,0 +1,146 @@
+"""What goes wrong has OpenAI's shape: a status before the first byte, an event in the stream after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from dialogs.driver.run import drive
+from dialogs.models import Dialog, Generation
+from dialogs.selectors.turns import due_dialogs
+from tests.dialogs.api.conftest import Client, Play, assistant, said, user
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+Status = Generation.Status
+
+
+def failing(code: str, **details: Any) -> dict[str, Any]:
+    return {"error": {"code": code, "message": "It went wrong.", **details}}
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        ("context_overflow", 400, "context_length_exceeded"),
+        ("request_refused", 400, "request_refused"),
+        ("model_not_found", 404, "model_not_found"),
+        ("rate_limited", 429, "rate_limit_exceeded"),
+        ("authentication_refused", 502, "authentication_refused"),
+        ("provider_unreachable", 503, "provider_unreachable"),
+        ("provider_failed", 502, "provider_failed"),
+    ],
+)
+async def test_a_failure_before_the_first_word_is_a_status(
+    client_of_alice: Client, play: Play, failure: str, status: int, code: str, stream: bool
+) -> None:
+    await sync_to_async(play)(failing(failure))
+
+    response = await client_of_alice.ask(user("Hello"), stream=stream)
+
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["message"]) == (status, code, "It went wrong.")
+    assert set(error) == {"message", "type", "param", "code"}
+
+
+async def test_when_to_come_back_is_passed_on(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(failing("rate_limited", retry_after=7))
+
+    response = await client_of_alice.ask(user("Hello"))
+
+    assert response.headers["Retry-After"] == "7"
+
+
+async def test_it_is_the_client_that_tries_again(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(failing("provider_failed"), said(120, "Hi."))
+
+    await client_of_alice.ask(user("Hello"))
+
+    assert len(read()) == 1
+
+
+async def test_a_failure_in_the_stream_ends_it_with_an_error(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)({"text": ["One, ", "two"], **failing("provider_failed")})
+
+    lines = await client_of_alice.lines(user("Count"))
+
+    assert json.loads(lines[-1])["error"]["code"] == "provider_failed"
+    assert "[DONE]" not in lines
+    failed = await Generation.objects.aget()
+    assert (failed.status, failed.partial_text) == (Status.FAILED, "One, two")
+
+
+async def test_after_a_failure_the_same_history_is_answered(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(failing("provider_failed"), said(120, "Fine."))
+    history = [user("Hello"), assistant("Hi."), user("Well?")]
+
+    await client_of_alice.ask(*history)
+    again = await client_of_alice.ask(*history)
+
+    assert again.json()["choices"][0]["message"]["content"] == "Fine."
+    assert await Dialog.objects.acount() == 1
+
+
+async def test_a_client_that_waits_for_the_whole_and_leaves_stops_the_model_too(
+    client_of_alice: Client, play: Play
+) -> None:
+    await sync_to_async(play)(said(120, [f"{number} " for number in range(200)], delay=0.05))
+    asking = asyncio.create_task(client_of_alice.ask(user("Count")))
+    while not await Generation.objects.aexists():
+        await asyncio.sleep(0.05)
+
+    asking.cancel()
+
+    assert (await _ended()).status == Status.STOPPED
+
+
+async def test_a_client_that_leaves_stops_the_model_and_what_came_is_kept(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(120, [f"{number} " for number in range(200)], delay=0.05))
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def listen() -> None:
+        response = await client_of_alice.ask(user("Count"), stream=True)
+        async for piece in response.streaming_content:
+            heard.put_nowait(piece)
+
+    listening = asyncio.create_task(listen())
+    while b'"content":"2 "' not in await heard.get():
+        pass
+    # As the server does when the connection is gone.
+    listening.cancel()
+
+    stopped = await _ended()
+    assert stopped.status == Status.STOPPED
+    assert stopped.message.content.startswith("0 1 2")
+    dialog = await Dialog.objects.aget()
+    assert (dialog.answer_due, dialog.is_busy) == (False, False)
+
+
+async def _ended() -> Generation:
+    for _look in range(100):
+        row = await Generation.objects.select_related("message").aget()
+        if row.status != Status.RUNNING and not (await Dialog.objects.aget()).is_busy:
+            return row
+        await asyncio.sleep(0.05)
+    raise AssertionError("The generation did not end.")
+
+
+async def test_a_turn_whose_process_died_is_interrupted_and_never_resumed(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120, "Hi."))
+    await client_of_alice.ask(user("Hello"))
+    # As a killed web process leaves it.
+    await Dialog.objects.aupdate(wake_seq=9, answer_due=True, lease_until=None)
+    await Generation.objects.aupdate(status=Status.RUNNING, message=None)
+    dialog = await Dialog.objects.aget()
+    assert await sync_to_async(due_dialogs)() == [dialog.pk]
+
+    await drive(dialog.pk)
+
+    dialog = await Dialog.objects.aget()
+    assert (dialog.answer_due, dialog.is_busy) == (False, False)
+    assert (await Generation.objects.aget()).status == Status.INTERRUPTED
+    assert len(read()) == 1
