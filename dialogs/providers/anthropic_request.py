@@ -60,8 +60,8 @@ def _blocks(message: ChatMessage) -> list[dict[str, Any]]:
 
 
 def _said(message: ChatMessage) -> list[dict[str, Any]]:
+    blocks = [_block(part) for part in message.parts] or [{"type": "text", "text": message.content}]
     # An empty text block is refused.
-    blocks = [_block(part) for part in message.parts or ({"type": "text", "text": message.content},)]
     return [block for block in blocks if block.get("text") != ""]
 
 

@@ -15,9 +15,9 @@ from dialogs.providers.errors import from_answer
 
 # Under the minute after which most proxies hang up on whoever says nothing.
 KEEP_ALIVE_SECONDS = 45.0
-# How many requests run at once is decided before a provider is asked (`Provider.max_concurrent`): a second queue,
-# which nobody sees, would stand in the way.
-LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE_SECONDS)
+# Any number of requests at once: a queue in here, which nobody sees, would stand in their way, and a server says
+# itself when it is full. Every request looks through all idle connections, so they are few.
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_SECONDS)
 _one_at_a_time = Lock()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from dialogs.providers.options import OF_ANTHROPIC, OF_OLLAMA, OF_OPENAI, OF_OTHERS, OF_TOOLS, Names, as_texts, chosen
 
@@ -35,6 +38,15 @@ TABLES = [OF_OPENAI, OF_OTHERS, OF_ANTHROPIC, OF_OLLAMA, OF_TOOLS]
 )
 def test_some_options_go_nowhere(option: str) -> None:
     assert all(option not in names and option not in names.values() for names in TABLES)
+
+
+def test_every_option_that_goes_somewhere_is_documented() -> None:
+    told = (Path(settings.BASE_DIR) / "docs" / "providers.md").read_text()
+    families = tuple(re.findall(r"`(\w+_)\*`", told))
+
+    silent = {name for names in TABLES for name in names if f"`{name}`" not in told and not name.startswith(families)}
+
+    assert silent == set()
 
 
 @pytest.mark.parametrize("names", TABLES)

@@ -79,6 +79,23 @@ async def test_the_whole_prompt_counts_although_it_was_cached(real_server: Provi
     assert second.usage.cached_tokens
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        # One that only local servers know, one of OpenAI's.
+        {"grammar": 'root ::= "yes" "!"'},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"const": "yes!"}}}},
+    ],
+)
+async def test_a_client_s_options_reach_the_model(real_server: ProviderSettings, options: dict[str, object]) -> None:
+    asked = request(ChatMessage(role="user", content="Tell me about rivers."), options=options, max_output_tokens=12)
+
+    events = await events_of(LlamaCpp(real_server), asked)
+
+    said = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert said.strip('"') == "yes!"
+
+
 async def test_a_prompt_that_is_too_long_names_the_exact_window(real_server: ProviderSettings) -> None:
     asked = request(ChatMessage(role="user", content="word " * 2000))
 
