@@ -20,5 +20,6 @@ urlpatterns = [
     path("messages/<int:message_id>/compact/", compaction.up_to, name="compaction_up_to"),
     path("messages/<int:message_id>/pin/", marks.pin, name="message_pin"),
     path("messages/<int:message_id>/priority/", marks.priority, name="message_priority"),
+    path("messages/<int:message_id>/done/", marks.done, name="message_done"),
     path("generations/<int:generation_id>/seen/", seen.generation, name="generation_seen"),
 ]

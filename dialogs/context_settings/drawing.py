@@ -32,6 +32,9 @@ CHOICES: Mapping[str, Promise] = {
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),
+    "never": _("Never"),
+    "offer": _("Offer it"),
+    "automatic": _("Do it at once"),
     "brief": _("Brief"),
     "linked": _("With a link to the archive"),
 }

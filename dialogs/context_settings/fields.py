@@ -12,7 +12,7 @@ from enum import StrEnum
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from health.compaction.config import ContextConfig, PayloadLimits, PlaceholderDetail, RecoveryMode
+from health.compaction.config import AtMilestone, ContextConfig, PayloadLimits, PlaceholderDetail, RecoveryMode
 
 BREAKING = "breaking_strategy"
 RETRY_DEFAULT = "retry_policies.default"
@@ -88,6 +88,12 @@ RECOVERY = Group(
     fields=(
         Field(path="recovery_mode", label=_("Recovery mode"), choices=RecoveryMode),
         Field(path="handover_tokens", label=_("Handover (tokens)"), hint=_("What a fresh start begins with.")),
+        Field(
+            path="at_milestone",
+            label=_("Fresh start at a milestone"),
+            hint=_("When the task of a P1 message is done."),
+            choices=AtMilestone,
+        ),
     ),
 )
 RETRIES = Group(

@@ -38,6 +38,8 @@ _RESET_QUESTION: dict[str, Promise | str] = {
     "button": "button-primary",
 }
 
+_MILESTONE_QUESTION = _RESET_QUESTION | {"question": gettext_lazy("The task is done. Begin afresh?")}
+
 
 def _person(request: HttpRequest) -> User:
     return cast("User", request.user)
@@ -87,7 +89,7 @@ def up_to(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpRespons
 def reset(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method != "POST":
-        return confirm(request, dialog, _RESET_QUESTION)
+        return confirm(request, dialog, _MILESTONE_QUESTION if "milestone" in request.GET else _RESET_QUESTION)
     return act(request, dialog, partial(manual_compaction.reset, dialog=dialog, by=_person(request)))
 
 

@@ -15,6 +15,14 @@ class RecoveryMode(StrEnum):
     ERROR = "error"
 
 
+class AtMilestone(StrEnum):
+    """Whether a fresh start follows when the task of a P1 message is done (DC35)."""
+
+    NEVER = "never"
+    OFFER = "offer"
+    AUTOMATIC = "automatic"
+
+
 class PlaceholderDetail(StrEnum):
     BRIEF = "brief"
     LINKED = "linked"
@@ -151,6 +159,7 @@ class ContextConfig:
     select_passages: SelectPassages = field(default_factory=SelectPassages)
     recovery_mode: RecoveryMode = RecoveryMode.FRESH_START
     handover_tokens: int = 500
+    at_milestone: AtMilestone = AtMilestone.OFFER
     retry_default: RetryPolicy = field(default_factory=RetryPolicy)
     retry_per_tool: tuple[tuple[str, RetryPolicy], ...] = (
         ("askQuestion", RetryPolicy(max_attempts=4, backoff_base_seconds=10)),

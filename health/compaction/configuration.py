@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from health.compaction.config import (
+    AtMilestone,
     CompressRatios,
     ContentTypeChunking,
     ContextConfig,
@@ -107,6 +108,7 @@ KEYS: Mapping[str, Check] = {
     "payloads": section({field.name: whole(1) for field in fields(PayloadLimits)}, PayloadLimits),
     "recovery_mode": one_of(RecoveryMode),
     "handover_tokens": whole(1),
+    "at_milestone": one_of(AtMilestone),
     RETRIES: section({"default": section(RETRY), "per_tool": _per_tool}),
 }
 

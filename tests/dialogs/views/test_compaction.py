@@ -47,7 +47,7 @@ ACTIONS = (
     "compaction",
     "compaction/reset",
     *(f"compactions/{{run}}/{what}" for what in ("cancel", "apply", "discard", "edit", "undo", "redo")),
-    *(f"messages/{{message}}/{what}" for what in ("compact", "pin", "priority")),
+    *(f"messages/{{message}}/{what}" for what in ("compact", "pin", "priority", "done")),
 )
 READING = (
     "compaction",
@@ -189,6 +189,31 @@ def test_a_preview_is_discarded(as_alice: Client, dialog: Dialog, draft: Compact
 
     assert CompactionRun.objects.get().status == "cancelled"
     assert Course.objects.get().head_run is None
+
+
+@BOTH
+def test_a_task_that_is_done_is_followed_by_the_question(
+    as_alice: Client, dialog: Dialog, history: list[Message], headers: dict[str, str]
+) -> None:
+    task = history[0].pk
+    as_alice.post(url(dialog, f"messages/{task}/priority"), {"priority": "1"}, headers=HTMX)
+    assert f"done-{task}" in {attrs.get("id") for _tag, attrs in page(as_alice, f"/dialogs/{dialog.pk}/").tags}
+
+    found = as_alice.post(url(dialog, f"messages/{task}/done"), headers=headers, follow=True)
+
+    assert "The task is done. Begin afresh?" in found.content.decode()
+    assert f'action="{url(dialog, "compaction/reset")}"' in found.content.decode()
+    assert f"done-{task}" not in {attrs.get("id") for _tag, attrs in page(as_alice, f"/dialogs/{dialog.pk}/").tags}
+
+
+@BOTH
+def test_a_task_that_is_none_cannot_be_done(
+    as_alice: Client, dialog: Dialog, history: list[Message], headers: dict[str, str]
+) -> None:
+    found = as_alice.post(url(dialog, f"messages/{history[0].pk}/done"), headers=headers)
+
+    assert found.status_code == 422
+    assert "Only the task of a P1 message can be done." in found.content.decode()
 
 
 def test_a_draft_is_decided_on_from_its_card_too(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
