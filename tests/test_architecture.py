@@ -68,6 +68,11 @@ TABLE = (
         but_may=("dialogs.providers.base", "dialogs.providers.addresses"),
         why="services never call a provider",
     ),
+    Law(
+        who=("dialogs.mcp_server",),
+        never=("dialogs.services", "dialogs.providers", "dialogs.driver", "dialogs.compacting"),
+        why="the MCP server only reads",
+    ),
     Law(who=("dialogs.views",), never=("dialogs.providers", "dialogs.driver"), why="views translate and call services"),
 )
 
@@ -115,8 +120,8 @@ def test_pure_modules_are_handed_the_time(module: Module) -> None:
     assert not read, f"{module.name} reads the clock with {sorted(read)}: take the time as an argument"
 
 
-@each_module("dialogs.selectors", "health.selectors")
-def test_selectors_write_nothing(module: Module) -> None:
+@each_module("dialogs.selectors", "health.selectors", "dialogs.mcp_server")
+def test_selectors_and_the_mcp_server_write_nothing(module: Module) -> None:
     writes = module.called_methods & WRITING_METHODS
 
     assert not writes, f"{module.name} calls {sorted(writes)}: writing is for services (for a dict, use `|=`)"

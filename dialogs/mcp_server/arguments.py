@@ -1,0 +1,71 @@
+"""What each tool is asked with. These classes are the JSON schemas that clients are shown.
+
+The schemas stay flat, without unions and references: not every client's model knows those. So "nothing" is 0 or "".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MOST = 2**63 - 1
+NEXT = "next_cursor of the page before this one; leave it out for the first page."
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_nulls(cls, found: Any) -> Any:
+        """Models fill in what they leave out."""
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class ListDialogs(Arguments):
+    query: str = Field(default="", max_length=1_000, description="Words that must all occur in title or messages.")
+    shelf: Literal["active", "archived", "trash"] = Field(default="active", description="Where the dialogs stand.")
+    limit: int = Field(default=20, ge=1, le=100)
+    cursor: str = Field(default="", max_length=100, description=NEXT)
+
+
+class OfDialog(Arguments):
+    dialog_id: UUID = Field(description="As list_dialogs gives it.")
+
+
+class ReadDialog(OfDialog):
+    limit: int = Field(default=10, ge=1, le=50, description="Messages on a page.")
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT + " Each next page is older.")
+
+
+class ReadMessage(OfDialog):
+    message_id: int = Field(ge=1, le=MOST)
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT)
+
+
+class SearchArchive(OfDialog):
+    query: str = Field(min_length=1, max_length=1_000, description="Words, or beginnings of words; not a question.")
+    any_word: bool = Field(default=False, description="One word is enough; else all must be in one message.")
+    also_current: bool = Field(
+        default=False, description="Search the whole dialog, not only what the model no longer sees as it was said."
+    )
+    limit: int = Field(default=10, ge=1, le=50)
+    cursor: int = Field(default=0, ge=0, le=10_000, description=NEXT)
+
+
+class ListReadings(OfDialog):
+    limit: int = Field(default=20, ge=1, le=200)
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT + " Each next page is older.")
+
+
+class ListCompactions(OfDialog):
+    limit: int = Field(default=20, ge=1, le=100)
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT + " Each next page is older.")
+
+
+class ReadCompaction(OfDialog):
+    compaction_id: int = Field(ge=1, le=MOST, description="As list_compactions gives it.")
+    limit: int = Field(default=20, ge=1, le=100, description="Rows of each of the four lists on a page.")
+    cursor: int = Field(default=0, ge=0, le=100_000, description=NEXT)

@@ -1,0 +1,76 @@
+"""`/mcp`: the MCP server over streamable HTTP, as an ASGI application beside Django's.
+
+Every request stands for itself: no sessions, answers in JSON, so any web process can answer any of them. The SDK's
+manager lives as long as one request, for Daphne has no lifespan in which a longer one could be started and ended.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
+from django.http.request import split_domain_port, validate_host
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from dialogs.api.auth import authenticate, secret_in
+from dialogs.api.errors import INVALID, ApiError, method_not_allowed
+from dialogs.api.rate import admit
+from dialogs.mcp_server.server import build_server
+from dialogs.models import ApiKey
+from dialogs.threads import in_db, own_threads
+
+# A request is a few arguments.
+MOST_BYTES = 256 * 1024
+
+
+async def mcp_over_http(scope: Scope, receive: Receive, send: Send) -> None:
+    with own_threads():
+        try:
+            key = await _admitted(ASGIRequest(scope, BytesIO()))
+        except ApiError as error:
+            answer = JSONResponse(error.as_json(), status_code=error.status, headers=error.headers)
+            await answer(scope, receive, send)
+        else:
+            await _answered(key.owner, scope, receive, send)
+
+
+async def _admitted(request: ASGIRequest) -> ApiKey:
+    _check_sender(request)
+    if request.method != "POST":
+        raise method_not_allowed(request.method or "", allowed=["POST"])
+    key = await in_db(authenticate)(secret_in(request.headers))
+    await admit(key)
+    return key
+
+
+def _check_sender(request: ASGIRequest) -> None:
+    """A page of somebody else's, in a browser on this machine, must not reach this by a name that leads here."""
+    try:
+        request.get_host()
+    except DisallowedHost:
+        raise ApiError(421, "This Dominds does not answer for this host.", type=INVALID, code="wrong_host") from None
+    origin = request.headers.get("origin", "")
+    if origin and not _is_ours(origin):
+        raise ApiError(403, "This Dominds does not answer pages of this origin.", type=INVALID, code="wrong_origin")
+
+
+def _is_ours(origin: str) -> bool:
+    domain, _port = split_domain_port(urlsplit(origin).netloc)
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+async def _answered(user: User, scope: Scope, receive: Receive, send: Send) -> None:
+    async def owner() -> User:
+        return user
+
+    manager = StreamableHTTPSessionManager(
+        app=build_server(owner), stateless=True, json_response=True, max_request_body_size=MOST_BYTES
+    )
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)

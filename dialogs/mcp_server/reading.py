@@ -1,0 +1,159 @@
+"""One function a tool: from a person and the arguments to the result. Sync, and reads only.
+
+A dialog is looked up among its owner's: somebody else's is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from dialogs.mcp_server import arguments as asked
+from dialogs.mcp_server.results import (
+    Call,
+    Dialogs,
+    DialogSummary,
+    Found,
+    MessageText,
+    Reading,
+    Readings,
+    Said,
+    SearchHits,
+    Transcript,
+)
+from dialogs.models import Dialog, Message
+from dialogs.search import Hit, search
+from dialogs.selectors.archive import archived_text
+from dialogs.selectors.archived import archived_ids
+from dialogs.selectors.dialogs import owned_dialog
+from dialogs.selectors.paged import UnknownPlace, branch_page, dialogs_page, page_of, place_of
+from health.selectors import Point, history, latest_levels
+
+HEAD_CHARS = 1_500
+ARGUMENTS_CHARS = 300
+TEXT_CHARS = 8_000
+
+
+class NothingThere(LookupError):
+    """`str(error)` says what there is none of."""
+
+
+def dialog_of(user: User, dialog_id: UUID) -> Dialog:
+    try:
+        return owned_dialog(user=user, dialog_id=dialog_id)
+    except Dialog.DoesNotExist:
+        raise NothingThere(f"There is no dialog {dialog_id}. list_dialogs shows those there are.") from None
+
+
+def list_dialogs(user: User, args: asked.ListDialogs) -> Dialogs:
+    page = dialogs_page(user=user, shelf=args.shelf, search=args.query, after=args.cursor, limit=args.limit)
+    cursor = place_of(page.rows[-1]) if page.has_more else None
+    return Dialogs(dialogs=_summaries(page.rows), next_cursor=cursor)
+
+
+def _summaries(dialogs: Sequence[Dialog]) -> list[DialogSummary]:
+    levels = latest_levels([dialog.pk for dialog in dialogs])
+    return [
+        DialogSummary(
+            id=dialog.pk,
+            title=dialog.title,
+            agent=dialog.agent.name,
+            llm=dialog.llm.slug,
+            level=levels.get(dialog.pk),
+            busy=dialog.is_busy,
+            client_driven=dialog.is_client_driven,
+            last_activity=dialog.active_at,
+        )
+        for dialog in dialogs
+    ]
+
+
+def read_dialog(user: User, args: asked.ReadDialog) -> Transcript:
+    dialog = dialog_of(user, args.dialog_id)
+    page = branch_page(dialog, before=args.cursor, limit=args.limit, head_chars=HEAD_CHARS)
+    archived = archived_ids(dialog.pk)
+    return Transcript(
+        dialog=_summaries([dialog])[0],
+        messages=[_said(message, archived) for message in page.messages],
+        total=page.total,
+        next_cursor=page.messages[0].pk if page.has_older else None,
+    )
+
+
+def _said(message: Message, archived: frozenset[int]) -> Said:
+    head, chars = message.head, message.chars  # type: ignore[attr-defined]  # annotated by `branch_page`
+    calls = [
+        Call(name=call.name, arguments=cut(call.arguments, ARGUMENTS_CHARS), status=call.status)
+        for call in message.calls.all()
+    ]
+    return Said(
+        id=message.pk,
+        course=message.course.number,
+        role=message.role,
+        origin=message.origin,
+        said_at=message.created_at,
+        text=head,
+        chars=chars,
+        is_cut=chars > len(head),
+        archived=message.pk in archived,
+        calls=calls,
+    )
+
+
+def cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[:chars]}…"
+
+
+def read_message(user: User, args: asked.ReadMessage) -> MessageText:
+    text = archived_text(dialog_of(user, args.dialog_id), message_id=args.message_id)
+    if text is None:
+        raise NothingThere(f"There is no message {args.message_id} in this dialog.")
+    if args.cursor > len(text):
+        raise UnknownPlace(args.cursor)
+    end = args.cursor + TEXT_CHARS
+    return MessageText(
+        id=args.message_id,
+        text=text[args.cursor : end],
+        start=args.cursor,
+        chars=len(text),
+        next_cursor=end if end < len(text) else None,
+    )
+
+
+def search_archive(user: User, args: asked.SearchArchive) -> SearchHits:
+    dialog = dialog_of(user, args.dialog_id)
+    end = args.cursor + args.limit
+    hits = search(dialog.pk, args.query, limit=end + 1, removed_only=not args.also_current, any_word=args.any_word)
+    page = page_of(hits[args.cursor :], args.limit)
+    return SearchHits(hits=[_found(hit) for hit in page.rows], next_cursor=end if page.has_more else None)
+
+
+def _found(hit: Hit) -> Found:
+    said = hit.message
+    return Found(id=said.pk, course=said.course.number, role=said.role, said_at=said.created_at, snippet=hit.snippet)
+
+
+def list_readings(user: User, args: asked.ListReadings) -> Readings:
+    dialog = dialog_of(user, args.dialog_id)
+    newest = reversed(history(dialog.pk, limit=args.limit + 1, before=args.cursor))
+    page = page_of(newest, args.limit)
+    cursor = page.rows[-1].generation_id if page.has_more else None
+    return Readings(readings=[_reading(point) for point in page.rows], next_cursor=cursor)
+
+
+def _reading(point: Point) -> Reading:
+    return Reading(
+        course=point.course_number,
+        generation=point.number,
+        level=point.level,
+        reason=point.reason,
+        prompt_tokens=point.prompt_tokens,
+        context_window=point.context_window,
+        percent=point.percent_text,
+        caution_above=point.optimal_max_tokens,
+        critical_above=point.critical_max_tokens,
+        llm=point.llm_name,
+        read_at=point.read_at,
+    )
