@@ -21,6 +21,10 @@ class DialogBusy(DialogError):
     """A turn is running; stop it or wait."""
 
 
+class ClientDriven(DialogError):
+    """A client drives the dialog through `/v1`: nothing is added to it here."""
+
+
 HEADLINES: dict[str, Promise] = {
     "not_configured": _("The provider's settings cannot be used. An admin must correct them."),
     "provider_unreachable": _("The provider did not answer."),

@@ -20,14 +20,14 @@ PARTS = (
     "dialogs/_meter.html",
     "dialogs/_health_panel.html",
     "dialogs/_turn.html",
-    "dialogs/_autonomous.html",
-    "dialogs/_notebook.html",
-    "dialogs/_notebook_count.html",
     "dialogs/_title.html",
     "dialogs/_courses.html",
     "dialogs/_earlier.html",
     "live/sidebar_item.html",
 )
+# Where people write in the browser, and where a client drives the dialog.
+WRITTEN_PARTS = ("dialogs/_autonomous.html", "dialogs/_notebook.html", "dialogs/_notebook_count.html")
+CLIENT_PARTS = ("dialogs/_client_bar.html",)
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,12 @@ def render(parts: dict[str, Any]) -> Rendering:
     """Everything a screen may need. `parts` is the page's own context, from `selectors.page`."""
     transcript: Transcript = parts["transcript"]
     rows = tuple(_rendered_row(row, parts) for row in transcript.rows)
+    more = CLIENT_PARTS if parts["driven"] else WRITTEN_PARTS
     return Rendering(
         version=transcript.version,
         transcript=render_to_string("dialogs/_transcript.html", {**parts, "rendered_rows": rows}),
         rows=rows,
-        parts=tuple(render_to_string(name, parts) for name in PARTS),
+        parts=tuple(render_to_string(name, parts) for name in (*PARTS, *more)),
         live=next((row for row in transcript.rows if isinstance(row, LiveRow)), None),
         card=render_card(parts),
         compacting=bool(parts["card"] and parts["card"].run.is_open),

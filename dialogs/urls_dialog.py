@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from dialogs.views import courses, dialog, notebook, steering
+from dialogs.views import attachments, courses, dialog, notebook, steering
 
 urlpatterns = [
     path("", dialog.page, name="dialog"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("stop/", dialog.stop, name="dialog_stop"),
     path("llm/", dialog.set_llm, name="dialog_llm"),
     path("messages/<int:message_id>/edit/", dialog.edit, name="dialog_edit"),
+    path("messages/<int:message_id>/attachments/<int:place>/", attachments.image, name="message_image"),
     path("messages/<int:message_id>/show/", dialog.branch, name="dialog_branch"),
     path("queued/<int:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),
     path("courses/<int:number>/", courses.course, name="dialog_course"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -38,6 +39,10 @@ class AgentAdmin(KeepsDialogs):
         (_("Tools"), {"fields": (("workspace_enabled", "folder"), "mcp_servers")}),
         (_("Record"), {"fields": (("is_demo", "created_at"),)}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
+        """Without those that stand for an LLM: nothing can be set there that clients would ask for."""
+        return super().get_queryset(request).filter(is_direct=False)
 
     @admin.display(description=_("its folder"))
     def folder(self, row: Agent) -> str:

@@ -121,7 +121,7 @@ def _added(wish: Wish) -> dict[str, Agent | None]:
 
 
 def _agent(llm: LLM) -> Agent | None:
-    return next((agent for agent in llm.agents.all() if agent.enabled and not agent.is_demo), None)
+    return next((agent for agent in llm.agents.all() if agent.enabled and not (agent.is_demo or agent.is_direct)), None)
 
 
 def _problem(code: str, text: str) -> Found:

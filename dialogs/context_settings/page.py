@@ -44,7 +44,7 @@ class Asked:
     @classmethod
     def posted(cls, data: QueryDict) -> Asked:
         slug, version = data.get("pruning_agent", ""), data.get("version", "")
-        agent = Agent.objects.filter(slug=slug).first() if slug else None
+        agent = Agent.objects.filter(slug=slug, is_direct=False).first() if slug else None
         return cls(sheet=Sheet.posted(data), agent=agent, version=int(version) if version.isdecimal() else 0)
 
     def after(self, action: str, added: str) -> Asked:

@@ -13,9 +13,8 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.compacting.estimate import counter_of, estimate, sent_text
 from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.present import offered_tools
 from dialogs.context import read_context
-from dialogs.driver.tools.base import wire
-from dialogs.driver.tools.registry import tools_for
 from dialogs.models import Dialog
 from dialogs.selectors.dialogs import list_dialogs
 from dialogs.selectors.path import course_branch
@@ -69,7 +68,7 @@ def _under(guard: Guard, dialog: Dialog) -> WhatIf:
     """Judged as it was said: what was compacted meanwhile was compacted under other settings."""
     context = read_context(dialog, course_branch(dialog.current_leaf)).whole()
     counter = counter_of(dialog.llm)
-    without = estimate(replace(context, view=()), [wire(tool) for tool in tools_for(dialog)], counter)
+    without = estimate(replace(context, view=()), offered_tools(dialog), counter)
     sizes = counter.count([sent_text(piece, context) for piece in context.pieces])
     running = list(accumulate((size + counter.per_message for size in sizes), initial=without.tokens + guard.reserve))
     above = tokens(guard.config.warning_threshold, guard.limit)

@@ -8,5 +8,7 @@ from dialogs.models import Agent
 
 
 def choosable_agents() -> QuerySet[Agent]:
-    """Enabled ones whose LLM and provider are enabled too; demos last."""
-    return Agent.objects.filter(enabled=True, llm__enabled=True, llm__provider__enabled=True).select_related("llm")
+    """Enabled ones whose LLM and provider are enabled too; demos last. Those that stand for an LLM are no choice."""
+    return Agent.objects.filter(
+        is_direct=False, enabled=True, llm__enabled=True, llm__provider__enabled=True
+    ).select_related("llm")

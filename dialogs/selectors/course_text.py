@@ -8,7 +8,7 @@ from dialogs.selectors.path import messages_by_id, read_tree
 
 # About a thousand tokens: small enough for a small window.
 COURSE_PAGE_CHARS = 4_000
-WORDS = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "tool result"}
+WORDS = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "tool result", Role.SYSTEM: "system message"}
 
 
 def course_page(dialog: Dialog, *, number: int, page: int) -> str | None:

@@ -16,12 +16,12 @@ from dialogs.models.message import MessageOrigin, Role
 
 SHOWN_COURSES = 20
 FIRST_WORDS_CHARS = 200
-SPOKEN = (MessageOrigin.TYPED, MessageOrigin.AGENT)
+SPOKEN = (MessageOrigin.TYPED, MessageOrigin.AGENT, MessageOrigin.CLIENT)
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """The messages of one course on one branch, by id: all of them, and those that are no results of tools."""
+    """The messages of one course on one branch, by id: all of them, and those that are no results of its calls."""
 
     ids: tuple[int, ...] = ()
     said: tuple[int, ...] = ()
@@ -63,15 +63,16 @@ def current_course(dialog: Dialog) -> Course | None:
 
 def stretch(*, course_id: int, last_id: int) -> Stretch:
     """The way to a message, from where its course begins."""
-    rows = Message.objects.filter(course_id=course_id).values_list("pk", "parent_id", "role")
-    found = {pk: (parent_id, role) for pk, parent_id, role in rows}
+    rows = Message.objects.filter(course_id=course_id).values_list("pk", "parent_id", "role", "result_of")
+    found = {pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in rows}
     ids: list[int] = []
     at: int | None = last_id
     while at in found:
         ids.append(at)
         at = found[at][0]
     ids.reverse()
-    return Stretch(tuple(ids), tuple(pk for pk in ids if found[pk][1] != Role.TOOL))
+    # A client may send a result of a call that it does not send: that stands for itself.
+    return Stretch(tuple(ids), tuple(pk for pk in ids if not found[pk][1]))
 
 
 def earlier_ids(dialog: Dialog) -> list[tuple[int, int]]:

@@ -12,9 +12,11 @@ from dialogs.models import Dialog, Message
 from dialogs.selectors.providers import configured
 from health.selectors import Meter, meter
 
-Shelf = Literal["active", "archived", "trash"]
+Shelf = Literal["active", "clients", "archived", "trash"]
 SHELVES: dict[Shelf, Q] = {
     "active": Q(archived_at=None, trashed_at=None),
+    # Those of the active ones that clients drive.
+    "clients": Q(archived_at=None, trashed_at=None, is_client_driven=True),
     "archived": Q(archived_at__isnull=False, trashed_at=None),
     "trash": Q(trashed_at__isnull=False),
 }

@@ -10,7 +10,7 @@ from dialogs.selectors.agents import choosable_agents
 
 def offered_agents() -> QuerySet[Agent]:
     """Those that a person can begin a dialog with."""
-    return choosable_agents().filter(is_direct=False).select_related("llm__provider")
+    return choosable_agents().select_related("llm__provider")
 
 
 def offered_llms() -> QuerySet[LLM]:

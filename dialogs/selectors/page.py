@@ -8,6 +8,7 @@ from dialogs.models import LLM, Dialog
 from dialogs.selectors.autonomous import rest_reason, run_status
 from dialogs.selectors.compaction_card import compaction_card
 from dialogs.selectors.dialogs import dialog_meter
+from dialogs.selectors.driven import driven_by
 from dialogs.selectors.notebook import kept_reminders, removed_reminders
 from dialogs.selectors.providers import missing_key
 from dialogs.selectors.remediation import remediation_status
@@ -17,17 +18,21 @@ from health.selectors import history
 
 
 def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str, Any]:
-    """Context for every partial in `dialogs.frames.PARTS`, for the card of compaction, and for `_transcript.html`."""
+    """Context for every partial of `dialogs.frames`, for the card of compaction, and for `_transcript.html`.
+
+    Nothing is asked of an agent whose dialog a client drives: neither does it rest.
+    """
     return {
         "dialog": dialog,
+        "driven": driven_by(dialog),
         "transcript": transcript(dialog, limit=limit),
         "status": turn_status(dialog),
         "run": run_status(dialog),
         "reminders": kept_reminders(dialog.pk),
         "removed_reminders": removed_reminders(dialog.pk),
-        "rests": rest_reason(dialog),
+        "rests": "" if dialog.is_client_driven else rest_reason(dialog),
         "meter": dialog_meter(dialog),
-        "remediation": remediation_status(dialog),
+        "remediation": None if dialog.is_client_driven else remediation_status(dialog),
         "history": history(dialog.pk),
         "card": compaction_card(dialog),
     }

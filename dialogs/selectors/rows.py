@@ -11,12 +11,14 @@ from django.utils.translation import gettext as _
 from dialogs.errors import headline
 from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
 from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.selectors.attached import Attachment
 from dialogs.selectors.call_rows import CallRow
 from dialogs.selectors.compaction_rows import CompactionRow
 from dialogs.selectors.fates import Fate
 
 # A longer text that nobody typed is folded.
 FOLDED_ABOVE = 240
+SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.services.cutting` cut.
 CUT = "compaction"
 
@@ -27,6 +29,7 @@ class MessageRow:
     message: Message
     generation: Generation | None = None
     calls: tuple[CallRow, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     # All versions of the message, oldest first.
     versions: tuple[int, ...]
     is_last_user: bool = False
@@ -96,11 +99,29 @@ class MessageRow:
     @property
     def is_inserted(self) -> bool:
         """Said by Dominds itself, in the place of a person."""
-        return self.message.role == Role.USER and self.message.origin != MessageOrigin.TYPED
+        return self.message.role == Role.USER and self.message.origin not in SAID_BY_PEOPLE
+
+    @property
+    def is_marked(self) -> bool:
+        """A client says more than questions and answers, and for more than one person: such rows name who speaks."""
+        return self.message.role in (Role.SYSTEM, Role.TOOL) or (
+            self.message.origin == MessageOrigin.CLIENT
+            and (self.message.role == Role.ASSISTANT or "name" in self.message.parts.get("wire", {}))
+        )
+
+    @property
+    def is_prose(self) -> bool:
+        return self.message.role == Role.ASSISTANT
+
+    @property
+    def has_text(self) -> bool:
+        """An answer without words says that it is empty, unless it did something."""
+        return bool(self.message.content) or not (self.calls or self.attachments)
 
     @property
     def is_folded(self) -> bool:
-        return self.is_inserted and (len(self.message.content) > FOLDED_ABOVE or self.message.content.count("\n") > 3)
+        is_aside = self.is_inserted or self.message.role in (Role.SYSTEM, Role.TOOL)
+        return is_aside and (len(self.message.content) > FOLDED_ABOVE or self.message.content.count("\n") > 3)
 
     @property
     def siblings(self) -> int:

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from dialogs.models import Course, Dialog, Generation, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.selectors.attached import Attachment, attachments_of
 from dialogs.selectors.call_rows import CallRow, call_rows
 from dialogs.selectors.compaction_rows import compaction_rows
 from dialogs.selectors.courses import Stretch
@@ -26,7 +27,8 @@ Below = defaultdict[int, list[tuple[datetime, Row]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Ends:
-    """What may be done at the end of a branch, and to which message. Nothing may where a course is only read."""
+    """What may be done at the end of a branch, and to which message. Nothing may where it is only read: in an
+    earlier course, and where a client drives the dialog."""
 
     edit: int | None = None
     repeat: int | None = None
@@ -53,6 +55,7 @@ def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch
         messages=messages,
         made_by=made_by,
         calls=call_rows(shown.said),
+        attachments=attachments_of(messages.values()),
         versions=_versions(dialog, messages) if is_current else {},
         fates=fates(course, path.ids),
         ends=ends,
@@ -72,6 +75,7 @@ class _Making:
     messages: Messages
     made_by: Mapping[int | None, Generation]
     calls: Mapping[int, tuple[CallRow, ...]]
+    attachments: Mapping[int, tuple[Attachment, ...]]
     versions: Mapping[int | None, tuple[int, ...]]
     fates: Mapping[int, Fate]
     ends: Ends
@@ -86,6 +90,7 @@ class _Making:
             message=message,
             generation=self.made_by.get(pk),
             calls=calls,
+            attachments=self.attachments.get(pk, ()),
             versions=self.versions.get(message.parent_id, (pk,)),
             is_last_user=pk == self.ends.edit,
             is_last_answer=pk == self.ends.repeat,
@@ -124,10 +129,11 @@ def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Gen
     going_on = [message for message in messages if message.origin == MessageOrigin.CONTINUATION]
     given_up = going_on[-1:] if last in going_on and not dialog.answer_due else []
     end = given_up[0].parent_id if given_up else last and last.pk
+    may_not = dialog.is_busy or dialog.is_client_driven
     return Ends(
         edit=typed[-1] if typed else None,
-        repeat=end if end in made_by else None,
-        retry=frozenset() if dialog.is_busy else frozenset({dialog.current_leaf_id, *asked[-1:]}),
+        repeat=end if end in made_by and not dialog.is_client_driven else None,
+        retry=frozenset() if may_not else frozenset({dialog.current_leaf_id, *asked[-1:]}),
         due_after=dialog.current_leaf_id if dialog.answer_due else None,
         continued=frozenset(message.parent_id for message in going_on if message not in given_up),
     )

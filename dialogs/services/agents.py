@@ -16,7 +16,7 @@ def ensure_agents() -> list[Agent]:
 
     Whoever sets a key, or names a file of models, expects to chat without a visit to the admin first.
     """
-    if Agent.objects.filter(is_demo=False).exists():
+    if Agent.objects.filter(is_demo=False, is_direct=False).exists():
         return []
     from_file = Provider.objects.filter(origin=Origin.FILE, enabled=True, api_key_env="")
     ready = {provider.pk: provider for provider in (*providers_ready_by_environment(), *from_file)}

@@ -15,7 +15,7 @@ from dialogs.models.dialog import PausedBy
 from dialogs.schedule import drive_on_commit
 from dialogs.selectors.autonomous import active_run
 from dialogs.services.messages import request_stop, title_from
-from dialogs.services.rows import current_course, lock, save
+from dialogs.services.rows import current_course, lock, save, written_here
 from dialogs.text import storable
 
 GOAL_CHARS = 20_000
@@ -29,7 +29,7 @@ def start_run(*, dialog: Dialog, goal: str, max_generations: int) -> AutonomousR
     goal = _clean_goal(goal)
     if not 1 <= max_generations <= MAX_GENERATIONS:
         raise DialogError(_("Allow between 1 and %(most)s generations.") % {"most": f"{MAX_GENERATIONS:,}"})
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     _refuse_start(row)
     run = AutonomousRun.objects.create(
         dialog=row, goal=goal, max_generations=max_generations, first_course=current_course(row).number

@@ -54,6 +54,8 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
     known = longest_known(owner=key.owner, request=request)
     row, length = _dialog(known, key.owner, target, request)
     _note(row, key, target, request)
+    # As a message that is typed does: what a person undid is compacted again, if it is still too much.
+    Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
     add_history(row, request.messages[length:], known_before=row.current_leaf)
     row.wake_seq += 1
     row.answer_due, row.stop_requested = True, False

@@ -16,7 +16,15 @@ from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.tool_calls import offers_tools
 from dialogs.services.remediation import close_prompts
-from dialogs.services.rows import add_message, close_answer, current_course, lock, newest_course, want_answer
+from dialogs.services.rows import (
+    add_message,
+    close_answer,
+    current_course,
+    lock,
+    newest_course,
+    want_answer,
+    written_here,
+)
 from dialogs.services.tool_calls import OVERTAKEN, withdraw_open_calls
 
 OpenedBy = Course.OpenedBy
@@ -25,7 +33,7 @@ OpenedBy = Course.OpenedBy
 @transaction.atomic
 def start_course(*, dialog: Dialog) -> Course:
     """Begin a new course at a person's word. The agent says nothing before it is asked."""
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     if row.trashed_at:
         raise DialogError(_("This dialog is in the trash. Restore it to go on."))
     if row.is_busy:

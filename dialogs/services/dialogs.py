@@ -14,7 +14,7 @@ from dialogs.errors import DialogError
 from dialogs.models import LLM, Agent, Course, Dialog
 from dialogs.models.dialog import WorkLanguage
 from dialogs.schedule import drive_on_commit
-from dialogs.services.rows import lock, save
+from dialogs.services.rows import lock, save, written_here
 from dialogs.text import storable
 
 TITLE_LIMIT = 200
@@ -49,7 +49,7 @@ def rename_dialog(*, dialog: Dialog, title: str) -> Dialog:
 @transaction.atomic
 def change_llm(*, dialog: Dialog, llm: LLM) -> Dialog:
     """Let another LLM answer from the next message on. Past readings stay what they were."""
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     row.llm = llm
     save(row, "llm")
     return row
@@ -58,7 +58,7 @@ def change_llm(*, dialog: Dialog, llm: LLM) -> Dialog:
 @transaction.atomic
 def set_work_language(*, dialog: Dialog, language: str) -> Dialog:
     """Speak this language to the agent from the next prompt on."""
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     row.work_language = WorkLanguage(language)
     save(row, "work_language")
     return row

@@ -17,7 +17,16 @@ from dialogs.schedule import drive_on_commit
 from dialogs.services.cleaning import clean_text
 from dialogs.services.questions import answer_by_message
 from dialogs.services.remediation import forget
-from dialogs.services.rows import add_message, close_answer, current_course, lock, newest_leaf, save, want_answer
+from dialogs.services.rows import (
+    add_message,
+    close_answer,
+    current_course,
+    lock,
+    newest_leaf,
+    save,
+    want_answer,
+    written_here,
+)
 from dialogs.services.tool_calls import withdraw_open_calls
 
 TITLE_CHARS = 60
@@ -34,7 +43,7 @@ def _idle(row: Dialog) -> Dialog:
 def _usable(row: Dialog) -> Dialog:
     if row.trashed_at:
         raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
-    return row
+    return written_here(row)
 
 
 @transaction.atomic

@@ -7,13 +7,13 @@ from django.db import transaction
 from dialogs.models import Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.schedule import drive_on_commit
-from dialogs.services.rows import lock, save
+from dialogs.services.rows import lock, save, written_here
 
 
 @transaction.atomic
 def pause(*, dialog: Dialog) -> None:
     """Let the answer under way end, then rest until a person lets it go on."""
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     row.paused_by = PausedBy.PERSON
     save(row, "paused_by")
 
@@ -21,7 +21,7 @@ def pause(*, dialog: Dialog) -> None:
 @transaction.atomic
 def go_on(*, dialog: Dialog) -> None:
     """Take up what remediation or autonomous mode would do next."""
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     row.paused_by = PausedBy.NOBODY
     row.wake_seq += 1
     save(row, "paused_by", "wake_seq")

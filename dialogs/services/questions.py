@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from dialogs.errors import InvalidMessage
 from dialogs.models import Dialog, Question, ToolCall
 from dialogs.services.cleaning import clean_text
-from dialogs.services.rows import lock, want_answer
+from dialogs.services.rows import lock, want_answer, written_here
 from dialogs.services.tool_calls import close_call
 
 BY_MESSAGE = "The person answers with the message that follows."
@@ -20,7 +20,7 @@ Status = Question.Status
 def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
     """Give the answer to the tool call that waits for it; when it was the last one, the agent goes on."""
     text = clean_text(answer)
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     question = Question.objects.filter(dialog=row, pk=question_id).select_related("tool_call").first()
     if question is None or question.status != Status.PENDING:
         raise InvalidMessage(_("This question no longer waits for an answer."))

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from dialogs.errors import DialogError
 from dialogs.models import Course, Dialog, Reminder
 from dialogs.models.reminder import Author
-from dialogs.services.rows import current_course, lock, save
+from dialogs.services.rows import current_course, lock, save, written_here
 from dialogs.text import storable
 
 REMINDER_CHARS = 8_000
@@ -23,7 +23,7 @@ SHORT_OF_ROOM = ("caution", "critical")
 
 
 def _usable(dialog: Dialog) -> Dialog:
-    row = lock(dialog)
+    row = written_here(lock(dialog))
     if row.trashed_at:
         raise DialogError(_("This dialog is in the trash. Restore it to go on."))
     return row

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from dialogs.broadcast import changed_on_commit
+from dialogs.errors import ClientDriven
 from dialogs.models import Course, Dialog, Message, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.schedule import drive_on_commit
@@ -28,6 +30,13 @@ WANTED = (
 def lock(dialog: Dialog) -> Dialog:
     """The dialog's row, fresh and locked until the transaction ends. SQLite locks at BEGIN IMMEDIATE."""
     return Dialog.objects.select_for_update().get(pk=dialog.pk)
+
+
+def written_here(row: Dialog) -> Dialog:
+    """The row of a dialog that people write in the browser. Raises ClientDriven where a client drives it."""
+    if row.is_client_driven:
+        raise ClientDriven(_("A client drives this conversation: Dominds adds nothing to it. Write in the client."))
+    return row
 
 
 def save(row: Dialog, *fields: str) -> None:

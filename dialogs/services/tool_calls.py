@@ -97,11 +97,14 @@ def withdraw_open_calls(row: Dialog, *, words: str = "") -> None:
 
 
 def add_results(row: Dialog) -> None:
-    """A tool message for each call of the leaf that has none yet. Changes `row`, which the caller saves."""
+    """A tool message for each call of the leaf that has none yet. Changes `row`, which the caller saves.
+
+    A client's own calls are answered by the client only: its next request is compared with what is stored.
+    """
     if row.current_leaf is None:
         return
     for call in calls_of(row.current_leaf):
-        if call.result_message_id is None:
+        if call.result_message_id is None and call.status != Status.CLIENT:
             _add_result(row, call)
 
 

@@ -1,4 +1,4 @@
-"""How values are written in the dialog's templates: Markdown, token counts, places on a bar."""
+"""How values are written in the dialog's templates: Markdown, who speaks, token counts, places on a bar."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from django import template
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from dialogs import speakers
+from dialogs.models import Agent, Message
 from dialogs.rendering import render_block, render_markdown, split_blocks
 from dialogs.views.chart import short
 from health.models import HealthReading
@@ -25,6 +27,11 @@ def markdown(text: str) -> SafeString:
 def blocks(text: str) -> list[SafeString]:
     """The text's blocks, rendered one by one, for an answer that is still growing."""
     return [render_block(block) for block in split_blocks(text)]
+
+
+@register.filter
+def speaker(message: Message, agent: Agent) -> str:
+    return speakers.speaker(message, agent)
 
 
 @register.filter

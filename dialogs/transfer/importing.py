@@ -37,7 +37,7 @@ def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> D
 
 
 def _agent(slug: str, fallback: Agent | None) -> Agent:
-    enabled = Agent.objects.filter(enabled=True)
+    enabled = Agent.objects.filter(enabled=True, is_direct=False)
     found = enabled.filter(slug=slug).first() or fallback or enabled.first()
     if found is None:
         raise DialogError(_("There is no agent to go on with. An admin must add one first."))

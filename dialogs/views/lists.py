@@ -33,6 +33,7 @@ STEP = 30
 SIDEBAR_LENGTH = 30
 TABS: dict[Shelf, Promise] = {
     "active": gettext_lazy("Active"),
+    "clients": gettext_lazy("API"),
     "archived": gettext_lazy("Archived"),
     "trash": gettext_lazy("Trash"),
 }

@@ -5,7 +5,7 @@ import { announce } from "./base.js";
 const ID = "compaction-card";
 const card = () => document.getElementById(ID);
 const stateOf = ({ run, phase } = {}) => (run ? `${run} ${phase}` : "");
-const key = `compaction-closed-${document.getElementById("composer")?.dataset.dialog}`;
+const key = `compaction-closed-${document.querySelector("[data-dialog]")?.dataset.dialog}`;
 let state = stateOf(card().dataset);
 let width = fill()?.getAttribute("width");
 let unfolded = null;

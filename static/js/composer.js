@@ -3,7 +3,7 @@
 const form = document.getElementById("composer");
 const text = document.getElementById("composer-text");
 const problem = document.getElementById("composer-error");
-const draft = `draft-${form.dataset.dialog}`;
+const draft = `draft-${form.closest("[data-dialog]").dataset.dialog}`;
 
 function complain(words) {
   problem.textContent = words;
@@ -31,12 +31,6 @@ text.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
   event.preventDefault();
   form.requestSubmit();
-});
-
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
-  if (document.querySelector("dialog:modal")) return;
-  document.getElementById("stop")?.requestSubmit();
 });
 
 form.addEventListener("submit", (event) => {

@@ -1,4 +1,4 @@
-/* The socket's state, and clocks that tick in the page. What it brings is swapped by htmx. */
+/* The socket's state, clocks that tick in the page, and Esc, which stops. What it brings is swapped by htmx. */
 
 import { announce, showError } from "./base.js";
 
@@ -49,6 +49,12 @@ document.addEventListener("htmx:responseError", (event) => {
     showError(event.detail.xhr.responseText);
   }
 }, true);
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (document.querySelector("dialog:modal")) return;
+  document.getElementById("stop")?.requestSubmit();
+});
 
 function tick() {
   for (const clock of document.querySelectorAll("[data-until]")) {

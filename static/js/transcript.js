@@ -20,7 +20,7 @@ new MutationObserver(() => { if (atEnd) toEnd(); else jump.hidden = false; })
 // A drawer that opens, a field that grows, a window that turns: the end stays in sight.
 new ResizeObserver(() => { if (atEnd) toEnd(); }).observe(scroller);
 jump.addEventListener("click", () => { atEnd = true; toEnd(); });
-document.getElementById("composer").addEventListener("submit", () => { atEnd = true; toEnd(); });
+document.getElementById("composer")?.addEventListener("submit", () => { atEnd = true; toEnd(); });
 // What the reader asked for is where they are: an earlier course, a long result.
 scroller.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.xhr.status === 200) atEnd = false; });
 toEnd();

@@ -45,13 +45,15 @@ def test_everything_a_page_needs_of_a_dialog_comes_in_one_query(
         assert (found.agent.name, found.llm.slug, found.current_leaf) == ("Helper", "scripted/tiny", None)
 
 
-def test_a_dialog_lies_on_one_shelf(alice: User, named: Any) -> None:
+def test_a_dialog_lies_on_one_shelf_and_what_a_client_drives_on_another_too(alice: User, named: Any) -> None:
     named("at hand")
+    Dialog.objects.filter(pk=named("driven").pk).update(is_client_driven=True)
     archive_dialog(dialog=named("put away"))
     trash_dialog(dialog=archive_dialog(dialog=named("thrown away")))
 
     assert {shelf: titles(alice, state=shelf) for shelf in SHELVES} == {
-        "active": ["at hand"],
+        "active": ["driven", "at hand"],
+        "clients": ["driven"],
         "archived": ["put away"],
         "trash": ["thrown away"],
     }
