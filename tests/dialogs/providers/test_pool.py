@@ -45,7 +45,7 @@ async def provider_of(settings: ProviderSettings) -> Provider:
 
 
 async def comes_true(fact: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not fact():  # noqa: ASYNC110 - a fact of another task has no event
             await asyncio.sleep(0.005)
 
