@@ -1,0 +1,148 @@
+"""A conversation that a client drives through `/v1`, live in a real Chromium: watched, stopped, never written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.client_dialogs import picture
+from tests.e2e.accessibility import violations
+from tests.e2e.steps import PASSWORD, answers, play, sign_in
+from tests.stack import Stack, running_stack
+
+pytestmark = pytest.mark.e2e
+
+ROWS = """
+from dialogs.models import LLM, Agent, Provider
+provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
+llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=1000, context_length_source="admin",
+    optimal_max_tokens=500)
+Agent.objects.create(name="Helper", slug="helper", llm=llm)
+"""
+MODEL = "scripted/tiny"
+HELLO = [{"role": "user", "content": "Hello"}]
+FIRST = {"text": "Hi there.", "usage": {"prompt_tokens": 120, "completion_tokens": 5}}
+AGAIN = [*HELLO, {"role": "assistant", "content": "Hi there."}, {"role": "user", "content": "Count."}]
+SCROLLS_SIDEWAYS = """() => [document.documentElement, document.getElementById("scroller")]
+  .some((element) => element.scrollWidth > element.clientWidth)"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("served")
+    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+        found.shell(ROWS)
+        yield found
+
+
+class Client:
+    """What a program does that has a key: it asks, and reads the answer's stream in a thread of its own."""
+
+    def __init__(self, stack: Stack, threads: ThreadPoolExecutor) -> None:
+        made = stack.run_manage("apikey", "create", "laptop", "--user", "admin", "--quiet")
+        self.url, self.threads = f"{stack.url}/v1/chat/completions", threads
+        self.headers = {"Authorization": f"Bearer {made.stdout.strip()}", "X-Dominds-Chat": "Counting"}
+
+    def ask(self, messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        body = {"model": MODEL, "messages": messages, **more}
+        response = httpx.post(self.url, json=body, headers=self.headers, timeout=60)
+        response.raise_for_status()
+        return dict(response.json())
+
+    def stream(self, messages: list[dict[str, Any]]) -> Future[str]:
+        """The text of the whole answer, once it has come."""
+        return self.threads.submit(self._read, messages)
+
+    def _read(self, messages: list[dict[str, Any]]) -> str:
+        body = {"model": MODEL, "messages": messages, "stream": True}
+        with httpx.stream("POST", self.url, json=body, headers=self.headers, timeout=60) as response:
+            lines = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: ")]
+        deltas = [choice["delta"] for line in lines[:-1] for choice in json.loads(line).get("choices", ())]
+        return "".join(delta.get("content") or "" for delta in deltas)
+
+
+@pytest.fixture
+def client(served: Stack) -> Iterator[Client]:
+    with ThreadPoolExecutor(1) as threads:
+        yield Client(served, threads)
+
+
+def counting(*, seconds: float, prompt_tokens: int) -> dict[str, Any]:
+    """An answer that takes so long."""
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 60}
+    return {"text": [f"{number} " for number in range(60)], "delay": seconds / 60, "usage": usage}
+
+
+def watch(page: Page, stack: Stack, answer: dict[str, Any]) -> None:
+    sign_in(page, stack)
+    page.goto(f"{stack.url}/dialogs/{answer['dominds']['dialog']}/")
+    expect(page.locator("#client-bar")).to_contain_text("A client with the key “laptop” drives this conversation.")
+
+
+def test_an_answer_grows_while_the_client_gets_it(page: Page, served: Stack, client: Client, faults: list[str]) -> None:
+    play(served, FIRST, counting(seconds=6, prompt_tokens=700))
+    watch(page, served, client.ask(HELLO, tools=[{"type": "function", "function": {"name": "weather"}}]))
+    expect(page.locator("#meter")).to_have_attribute("data-level", "healthy")
+    expect(page.locator("#composer, #notebook, #autonomous")).to_have_count(0)
+    expect(page.locator("#client-bar")).to_contain_text("1 tool")
+
+    whole = client.stream(AGAIN)
+
+    live = page.locator("#live-blocks")
+    expect(live).to_contain_text("3 4 5")
+    assert not whole.done()
+    expect(page.locator("#stop")).to_be_visible()
+    expect(live).to_contain_text("10 11 12")
+    assert whole.result(60).split() == [str(number) for number in range(60)]
+    expect(answers(page).last).to_contain_text("57 58 59")
+    expect(page.locator("#meter")).to_have_attribute("data-level", "caution")
+    expect(page.locator("#meter")).to_contain_text("700")
+    expect(page.locator("#turn")).not_to_contain_text("reminder")
+    # Tools are told with each request: this one brought none.
+    expect(page.locator("#client-bar")).to_contain_text("0 tools")
+
+
+def test_a_person_stops_what_a_client_asked_for(page: Page, served: Stack, client: Client, faults: list[str]) -> None:
+    play(served, FIRST, counting(seconds=30, prompt_tokens=200))
+    watch(page, served, client.ask(HELLO))
+    whole = client.stream(AGAIN)
+    expect(page.locator("#live-blocks")).to_contain_text("0 1 2")
+
+    page.keyboard.press("Escape")
+
+    expect(answers(page).last.get_by_text("stopped")).to_be_visible()
+    assert whole.result(20).split()[:3] == ["0", "1", "2"]
+
+
+def test_it_is_marked_in_lists_and_has_a_shelf(page: Page, served: Stack, client: Client, faults: list[str]) -> None:
+    play(served, FIRST)
+    client.ask([{"role": "user", "content": "Where am I listed?"}])
+    sign_in(page, served)
+
+    page.get_by_role("navigation", name="Shelves").get_by_role("link", name="API").press("Enter")
+
+    listed = page.locator(".row").filter(has_text="Where am I listed?")
+    expect(listed).to_contain_text("A client drives it through the API")
+    assert violations(page, "#dialogs") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_its_page_is_accessible_in_light_and_dark_and_fits_a_phone(
+    browser: Browser, served: Stack, client: Client, scheme: str
+) -> None:
+    play(served, FIRST)
+    told = client.ask([{"role": "user", "content": [{"type": "text", "text": "What?"}, picture(bytes_more=300)]}])
+    context = browser.new_context(viewport={"width": 360, "height": 740}, locale="en-US", color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    watch(page, served, told)
+
+    assert page.locator(".attachment img").evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 1
+    assert violations(page, "body") == []
+    assert not page.evaluate(SCROLLS_SIDEWAYS)
+    context.close()
