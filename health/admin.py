@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.contrib import admin
 from django.db.models import Model
 from django.db.models.constants import LOOKUP_SEP
@@ -23,6 +25,20 @@ from health.tokens.calibration import Calibration, Sample
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
+    """Of other rows the keys alone are shown. By the column's own name they would be "Dialog id" in every language."""
+
+    @admin.display(description=_("dialog"), ordering="dialog_id")
+    def dialog_key(self, row: CompactionRun | ContextEvent) -> UUID | None:
+        return row.dialog_id
+
+    @admin.display(description=_("compaction run"), ordering="run_id")
+    def run_key(self, row: ContextEvent) -> int | None:
+        return row.run_id
+
+    @admin.display(description=_("generation"), ordering="generation_id")
+    def generation_key(self, row: HealthReading) -> int:
+        return row.generation_id
+
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Only what the page itself filters by: else a text could be guessed from the address, letter by letter."""
         own = {*map(str, self.list_filter), self.date_hierarchy}
@@ -41,7 +57,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 @admin.register(HealthReading)
 class HealthReadingAdmin(ReadOnlyAdmin):
     list_display = (
-        "generation_id",
+        "generation_key",
         "level",
         "reason",
         "prompt_tokens",
@@ -82,19 +98,19 @@ class CompactionRunAdmin(ReadOnlyAdmin):
     """Named one by one: views, losses, the ledger, what a person wants kept in mind belong to the dialog's owner."""
 
     list_display = (
-        "id", "dialog_id", "trigger", "status", "estimates", "limit_tokens", "messages", "code", "grade", "queued_at",
+        "id", "dialog_key", "trigger", "status", "estimates", "limit_tokens", "messages", "code", "grade", "queued_at",
     )  # fmt: skip
     list_filter = ("status", "trigger", "code", "grade", "recovered")
     date_hierarchy = "queued_at"
     fields = (
-        ("dialog_id", "trigger", "status", "code"),
+        ("dialog_key", "trigger", "status", "code"),
         ("estimates", "messages", "limit_tokens", "reserve_tokens"),
         ("chain", "phases", "recovered"),
         ("counter", "grade", "embedder"),
         ("coherence", "reward"),
         ("queued_at", "started_at", "finished_at"),
     )
-    readonly_fields = ("dialog_id", "estimates", "messages", "phases", "queued_at")
+    readonly_fields = ("dialog_key", "estimates", "messages", "phases", "queued_at")
 
     @admin.display(description=_("estimated tokens"), ordering="estimated_before")
     def estimates(self, row: CompactionRun) -> str:
@@ -113,10 +129,10 @@ class CompactionRunAdmin(ReadOnlyAdmin):
 
 @admin.register(ContextEvent)
 class ContextEventAdmin(ReadOnlyAdmin):
-    list_display = ("happened_at", "code", "dialog_id", "run_id", "numbers")
+    list_display = ("happened_at", "code", "dialog_key", "run_key", "numbers")
     list_filter = ("code",)
     date_hierarchy = "happened_at"
-    fields = readonly_fields = ("happened_at", "code", "dialog_id", "run_id", "numbers")
+    fields = readonly_fields = ("happened_at", "code", "dialog_key", "run_key", "numbers")
 
     @admin.display(description=_("numbers"))
     def numbers(self, row: ContextEvent) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import flatten_fieldsets, label_for_field
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils.translation import override
 
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Generation
 from dialogs.services.messages import post_message
 from health.models import HealthReading
 from health.monitor.levels import Configured
@@ -95,6 +99,15 @@ def fill(dialog: Dialog) -> None:
     for status in ("interrupted", "failed", "running"):
         a_generation(dialog, status=status, error_code="rate_limited", partial_text="一半")
     post_message(dialog=dialog, content="等等")
+
+
+def labels_of(page: ModelAdmin) -> Iterator[str]:
+    """What its table is called, and every column and field of its pages that does not stand for the row itself."""
+    yield from (str(page.model._meta.verbose_name), str(page.model._meta.verbose_name_plural))
+    request = RequestFactory().get("/")
+    request.user = User(is_superuser=True)
+    shown = [*page.list_display, *flatten_fieldsets(page.get_fieldsets(request))]
+    yield from (str(label_for_field(name, page.model, page)) for name in shown if name != "__str__")
 
 
 def chinese_browser() -> Client:
@@ -183,6 +196,17 @@ def test_a_dialog_with_every_kind_of_row_is_all_chinese(alice: User, dialog: Dia
 def test_the_admin_names_each_app_in_chinese(app: str, name: str) -> None:
     with override("zh-hans"):
         assert str(apps.get_app_config(app).verbose_name) == name
+
+
+def test_the_admins_records_are_labelled_in_chinese() -> None:
+    records = {Generation, *apps.get_app_config("health").get_models()}
+    ours = [page for model, page in admin.site._registry.items() if model in records]
+
+    with override("zh-hans"):
+        said = {(page.model.__name__, words) for page in ours for words in labels_of(page)}
+
+    english = {(name, words) for name, words in said if not re.search(r"[\u4e00-\u9fff]", words)}
+    assert {(name, words) for name, words in english if words not in NAMES | {"ID"}} == set()
 
 
 def test_both_readmes_lead_to_the_same_places_and_to_each_other() -> None:

@@ -20,15 +20,17 @@ class Generation(models.Model):
     number = models.PositiveIntegerField()
     turn = models.PositiveIntegerField()
     # 1 for the first try of an answer, 2 and on for its retries after a provider failure.
-    attempt = models.PositiveIntegerField(default=1)
-    llm = models.ForeignKey("dialogs.LLM", on_delete=models.SET_NULL, null=True, related_name="generations")
-    llm_name = models.CharField(max_length=300)
+    attempt = models.PositiveIntegerField(_("attempt"), default=1)
+    llm = models.ForeignKey(
+        "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.SET_NULL, null=True, related_name="generations"
+    )
+    llm_name = models.CharField(_("name of the LLM"), max_length=300)
     # The message that it answers, and the message that it became.
     prompt_leaf = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="answers")
     message = models.OneToOneField(
         "dialogs.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="generation"
     )
-    status = models.CharField(max_length=20, choices=Status, default=Status.RUNNING)
+    status = models.CharField(_("status"), max_length=20, choices=Status, default=Status.RUNNING)
     fencing_token = models.PositiveBigIntegerField()
     # What was sent: {"messages": [ids], "instructions": sha256, "options": {...}}.
     manifest = models.JSONField(default=dict)
@@ -39,22 +41,24 @@ class Generation(models.Model):
     stream_seq = models.PositiveBigIntegerField(default=0)
 
     # The provider's own numbers; null when it did not report them. Never estimated.
-    prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
-    completion_tokens = models.PositiveIntegerField(null=True, blank=True)
-    total_tokens = models.PositiveIntegerField(null=True, blank=True)
-    cached_tokens = models.PositiveIntegerField(null=True, blank=True)
+    prompt_tokens = models.PositiveIntegerField(_("prompt tokens"), null=True, blank=True)
+    completion_tokens = models.PositiveIntegerField(_("completion tokens"), null=True, blank=True)
+    total_tokens = models.PositiveIntegerField(_("total tokens"), null=True, blank=True)
+    cached_tokens = models.PositiveIntegerField(_("cached tokens"), null=True, blank=True)
     usage_raw = models.JSONField(null=True, blank=True)
 
-    finish_reason = models.CharField(max_length=60, blank=True)
-    error_code = models.CharField(max_length=60, blank=True)
+    finish_reason = models.CharField(_("finish reason"), max_length=60, blank=True)
+    error_code = models.CharField(_("error code"), max_length=60, blank=True)
     error_message = models.TextField(blank=True)
     # When a failed try will be followed by another: the moment at which it is due.
     retry_at = models.DateTimeField(null=True, blank=True)
-    started_at = models.DateTimeField(auto_now_add=True)
-    first_token_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(_("started at"), auto_now_add=True)
+    first_token_at = models.DateTimeField(_("first token at"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("generation")
+        verbose_name_plural = _("generations")
         ordering = ("id",)
         constraints = [models.UniqueConstraint(fields=["course", "number"], name="generation_number_once")]
         indexes = [models.Index(fields=["dialog", "status"], name="generation_running")]

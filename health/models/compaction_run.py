@@ -31,7 +31,9 @@ class CompactionRun(models.Model):
         CANCELLED = "cancelled", _("cancelled")
         UNDONE = "undone", _("undone")
 
-    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="compaction_runs")
+    dialog = models.ForeignKey(
+        "dialogs.Dialog", verbose_name=_("dialog"), on_delete=models.CASCADE, related_name="compaction_runs"
+    )
     course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="compaction_runs")
     # The view that it was made from; null where that was the course as it was said.
     parent_run = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
@@ -39,8 +41,8 @@ class CompactionRun(models.Model):
     leaf = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="+")
     turn = models.PositiveIntegerField()
     through_seq = models.PositiveIntegerField()
-    trigger = models.CharField(max_length=20, choices=Trigger)
-    status = models.CharField(max_length=20, choices=Status, default=Status.QUEUED)
+    trigger = models.CharField(_("trigger"), max_length=20, choices=Trigger)
+    status = models.CharField(_("status"), max_length=20, choices=Status, default=Status.QUEUED)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     # What a person wants kept in mind, and up to which message they want it compacted.
     focus = models.TextField(blank=True)
@@ -49,9 +51,9 @@ class CompactionRun(models.Model):
     is_draft = models.BooleanField(default=False)
     draft_until = models.DateTimeField(null=True, blank=True)
 
-    chain = models.JSONField(default=list)
-    limit_tokens = models.PositiveIntegerField()
-    reserve_tokens = models.PositiveIntegerField(default=0)
+    chain = models.JSONField(_("chain"), default=list)
+    limit_tokens = models.PositiveIntegerField(_("limit in tokens"))
+    reserve_tokens = models.PositiveIntegerField(_("tokens kept for the answer"), default=0)
     # Where the limit comes from: [{"what", "tokens", "source"}].
     limit_trace = models.JSONField(default=list)
 
@@ -72,12 +74,12 @@ class CompactionRun(models.Model):
     estimated_after = models.PositiveIntegerField(null=True, blank=True)
     messages_before = models.PositiveIntegerField(null=True, blank=True)
     messages_after = models.PositiveIntegerField(null=True, blank=True)
-    counter = models.CharField(max_length=60, blank=True)
-    grade = models.CharField(max_length=20, blank=True)
-    embedder = models.CharField(max_length=120, blank=True)
-    coherence = models.FloatField(null=True, blank=True)
-    reward = models.FloatField(null=True, blank=True)
-    recovered = models.CharField(max_length=20, blank=True)
+    counter = models.CharField(_("counted by"), max_length=60, blank=True)
+    grade = models.CharField(_("how exact"), max_length=20, blank=True)
+    embedder = models.CharField(_("embedder"), max_length=120, blank=True)
+    coherence = models.FloatField(_("coherence"), null=True, blank=True)
+    reward = models.FloatField(_("reward"), null=True, blank=True)
+    recovered = models.CharField(_("recovered by"), max_length=20, blank=True)
 
     # Entries as `dialogs.model_view` reads them, oldest first.
     view = models.JSONField(default=list)
@@ -88,12 +90,12 @@ class CompactionRun(models.Model):
     losses = models.JSONField(default=list)
     ledger = models.JSONField(default=list)
     warnings = models.JSONField(default=list)
-    code = models.CharField(max_length=40, blank=True)
+    code = models.CharField(_("code"), max_length=40, blank=True)
     reason = models.TextField(blank=True)
 
-    queued_at = models.DateTimeField(auto_now_add=True)
-    started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    queued_at = models.DateTimeField(_("queued at"), auto_now_add=True)
+    started_at = models.DateTimeField(_("started at"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("compaction run")
@@ -109,7 +111,7 @@ class CompactionRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"compaction {self.pk}: {self.status}"
+        return f"{self._meta.verbose_name} {self.pk}: {self.get_status_display()}"
 
     @property
     def is_open(self) -> bool:

@@ -13,12 +13,20 @@ class ContextEvent(models.Model):
         RECOVERY_TRIGGERED = "RECOVERY_TRIGGERED", _("recovery was needed")
         PRUNER_FAILED = "PRUNER_FAILED", _("the pruning agent failed")
 
-    code = models.CharField(max_length=40, choices=Code)
-    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, null=True, related_name="context_events")
-    run = models.ForeignKey("health.CompactionRun", on_delete=models.SET_NULL, null=True, related_name="events")
+    code = models.CharField(_("code"), max_length=40, choices=Code)
+    dialog = models.ForeignKey(
+        "dialogs.Dialog", verbose_name=_("dialog"), on_delete=models.CASCADE, null=True, related_name="context_events"
+    )
+    run = models.ForeignKey(
+        "health.CompactionRun",
+        verbose_name=_("compaction run"),
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="events",
+    )
     # Numbers and names: {"estimated": …, "limit": …, "cause": …}.
     facts = models.JSONField(default=dict)
-    happened_at = models.DateTimeField(auto_now_add=True)
+    happened_at = models.DateTimeField(_("happened at"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("context event")

@@ -23,22 +23,28 @@ class HealthReading(models.Model):
         LIMIT_UNAVAILABLE = "model_limit_unavailable", _("The model's context window is not known.")
 
     generation = models.OneToOneField(
-        "dialogs.Generation", on_delete=models.CASCADE, primary_key=True, related_name="reading"
+        "dialogs.Generation",
+        verbose_name=_("generation"),
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="reading",
     )
-    level = models.CharField(max_length=20, choices=Level)
-    reason = models.CharField(max_length=40, choices=Reason, blank=True)
-    prompt_tokens = models.PositiveIntegerField(null=True)
-    context_window = models.PositiveIntegerField(null=True)
-    window_source = models.CharField(max_length=20, blank=True)
-    optimal_max_tokens = models.PositiveIntegerField(null=True)
-    optimal_configured = models.BooleanField(default=False)
-    critical_max_tokens = models.PositiveIntegerField(null=True)
-    critical_configured = models.BooleanField(default=False)
-    hard_util = models.FloatField(null=True)
-    optimal_util = models.FloatField(null=True)
-    read_at = models.DateTimeField(auto_now_add=True)
+    level = models.CharField(_("level"), max_length=20, choices=Level)
+    reason = models.CharField(_("reason"), max_length=40, choices=Reason, blank=True)
+    prompt_tokens = models.PositiveIntegerField(_("prompt tokens"), null=True)
+    context_window = models.PositiveIntegerField(_("context window"), null=True)
+    window_source = models.CharField(_("where the window was read"), max_length=20, blank=True)
+    optimal_max_tokens = models.PositiveIntegerField(_("caution above"), null=True)
+    optimal_configured = models.BooleanField(_("caution is configured"), default=False)
+    critical_max_tokens = models.PositiveIntegerField(_("critical above"), null=True)
+    critical_configured = models.BooleanField(_("critical is configured"), default=False)
+    hard_util = models.FloatField(_("share of the window"), null=True)
+    optimal_util = models.FloatField(_("share of the caution ceiling"), null=True)
+    read_at = models.DateTimeField(_("read at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("health reading")
+        verbose_name_plural = _("health readings")
         ordering = ("generation_id",)
 
     def __str__(self) -> str:

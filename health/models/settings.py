@@ -10,30 +10,37 @@ from django.utils.translation import gettext_lazy as _
 class ContextSettings(models.Model):
     """The only row has the key 1. `values` is what `compaction.configuration.dump` writes; empty: seed 4's."""
 
-    values = models.TextField(blank=True)
+    values = models.TextField(_("values"), blank=True)
     # Null: "Same as current agent".
     pruning_agent = models.ForeignKey(
-        "dialogs.Agent", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+        "dialogs.Agent",
+        verbose_name=_("pruning agent"),
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
     )
     # Raised by every change, so that two editors notice each other.
-    version = models.PositiveIntegerField(default=1)
+    version = models.PositiveIntegerField(_("version"), default=1)
 
     class Meta:
         verbose_name = _("compaction settings")
         verbose_name_plural = _("compaction settings")
 
     def __str__(self) -> str:
-        return f"compaction settings, version {self.version}"
+        return f"{self._meta.verbose_name} ({self.version})"
 
 
 class SettingsChange(models.Model):
     """The audit trail: one row for each key that a person changed."""
 
-    changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    changed_at = models.DateTimeField(auto_now_add=True)
-    key = models.CharField(max_length=120)
-    before = models.TextField(blank=True)
-    after = models.TextField(blank=True)
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("changed by"), on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    changed_at = models.DateTimeField(_("changed at"), auto_now_add=True)
+    key = models.CharField(_("setting"), max_length=120)
+    before = models.TextField(_("before"), blank=True)
+    after = models.TextField(_("after"), blank=True)
 
     class Meta:
         verbose_name = _("settings change")
