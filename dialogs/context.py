@@ -111,18 +111,18 @@ class Piece:
 
 def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
     """The context of a dialog whose current course's branch is this."""
-    course = Course.objects.select_related("head_run").get(pk=branch[-1].course_id) if branch else None
+    course = _course(dialog, branch[-1]) if branch else None
     ids = [message.pk for message in branch]
     calls: dict[int, tuple[ToolCall, ...]] = {}
     for call in ToolCall.objects.filter(message_id__in=ids):
         calls[call.message_id] = (*calls.get(call.message_id, ()), call)
-    newest = RemediationPrompt.objects.filter(message_id__in=ids).order_by("message__seq").last()
+    newest = _newest_prompt(dialog, ids)
     carries = newest is not None and newest.notice and not _pushed_since(newest, branch)
     return Context(
         dialog=dialog,
         branch=tuple(branch),
         calls=calls,
-        reminders=tuple(Reminder.objects.filter(dialog=dialog, removed_at=None)),
+        reminders=() if dialog.is_client_driven else tuple(Reminder.objects.filter(dialog=dialog, removed_at=None)),
         notice=newest.notice if newest and carries else "",
         notice_on=newest.message_id if newest and carries else None,
         view=model_view.current_view(course, branch),
@@ -131,6 +131,20 @@ def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
         client=dialog.client if dialog.is_client_driven else None,
         blobs=blobs_of(message.parts for message in branch),
     )
+
+
+def _course(dialog: Dialog, last: Message) -> Course:
+    """With the view that holds; often it has been read already, with the dialog."""
+    leaf = dialog.current_leaf
+    if leaf is not None and "course" in leaf._state.fields_cache and leaf.course_id == last.course_id:
+        return leaf.course
+    return Course.objects.select_related("head_run").get(pk=last.course_id)
+
+
+def _newest_prompt(dialog: Dialog, ids: Sequence[int]) -> RemediationPrompt | None:
+    if dialog.is_client_driven:
+        return None
+    return RemediationPrompt.objects.filter(message_id__in=ids).order_by("message__seq").last()
 
 
 def _pushed_since(newest: RemediationPrompt, branch: Sequence[Message]) -> bool:

@@ -50,10 +50,20 @@ class Guard:
 
 def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | None:
     """None: nothing is compacted by itself, and requests stay as they are. Without `config`, the one in force."""
-    has_budget = dialog.agent.context_budget or bool(dialog.llm.limit_type)
+    has_budget = has_limit(dialog)
     if dialog.llm.provider.kind == ProviderKind.LMSTUDIO:
         return _lmstudio(dialog, config or context_config(), has_budget=has_budget)
     return by_limit(dialog, config) if has_budget else None
+
+
+def has_limit(dialog: Dialog) -> bool:
+    """An admin has set one, for the agent or for the LLM."""
+    return dialog.agent.context_budget or bool(dialog.llm.limit_type)
+
+
+def may_be_guarded(dialog: Dialog) -> bool:
+    """False costs nothing to know, and then there is no guard."""
+    return dialog.llm.provider.kind == ProviderKind.LMSTUDIO or has_limit(dialog)
 
 
 def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:

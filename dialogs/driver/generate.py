@@ -25,7 +25,7 @@ from dialogs.driver.state import Failure, Policy
 from dialogs.driver.tools.mcp import refresh_stale
 from dialogs.driver.watch import Watch
 from dialogs.driver.windows import refusal
-from dialogs.models import Generation
+from dialogs.models import Dialog, Generation
 from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
@@ -63,8 +63,8 @@ class Call:
     request: ChatRequest
     settings: ProviderSettings
     watch: Watch | None = None
-    # A client's tools are the client's: without them it would be another request.
-    offers_own_tools: bool = False
+    # A client's request: its tools are its own, and somebody who hears it is more likely than somebody who looks on.
+    is_clients: bool = False
 
 
 class Ending(Enum):
@@ -74,17 +74,15 @@ class Ending(Enum):
     FULL = auto()  # the limit is reached, and no compaction can help any more
 
 
-def begin(claim: Claim, *, attempt: int) -> Call:
+def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
-    dialog = dialog_to_drive(claim.dialog_id)
     context = read_context(dialog, course_branch(dialog.current_leaf))
     request = chat_request(context, tools=offered_tools(dialog))
     watch, guessed = _watch(context, request)
     generation = generations.begin(claim, attempt=attempt, sent=_sent(context, request, guessed))
     if watch and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
-    own = bool(request.tools) and not dialog.is_client_driven
-    return Call(generation, request, settings_for(dialog.llm.provider), watch, own)
+    return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven)
 
 
 def _watch(context: Context, request: ChatRequest) -> tuple[Watch | None, Estimate | None]:
@@ -116,9 +114,10 @@ def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> S
 
 async def generate(claim: Claim, *, attempt: int, policy: Policy, audience: Audience = NOBODY) -> None:
     dialog = await in_db(dialog_to_drive)(claim.dialog_id)
-    await refresh_stale(dialog.agent)
+    if not dialog.is_client_driven:
+        await refresh_stale(dialog.agent)
     refused = await refusal(dialog.llm)
-    call = await in_db(begin)(claim, attempt=attempt)
+    call = await in_db(begin)(claim, dialog, attempt=attempt)
     live = LiveAnswer()
     try:
         if refused:
@@ -135,7 +134,8 @@ async def generate(claim: Claim, *, attempt: int, policy: Policy, audience: Audi
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
         await in_db(record)(claim, call, live, ending)
-        await in_db(learn)(call, live)
+        if call.watch:
+            await in_db(learn)(call, live)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
@@ -166,7 +166,7 @@ async def stream(claim: Claim, call: Call, live: LiveAnswer, audience: Audience)
 
 
 async def attend(claim: Claim, call: Call, live: LiveAnswer, audience: Audience, provider: Provider) -> Ending:
-    shown = asyncio.create_task(show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk))
+    shown = asyncio.create_task(show_soon(claim, call, live))
     watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
     left = asyncio.create_task(audience.leaving())
     received = asyncio.create_task(receive(provider, call, live, audience))
@@ -199,9 +199,16 @@ def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
     return Ending.FULL if watch.is_full else None
 
 
+async def show_soon(claim: Claim, call: Call, live: LiveAnswer) -> None:
+    if call.is_clients:
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+    await show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk)
+
+
 async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
     """Flush what has come about once a second; return when a person asks to stop."""
     flushed_at, flushed_seq = 0.0, 0
+    await asyncio.sleep(LOOK_EVERY_SECONDS)
     while not await in_db(is_stop_requested)(claim.dialog_id):
         if live.seq > flushed_seq and time.monotonic() - flushed_at >= FLUSH_EVERY_SECONDS:
             flushed_at, flushed_seq = time.monotonic(), live.seq
@@ -230,7 +237,7 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
         policy=policy,
         jitter=random.random(),  # noqa: S311  spreads retries; guards nothing
     )
-    if isinstance(error, ToolsRefused) and call.offers_own_tools and call.generation.llm:
+    if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm and not call.is_clients:
         await in_db(record_tools_refused)(llm=call.generation.llm)
         delay = 0.0
     if isinstance(error, ContextOverflow) and error.context_window and call.generation.llm:

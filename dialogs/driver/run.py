@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from dialogs.compacting.guard import may_be_guarded
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
@@ -42,9 +43,10 @@ from dialogs.driver.guarding import guarded
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.state import Policy, State
 from dialogs.driver.windows import fresh_window
+from dialogs.models import Dialog
 from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
-from dialogs.selectors.turns import dialog_to_drive, is_stop_requested, turn_state
+from dialogs.selectors.turns import driven, is_stop_requested, state_of
 from dialogs.services import client_turns, lease, turns
 from dialogs.services.lease import Claim, LeaseLost
 from dialogs.threads import in_db
@@ -89,10 +91,12 @@ async def drive(dialog_id: UUID) -> None:
 
 
 async def drive_for(claim: Claim, audience: Audience) -> None:
-    """Drive a client's dialog, claimed already, until nothing is due. LeaseLost, in a group: another took over."""
+    """Drive a client's dialog, claimed already, until nothing is due; the lease is still held then.
+
+    LeaseLost, in a group: another took over.
+    """
     while not await hold_lease(claim, audience):
         pass
-    await in_db(lease.release)(claim)
 
 
 async def hold_lease(claim: Claim, audience: Audience = NOBODY) -> bool:
@@ -126,16 +130,21 @@ async def run_slice(claim: Claim, audience: Audience = NOBODY) -> bool:
 
 async def look(claim: Claim, audience: Audience = NOBODY) -> State:
     """Where the dialog stands; and how full the next request would be, where somebody guards it."""
-    state = await in_db(turn_state)(claim.dialog_id)
-    if not state.answer_due:
+    dialog, state = await in_db(read)(claim.dialog_id)
+    if dialog is None or not state.answer_due:
         return state
     if audience.has_left:
         return replace(state, stop_requested=True)
-    dialog = await in_db(dialog_to_drive)(claim.dialog_id)
+    is_guardable = may_be_guarded(dialog)
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
         await fresh_window(dialog.llm)
-    return await in_db(guarded)(state, dialog)
+    return await in_db(guarded)(state, dialog) if is_guardable else state
+
+
+def read(dialog_id: UUID) -> tuple[Dialog | None, State]:
+    dialog = driven(dialog_id)
+    return dialog, state_of(dialog) if dialog else State(answer_due=False)
 
 
 async def perform(action: Action, claim: Claim, rules: Policy, audience: Audience = NOBODY) -> None:

@@ -43,7 +43,7 @@ def _nodes(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> di
     if dialog_id:
         rows = rows.filter(message__dialog=UUID(dialog_id))
     found: dict[str, list[Message]] = {}
-    for node in rows.select_related("message__dialog__client").order_by("-message_id"):
+    for node in rows.select_related("message__dialog__client", "message__course").order_by("-message_id"):
         found.setdefault(node.sha256, []).append(node.message)
     return found
 

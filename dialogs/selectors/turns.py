@@ -22,30 +22,54 @@ Status = Generation.Status
 
 
 def turn_state(dialog_id: UUID) -> State:
-    dialog = Dialog.objects.select_related("current_leaf__course").filter(pk=dialog_id).first()
-    if dialog is None:  # erased while it was driven
-        return State(answer_due=False)
-    tries = tries_of_due_answer(dialog)
+    dialog = driven(dialog_id)
+    # None: erased while it was driven.
+    return state_of(dialog) if dialog else State(answer_due=False)
+
+
+def state_of(dialog: Dialog) -> State:
     leaf = dialog.current_leaf
+    if dialog.is_client_driven:
+        return _clients_state(dialog, leaf) if leaf and dialog.answer_due else State(answer_due=False)
+    tries = tries_of_due_answer(dialog)
     run = active_run(dialog)
     return State(
         answer_due=dialog.answer_due,
         stop_requested=dialog.stop_requested,
         trashed=dialog.trashed_at is not None,
         paused=bool(dialog.paused_by),
-        failures=sum(generation.status == Status.FAILED for generation in tries),
-        interruptions=sum(generation.status == Status.INTERRUPTED for generation in tries),
-        retry_in=seconds_until(tries[0].retry_at) if tries else None,
-        overflowed=bool(tries) and tries[0].error_code == "context_overflow",
+        **_tried(tries),
         queued=QueuedMessage.objects.filter(dialog=dialog).count(),
         leaf=_kind_of(leaf),
-        due=Due(leaf.course.due) if leaf and not dialog.is_client_driven else Due.NOTHING,
+        due=Due(leaf.course.due) if leaf else Due.NOTHING,
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
-        client_driven=dialog.is_client_driven,
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
+
+
+def _clients_state(dialog: Dialog, leaf: Message) -> State:
+    """Nothing is due but the answer: nobody queues, prompts or pushes."""
+    return State(
+        answer_due=True,
+        client_driven=True,
+        stop_requested=dialog.stop_requested,
+        trashed=dialog.trashed_at is not None,
+        **_tried(tries_of_due_answer(dialog)),
+        leaf=_kind_of(leaf),
+        continuing=leaf.origin == MessageOrigin.CONTINUATION,
+        **(_round(leaf) if leaf.role == Role.ASSISTANT else {}),
+    )
+
+
+def _tried(tries: list[Generation]) -> dict[str, Any]:
+    return {
+        "failures": sum(generation.status == Status.FAILED for generation in tries),
+        "interruptions": sum(generation.status == Status.INTERRUPTED for generation in tries),
+        "retry_in": seconds_until(tries[0].retry_at) if tries else None,
+        "overflowed": bool(tries) and tries[0].error_code == "context_overflow",
+    }
 
 
 def _kind_of(leaf: Message | None) -> Leaf:
@@ -74,9 +98,17 @@ def rounds_of_turn(leaf: Message) -> int:
     return calling.count()
 
 
+DRIVEN = ("agent", "llm__provider", "client", "current_leaf__course__head_run")
+
+
+def driven(dialog_id: UUID) -> Dialog | None:
+    """The dialog with everything that is decided by and that a request is made of; None when it is gone."""
+    return Dialog.objects.select_related(*DRIVEN).filter(pk=dialog_id).first()
+
+
 def dialog_to_drive(dialog_id: UUID) -> Dialog:
-    """The dialog with everything a request is made of."""
-    return Dialog.objects.select_related("agent", "llm__provider", "client").get(pk=dialog_id)
+    """The same of one that is there."""
+    return Dialog.objects.select_related(*DRIVEN).get(pk=dialog_id)
 
 
 def tries_of_due_answer(dialog: Dialog) -> list[Generation]:

@@ -27,7 +27,7 @@ def fork(end: Message, *, owner: User) -> Dialog:
         owner=owner, agent=source.agent, llm=source.llm, active_at=timezone.now(), is_client_driven=True
     )
     course = Course.objects.create(dialog=row, number=1)
-    ClientConversation.objects.create(dialog=row, chat=source.client.chat)
+    row.client = ClientConversation.objects.create(dialog=row, chat=source.client.chat)
     copies = _copied(branch, row, course)
     _copy_calls(copies)
     _copy_view(end.course, course, copies)

@@ -103,4 +103,5 @@ def _close_calls(row: Dialog, said: Iterable[tuple[Message, ClientMessage]]) -> 
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
     """Know a prefix again that ends with this message."""
-    PrefixNode.objects.get_or_create(owner_id=row.owner_id, sha256=prefix, message=message)
+    node = PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message)
+    PrefixNode.objects.bulk_create([node], ignore_conflicts=True)

@@ -52,26 +52,25 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
     # One at a time for a key, so that two requests with one history find each other.
     ApiKey.objects.select_for_update().get(pk=key.pk)
     known = longest_known(owner=key.owner, request=request)
-    row, length = _dialog(known, key.owner, target, request)
-    _note(row, key, target, request)
-    # As a message that is typed does: what a person undid is compacted again, if it is still too much.
-    Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
+    row, length = _dialog(known, key.owner, target)
+    _note(row, key, request)
     add_history(row, request.messages[length:], known_before=row.current_leaf)
+    if row.current_leaf is None:
+        raise ValueError("A request without a message was let in.")
     row.wake_seq += 1
     row.answer_due, row.stop_requested = True, False
     row.paused_by, row.active_at, row.archived_at = PausedBy.NOBODY, timezone.now(), None
     row.title = row.title or _title(request)
     row.llm, row.agent = target.llm, target.agent
+    claim = lease.take(row)
     save(row, *CHANGED)
-    claim = lease.claim(row.pk)
-    if claim is None or row.current_leaf is None:
-        raise CompactingElsewhere
     return Taken(claim, row.current_leaf)
 
 
 @transaction.atomic
 def conclude(taken: Taken, *, prefix: Callable[[Outcome], str]) -> Outcome:
-    """How it ended; an answer is known from now on by the prefix that it makes."""
+    """Let the dialog go and say how it ended; an answer is known from now on by the prefix that it makes."""
+    lease.release(taken.claim)
     outcome = outcome_of(taken.leaf)
     last = outcome.generation
     if last is not None and last.status == Generation.Status.FINISHED and last.message:
@@ -92,15 +91,17 @@ CHANGED = (
     "agent",
     "current_leaf",
     "last_seq",
+    *lease.LEASE,
 )
 
 
-def _dialog(known: Known, owner: User, target: Target, request: ClientRequest) -> tuple[Dialog, int]:
+def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, int]:
     """Where to go on, and how many messages are there already: the first dialog at rest, else a copy of a busy one."""
     for message in known.messages:
         row = lock(message.dialog)
         if not row.is_busy:
-            row.current_leaf = message
+            row.current_leaf, row.client = message, message.dialog.client
+            _let_go(message.course)
             return row, known.length
     if not known.messages:
         return _new(owner, target), 0
@@ -115,26 +116,34 @@ def _new(owner: User, target: Target) -> Dialog:
         owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True
     )
     Course.objects.create(dialog=dialog, number=1)
-    ClientConversation.objects.create(dialog=dialog)
     return dialog
 
 
-def _note(row: Dialog, key: ApiKey, target: Target, request: ClientRequest) -> None:
-    """Keep what the request asks for beside its messages."""
+def _let_go(course: Course) -> None:
+    """As a message that is typed does: what a person undid is compacted again, if it is still too much."""
+    if course.guard_held:
+        course.guard_held = False
+        course.save(update_fields=["guard_held"])
+
+
+def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
+    """Keep what the request asks for beside its messages. Written only where it is another than last time."""
+    before = getattr(row, "client", None) or ClientConversation(dialog=row)
     names = {tool["function"]["name"] for tool in request.tools}
-    ClientConversation.objects.update_or_create(
-        dialog=row,
-        defaults={
-            "api_key": key,
-            "model": request.model,
-            "instructions": request.instructions,
-            "tools": list(request.tools),
-            "options": dict(request.options),
-            "max_output_tokens": request.max_output_tokens,
-            "offers_recall": key.offers_recall and "recall" not in names,
-            **({"chat": request.chat} if request.chat else {}),
-        },
-    )
+    wanted = {
+        "api_key_id": key.pk,
+        "model": request.model,
+        "instructions": request.instructions,
+        "tools": list(request.tools),
+        "options": dict(request.options),
+        "max_output_tokens": request.max_output_tokens,
+        "offers_recall": key.offers_recall and "recall" not in names,
+        "chat": request.chat or before.chat,
+    }
+    if before._state.adding or any(getattr(before, name) != value for name, value in wanted.items()):
+        for name, value in wanted.items():
+            setattr(before, name, value)
+        before.save()
 
 
 def _title(request: ClientRequest) -> str:

@@ -116,15 +116,21 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
     message = add_answer(row, generation, answer, cut_short=cut_short)
     close(generation, Generation.Status.FINISHED, answer, message)
     read_health(row, generation, answer)
-    _count(row, answer, offered="tools" in generation.manifest)
+    if not row.is_client_driven:
+        _count(row, answer, offered="tools" in generation.manifest)
     if answer.calls:
         add_calls(message, answer.calls)
     if answer.calls and not (row.is_client_driven and hand_over(row, message)):
         save(row, "current_leaf", "last_seq")
     else:
-        remediation.close_prompts(generation.course)
-        close_answer(row)
+        _end_turn(row, generation.course)
     return message
+
+
+def _end_turn(row: Dialog, course: Course) -> None:
+    if not row.is_client_driven:
+        remediation.close_prompts(course)
+    close_answer(row)
 
 
 def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:
@@ -214,4 +220,6 @@ def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
         configured=configured(llm),
         window_source=llm.context_length_source,
     )
-    remediation.record_level(row, generation.course, reading.level)
+    # Nobody adds a prompt to a client's conversation: there the level is shown, and that is all.
+    if not row.is_client_driven:
+        remediation.record_level(row, generation.course, reading.level)

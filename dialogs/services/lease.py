@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from dialogs.broadcast import dialog_changed
+from dialogs.broadcast import changed_on_commit
 from dialogs.models import Dialog, Generation
 from dialogs.selectors.turns import lease_free
 from dialogs.services.tool_calls import interrupt_running
@@ -54,6 +54,16 @@ def claim(dialog_id: UUID) -> Claim | None:
     return Claim(row.pk, row.lease_token, row.wake_seq)
 
 
+def take(row: Dialog) -> Claim:
+    """The claim of a dialog that is locked and at rest: nobody has left anything in it. Its caller saves `LEASE`."""
+    row.lease_token += 1
+    row.lease_until = _lease_end()
+    return Claim(row.pk, row.lease_token, row.wake_seq)
+
+
+LEASE = ("lease_token", "lease_until")
+
+
 def renew(held: Claim) -> None:
     """Push the lease's end away. Raises LeaseLost when it is another's."""
     if not _held(held).update(lease_until=_lease_end()):
@@ -65,7 +75,7 @@ def release(held: Claim) -> bool:
     done = _held(held).filter(wake_seq=held.wake_seq)
     if not done.update(handled_seq=held.wake_seq, lease_until=None, version=F("version") + 1):
         return False
-    dialog_changed(held.dialog_id)
+    changed_on_commit(held.dialog_id)
     return True
 
 
@@ -79,8 +89,8 @@ def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose typ
 
 
 def fenced(held: Claim) -> Dialog:
-    """The dialog's row, locked, if this claim still holds it. Raises LeaseLost."""
-    row = _held(held).select_for_update().first()
+    """The dialog's row, locked, with what writing to it needs, if this claim still holds it. Raises LeaseLost."""
+    row = _held(held).select_for_update(of=("self",)).select_related("current_leaf__course", "llm__provider").first()
     if row is None:
         raise LeaseLost
     return row

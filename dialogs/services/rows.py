@@ -109,7 +109,8 @@ def newest_leaf(message: Message) -> Message:
 
 def close_answer(row: Dialog, *fields: str) -> None:
     """No answer is wanted any more. Where a new try brought none, the earlier answer shows again."""
-    if row.current_leaf is not None:
+    # Below the newest message of all there is nothing.
+    if row.current_leaf is not None and row.current_leaf.seq < row.last_seq:
         row.current_leaf = newest_leaf(row.current_leaf)
     row.answer_due = False
     row.active_at = timezone.now()
