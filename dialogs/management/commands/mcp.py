@@ -18,6 +18,8 @@ from dialogs.mcp_server.stdio import owner_by_name, owner_with_key, serve
 
 class Command(BaseCommand):
     help = "Serve MCP on stdin and stdout: dialogs, archive, readings and compactions of one person, to read."
+    # A client waits for its start; `up` and `check` look at the settings.
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         whose = parser.add_mutually_exclusive_group()
