@@ -23,6 +23,8 @@ PAGE = 25
 SHOWN_CHARS = 1_200
 COUNTED_CHARS = 20_000
 SHOWN_LOSSES = 60
+# Of a run; its view and what was read of each message are long.
+TOLD_OF_RUN = ("trigger", "queued_at", "estimated_before", "estimated_after", "losses")
 # What the user ruled comes first; bare numbers are many, and say least.
 ORDER = {"binding": 0, "number": 2}
 
@@ -80,8 +82,8 @@ def archive(dialog: Dialog, *, page: int = 1, query: str = "") -> Archive:
     items = _items(dialog, shown)
     here = list(dict.fromkeys(removal for removal, _pk in shown))
     courses = Course.objects.in_bulk({removal.course_id for removal in here})
-    runs = CompactionRun.objects.in_bulk({removal.run_id for removal in here if removal.run_id})
-    standing = _standing(dialog) if runs else ""
+    runs = CompactionRun.objects.only(*TOLD_OF_RUN).in_bulk({removal.run_id for removal in here if removal.run_id})
+    standing = _standing(dialog) if any(run.losses for run in runs.values()) else ""
     groups = (
         _group(removal, courses[removal.course_id], runs.get(removal.run_id or 0), items, standing) for removal in here
     )

@@ -5,14 +5,16 @@ A message that stands shortened counts too. Nothing is read of the messages but 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
 from dialogs.models import Course, Dialog, Message
 from dialogs.selectors.courses import earlier_ids
-from dialogs.selectors.path import course_branch_ids
 from health.models import CompactionRun
+
+# Messages of one course, oldest first: the number of each in its dialog, by id.
+Branch = dict[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,45 +32,66 @@ def archived_ids(dialog_id: UUID) -> frozenset[int]:
 
 
 def removals(dialog: Dialog) -> tuple[Removal, ...]:
-    """All of them, the newest first."""
+    """All of them, the newest first. A hundred courses take as many queries as one."""
     leaf = dialog.current_leaf
     if leaf is None:
         return ()
-    now = _of_course(leaf.course_id, leaf.pk, is_over=False)
-    before = (_of_course(course_id, last_id, is_over=True) for course_id, last_id in reversed(earlier_ids(dialog)))
-    return tuple(removal for course in (now, *before) for removal in course if removal.ids)
+    branches = _branches(dialog, [(leaf.course_id, leaf.pk), *reversed(earlier_ids(dialog))])
+    runs = _runs(branches)
+    found = (
+        removal
+        for course_id, branch in branches.items()
+        for removal in _of_course(course_id, branch, runs[course_id], is_over=course_id != leaf.course_id)
+    )
+    return tuple(removal for removal in found if removal.ids)
 
 
-def _of_course(course_id: int, last_id: int, *, is_over: bool) -> Iterator[Removal]:
-    course = Course.objects.get(pk=course_id)
-    branch = course_branch_ids(course_id=course_id, last_id=last_id)
-    ids = tuple(message.pk for message in branch)
-    runs = _runs(course, frozenset(ids))
-    whole = [_whole(run, branch) for run in runs]
-    by_runs = frozenset(ids) - whole[0] if whole else frozenset()
-    if is_over:
-        left = tuple(pk for pk in ids if pk not in by_runs)
-        yield Removal(course_id=course_id, run_id=None, ids=left)
-    for at, run in enumerate(runs):
-        # Gone since this run: it is missing here, and was still there, or not yet said, before.
-        earlier = whole[at + 1] if at + 1 < len(runs) else frozenset(ids)
-        yield Removal(course_id=course_id, run_id=run.pk, ids=tuple(pk for pk in ids if pk in by_runs & earlier))
-        by_runs -= earlier
+def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Branch]:
+    """Of each course the way to its last message."""
+    rows = Message.objects.filter(dialog=dialog).values_list("pk", "course_id", "parent_id", "seq")
+    found = {pk: (of_course, parent_id, seq) for pk, of_course, parent_id, seq in rows}
+    branches: dict[int, Branch] = {}
+    for course_id, last_id in ways:
+        way: list[tuple[int, int]] = []
+        at: int | None = last_id
+        while at in found and found[at][0] == course_id:
+            way.append((at, found[at][2]))
+            at = found[at][1]
+        branches[course_id] = dict(reversed(way))
+    return branches
 
 
-def _runs(course: Course, branch: frozenset[int]) -> list[CompactionRun]:
-    """The views that led to the one that holds on this branch, that one first."""
-    facts = CompactionRun.objects.filter(course=course).only("view", "through_seq", "leaf_id", "parent_run_id")
-    by_id = {run.pk: run for run in facts} if course.head_run_id else {}
-    found: list[CompactionRun] = []
-    at = course.head_run_id
-    while at in by_id:
-        found += [by_id[at]] if by_id[at].leaf_id in branch else []
-        at = by_id[at].parent_run_id
+def _runs(branches: Mapping[int, Branch]) -> dict[int, list[CompactionRun]]:
+    """By course the views that led to the one that holds on this branch, that one first."""
+    facts = CompactionRun.objects.filter(course__in=branches)
+    by_id = facts.only("view", "through_seq", "leaf_id", "parent_run_id").in_bulk()
+    found: dict[int, list[CompactionRun]] = {}
+    for course_id, head_id in Course.objects.filter(pk__in=branches).values_list("pk", "head_run_id"):
+        found[course_id] = []
+        at: int | None = head_id
+        while at in by_id:
+            found[course_id] += [by_id[at]] if by_id[at].leaf_id in branches[course_id] else []
+            at = by_id[at].parent_run_id
     return found
 
 
-def _whole(run: CompactionRun, branch: Sequence[Message]) -> frozenset[int]:
+def _of_course(course_id: int, branch: Branch, runs: Sequence[CompactionRun], *, is_over: bool) -> Iterator[Removal]:
+    whole = [_whole(run, branch) for run in runs]
+    by_runs = branch.keys() - whole[0] if whole else frozenset[int]()
+    if is_over:
+        yield Removal(course_id=course_id, run_id=None, ids=_ordered(branch, branch.keys() - by_runs))
+    for at, run in enumerate(runs):
+        # Gone since this run: it is missing here, and was still there, or not yet said, before.
+        earlier = whole[at + 1] if at + 1 < len(runs) else frozenset(branch)
+        yield Removal(course_id=course_id, run_id=run.pk, ids=_ordered(branch, by_runs & earlier))
+        by_runs -= earlier
+
+
+def _ordered(branch: Branch, chosen: Set[int]) -> tuple[int, ...]:
+    return tuple(pk for pk in branch if pk in chosen)
+
+
+def _whole(run: CompactionRun, branch: Branch) -> frozenset[int]:
     """What stands in a view as it was said, with all that came after it."""
     standing = {row["message"] for row in run.view if "message" in row and "content" not in row}
-    return frozenset(message.pk for message in branch if message.pk in standing or message.seq > run.through_seq)
+    return frozenset(pk for pk, seq in branch.items() if pk in standing or seq > run.through_seq)

@@ -57,14 +57,3 @@ def course_branch(leaf: Message | None) -> tuple[Message, ...]:
         branch.append(found[at])
         at = found[at].parent_id
     return tuple(reversed(branch))
-
-
-def course_branch_ids(*, course_id: int, last_id: int) -> tuple[Message, ...]:
-    """The same of any course that led to a message, without the texts."""
-    found = Message.objects.filter(course_id=course_id).only("pk", "seq", "parent_id").in_bulk()
-    branch: list[Message] = []
-    at: int | None = last_id
-    while at in found:
-        branch.append(found[at])
-        at = found[at].parent_id
-    return tuple(reversed(branch))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from dialogs import quotes
 from dialogs.compacting.present import present_context
@@ -142,6 +144,28 @@ def test_a_long_archive_comes_in_pages(
     assert any("page=1" in link for link in second.links())
     for query in ("?page=x", "?page=-1", "?page=" + "9" * 30, "?q=answer&page=2"):
         assert as_alice.get(url(dialog, query)).status_code == 200
+
+
+@pytest.mark.parametrize("query", ["", "answer"])
+def test_a_long_life_takes_no_more_queries_than_a_short_one(
+    as_alice: Client, dialog: Dialog, history: list[Message], compacted: CompactionRun, query: str
+) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert len(items(page(as_alice, url(dialog, f"?q={query}")))) >= 2
+        return len(asked)
+
+    a_course(dialog)
+    before = queries()
+
+    for _course in range(4):
+        said = a_history(dialog, pairs=3)
+        first = an_applied_run(dialog, view=[{"message": one.pk} for one in said[2:]])
+        view = [{"message": one.pk} for one in said[4:]]
+        an_applied_run(dialog, parent_run=first, view=view, losses=compacted.losses)
+        a_course(dialog)
+
+    assert queries() == before
 
 
 def test_a_long_message_is_shown_by_its_beginning(as_alice: Client, dialog: Dialog, compacted: CompactionRun) -> None:
