@@ -65,7 +65,7 @@ def as_json(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int
         "warnings": list(outcome.warnings),
         "steps": [asdict(step) for step in outcome.steps],
         "fates": dict(found),
-        "coverage": [asdict(receipt) for receipt in outcome.coverage],
+        "coverage": [receipt._asdict() for receipt in outcome.coverage],
         "losses": [asdict(loss) for loss in outcome.losses],
         "ledger": [asdict(entry) if is_dataclass(entry) else str(entry) for entry in outcome.ledger],  # type: ignore[arg-type]
         "messages": list(outcome.messages),

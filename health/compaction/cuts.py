@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from health.compaction.invariants import protected_ids
 from health.compaction.units import Unit, total
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """`protected`: at least one of its units is, so the whole stays as it is."""
 
     start: int

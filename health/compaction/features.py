@@ -10,12 +10,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 from health.compaction.stopwords import STOPWORDS
 from health.compaction.text import CJK
 
 _TOKEN = re.compile(rf"[A-Za-z0-9_]+(?:[-./:@'’][A-Za-z0-9_]+)*|[{CJK}]+|[^\W\d_]+")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[-./:@'][A-Za-z0-9_]+)*")
 _DIGIT, _JOINT = re.compile(r"\d"), re.compile(r"[_/.@:]")
 LONGEST = 40
 _SAYS_NOTHING = -1
@@ -32,11 +34,10 @@ DIMINISHING = (1.0, 0.5, 0.4, 0.3)
 
 def tokens_of(text: str) -> list[str]:
     """The features of a text as written, Chinese in pairs; in order, repetitions included."""
-    tokens: list[str] = _TOKEN.findall(text)
     if text.isascii():
-        return tokens
+        return _ASCII_TOKEN.findall(text)
     found: list[str] = []
-    for token in tokens:
+    for token in _TOKEN.findall(text):
         if token[0] > "\u2e80":
             found.extend(token[at : at + 2] for at in range(max(1, len(token) - 1)))
         else:
@@ -44,6 +45,7 @@ def tokens_of(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=65_536)
 def shape_weight(token: str) -> float:
     """How much a word's shape promises, before its frequency is known."""
     if token[0] > "\u2e80":

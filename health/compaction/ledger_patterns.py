@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from enum import StrEnum
 
+from health.compaction.text import one_of
+
 
 class EntryKind(StrEnum):
     """What a line of the ledger is, in the order of their worth: the last is given up first."""
@@ -124,8 +126,9 @@ _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 # Binding only where somebody is told so, not in a story: "I never liked it", "you could never", "it's only a draft".
-_WEAK = re.compile(r"(?:never|always|only|do not|don't)(?: ([a-z']+))?")
-_WEAK_CUES = frozenset({"never", "always", "only", "do", "don't"})
+_WEAK_SIGNS = ("never", "always", "only", "do not", "don't")
+_WEAK = re.compile(rf"(?:{'|'.join(_WEAK_SIGNS)})(?: ([a-z']+))?")
+_WEAK_CUES = frozenset(sign.split()[0] for sign in _WEAK_SIGNS)
 _TOLD = re.compile(
     r"(?:^|[,;:.!—–(*•\"-]|\b(?:please|and|but|so|then|also|just|or|should|must|to|again|now|instead|will|ok|okay))$"
 )
@@ -162,32 +165,19 @@ def _table() -> dict[str, list[tuple[EntryKind, re.Pattern[str] | None]]]:
 _FOLLOWING = _table()
 
 
-def _any_phrase() -> re.Pattern[str]:
-    """All phrases as one expression, by their first letters: most sentences have none, and cost one search."""
-    by_letter = defaultdict(list)
-    for word, phrases in _FOLLOWING.items():
-        rests = [rest.pattern if rest else "(?![a-z])" for _, rest in phrases]
-        by_letter[word[0]].append(f"{word[1:]}(?:{'|'.join(rests)})")
-    for word in _WEAK_CUES:
-        by_letter[word[0]].append(f"{word[1:]}(?![a-z])")
-    branches = (f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
-    return re.compile(f"(?<![a-z])(?:{'|'.join(branches)})")
-
-
-_ANY_PHRASE = _any_phrase()
-_MAY_BIND = re.compile(
-    r"\b(?:never|always|only|do not|don['’]t"
-    + "".join(
-        rf"|{word}" + (rf"[ ,:-]{{1,2}}{rest.pattern.removeprefix('[ ,:-]{1,2}')}" if rest else "")
-        for word, phrases in _FOLLOWING.items()
-        for kind, rest in phrases
-        if kind is EntryKind.RULE
+def _any_of(*kinds: EntryKind) -> str:
+    """All phrases of some kinds as one expression: most sentences have none, and cost one search."""
+    phrases = (
+        f"{word}{rest.pattern if rest else '(?![a-z])'}"
+        for word, found in _FOLLOWING.items()
+        for kind, rest in found
+        if kind in kinds
     )
-    + ")",
-    re.IGNORECASE,
-)
+    return f"(?:{one_of((*_WEAK_SIGNS, *phrases))})"
 
 
+_ANY_PHRASE = re.compile(rf"(?<![a-z]){_any_of(*EntryKind)}")
+_MAY_BIND = re.compile(rf"\b{_any_of(EntryKind.RULE)}")
 _WORTH = {kind: number for number, kind in enumerate(EntryKind)}
 
 
@@ -197,7 +187,7 @@ def is_question(sentence: str) -> bool:
 
 def may_bind(text: str) -> bool:
     """Whether a text can hold a binding sentence at all: one quick look, for long ones."""
-    return bool(_MAY_BIND.search(text) or _HAN.search(text))
+    return bool(_MAY_BIND.search(_plain(text)) or _HAN.search(text))
 
 
 def is_binding(sentence: str) -> bool:

@@ -56,12 +56,13 @@ class Question:
         """One score for each chunk; `lengths` in tokens."""
         mean = sum(lengths) / max(1, len(lengths))
         scores = np.zeros(len(lengths))
-        stem_of = self.stem_of
+        asked = frozenset(self.stem_of)
         for at, keys in enumerate(self.features.each):
-            hit = {stem_of[key] for key in keys if key in stem_of}
-            if hit:
-                norm = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths[at] / mean))
-                scores[at] = norm * sum(self.rarity[one] for one in hit)
+            if asked.isdisjoint(keys):
+                continue
+            hit = {self.stem_of[key] for key in keys if key in asked}
+            norm = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths[at] / mean))
+            scores[at] = norm * sum(self.rarity[one] for one in hit)
         return scores
 
 

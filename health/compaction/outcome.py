@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from health.compaction.config import RecoveryMode
 from health.compaction.units import ContextState
@@ -47,8 +47,7 @@ class Extent(StrEnum):
     NOT_AT_ALL = "not at all"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Receipt:
+class Receipt(NamedTuple):
     """The coverage receipt of one removed message, in characters."""
 
     source_id: str

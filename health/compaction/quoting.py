@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from health.compaction.text import Passage, passages
+from health.compaction.text import Passage, one_of, passages
 
 # A person does not type more; what lies between is a paste. In characters, at each end of a message.
 MOST_TYPED = 50_000
@@ -56,13 +56,15 @@ _OPENED = re.compile(r"\s*<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
 _UNUSUAL = re.compile(
     "|".join(pattern.pattern for pattern in (_QUOTED, _TRIPLE, _FENCE, _OPENED))
     + f"|(?i:{'|'.join(pattern.pattern for pattern in (_ROLE, _HEADER, _FORWARDED))})"
-    + r"|.*[:：]\s*$"
+    + r"|(?:[^:：]*+[:：])++\s*$"
 )
 _TOLD_BY_OTHERS = re.compile(
     r"\b(?:(?<!i )(?:says?|said|wrote|writes|reads|replied|told (?:me|us))|according to|claims?|asked me to)\b"
     r"|(?:说|写道|写着|要求我)[：:，,“\"]|据说"
 )
-_TELLING = ("say", "said", "wr", "read", "repl", "told", "accord", "claim", "asked", "说", "写", "要求我")
+_TELLING = re.compile(
+    one_of(("say", "said", "wr", "read", "repl", "told", "accord", "claim", "asked", "说", "写", "要求我"))
+)
 _QUOTES = ('"', "“", "「", "『", "'")
 _BULLET = re.compile(r"(?:[-*•]|\d{1,3}[.)、]|[（(]\d{1,2}[)）])\s*")
 _IN_QUOTES = re.compile(r"[\"“「『'].*[\"”」』'][.。!！]?", re.DOTALL)
@@ -115,7 +117,7 @@ def _bullet(text: str) -> int:
 
 def _is_anothers(sentence: str) -> bool:
     low = sentence.lower()
-    if any(map(low.__contains__, _TELLING)) and _TOLD_BY_OTHERS.search(low):
+    if _TELLING.search(low) and _TOLD_BY_OTHERS.search(low):
         return True
     return sentence.startswith(_QUOTES) and bool(_IN_QUOTES.fullmatch(sentence))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from health.compaction.chunks import Chunk, blocks, chunks
 from health.compaction.digest import GAP, NOTICE, is_digest, read_back
@@ -18,8 +19,7 @@ _LONGEST_TYPED = 3000
 _OUTPUT = re.compile(r"\s*(?:<[a-z_-]+>|\[?(?:output|stdout|stderr|observation|result|returncode)\b)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """One message: `unit_at` is its unit's place in the state. `voice` is the role that it is weighed as.
 
     Programs that have no tool roles put a command's output into a user message: it is weighed as a result.
@@ -28,7 +28,7 @@ class Source:
     unit_at: int
     role: Role
     text: str
-    chunks: tuple[Chunk, ...]
+    chunks: Sequence[Chunk]
     tool: str = ""
     voice: Role = Role.USER
 
@@ -72,14 +72,14 @@ def is_lines(unit: Unit) -> bool:
 
 def _source(at: int, role: Role, text: str, tool: str, kind: Kind) -> Source:
     voice = Role.TOOL if role is Role.USER and _is_output(text, kind) else role
-    return Source(at, role, text, tuple(_pieces(text, voice)), tool, voice)
+    return Source(at, role, text, _pieces(text, voice), tool, voice)
 
 
 def _is_output(text: str, kind: Kind) -> bool:
     return len(text) > _LONGEST_TYPED or kind in (Kind.LOG, Kind.CODE) or bool(_OUTPUT.match(text))
 
 
-def _pieces(text: str, role: Role) -> list[Chunk]:
+def _pieces(text: str, role: Role) -> Sequence[Chunk]:
     """The chunks of a text. None reaches over a gap that an earlier choice left."""
     cut, at = blocks if role is Role.TOOL else chunks, 0
     if GAP not in text:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from health.compaction.text import CJK
+from health.compaction.text import CJK, one_of
 
 CHOICES = {
     "indentation": "tab tabs space spaces 制表符 空格",
@@ -56,10 +56,8 @@ _LEAD = (
 )
 _DET = r"(?:(?:the|my|our|your|his|her|their|its|this|that)\s+)?"
 _NAME = r"(?P<about>[\w'-]{1,40}+(?:\s[\w'-]{1,40}+){0,6}?)"
-_MOVED = (
-    r"(?:has (?:been )?|was |got |will )?(?:move|change|switche?|shift|drop|postpone|reschedule|increase|raise|lower"
-    r"|reduce)[sd]? to"
-)
+_MOVES = "move|change|switch|switche|shift|drop|postpone|reschedule|increase|raise|lower|reduce"
+_MOVED = rf"(?:has (?:been )?|was |got |will )?(?:{_MOVES})[sd]? to"
 STATED = re.compile(
     rf"{_LEAD}{_DET}{_NAME}(?:\s+(?P<update>(?:is|are) now|now (?:is|are)|{_MOVED}|becomes?|became|(?:goes|went) (?:up"
     r"|down) to)|\s+(?:is|are|will be|should be|must be|stays|equals)|\s?=)\s+(?P<value>.+)"
@@ -81,15 +79,19 @@ ZH_STATED = re.compile(
     r"|提前到|变成|挪到)|现在是)|定在|定为|设为|是(?![否说不])|为(?![了什此止])|在(?=周|星期|[明后今]天|[上下中]午|[早晚]上|[\d一二三四五六七八九十]{1,4}[点月号日:]))"
     r"(?P<value>.+)"
 )
-# What a sentence says of these signs, and one of each set its form cannot do without: one look instead of many.
-SIGN = re.compile(r"[a-z]+|[=成为到是在消]|[:：](?=\s?(?:[$€£¥]?\d|[a-z]{3,6}day|周|星期))")
+# The signs in a sentence; each form cannot do without one of its set: one look instead of many.
+SIGN = re.compile(
+    rf"[a-z]+|[=成为到是在消]|[:：](?=\s?(?:[$€£¥]?\d|[a-z]{{3,6}}day|周|星期))"
+    rf"|{'|'.join(choice for choice in CHOICE_OF if not choice.isascii())}"
+)
 COLON, ZH_BEING = frozenset(":："), frozenset("成为到是在消")
 SETTING = frozenset(
     """
     make set change move raise lower increase reduce cut update bump push postpone reschedule shift switch
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
-BEING = frozenset({"=", "is", "are", "be", "now", "become", "becomes", "became", "equals", "stays", "to"})
+BEING = frozenset({"=", "is", "are", "be", "become", "becomes", "became", "equals", "stays", "goes", "went"})
+BEING |= {move + ending for move in _MOVES.split("|") for ending in ("", "s", "d")}
 ZH_ENDED = re.compile(rf"{_ZH_LEAD}(?P<about>[{CJK}]{{1,10}}?)(?P<update>已经?|被)?(?P<value>取消了?)[。！!]?$")
 # What is said to be so has no other value left.
 ENDED = frozenset({"cancelled", "canceled", "off", "called off", "over", "取消", "取消了"})
@@ -119,8 +121,13 @@ TYPED = re.compile(r"[\d一二两三四五六七八九十百千万周期天]|day
 
 # A sentence without any of these corrects and withdraws nothing: each expression below has one of them.
 CHANGING = re.compile(
-    r"not |no longer|instead of|rather than|forget|ignore|disregard|scra(?:tch|p)|drop|never ?mind|any ?more|sorry"
-    r"|correction|i was wrong|my mistake|misspoke|[不忘管]|忽略|取消|撤回|作废|更正|说错"
+    one_of(
+        (
+            *("not ", "no longer", "instead of", "rather than", "forget", "ignore", "disregard", "scratch", "scrap"),
+            *("drop", "never ?mind", "any ?more", "sorry", "correction", "i was wrong", "my mistake", "misspoke"),
+            *("不", "忘", "忽略", "管", "取消", "撤回", "作废", "更正", "说错"),
+        )
+    )
 )
 CORRECTED = re.compile(
     r"(?:sorry|correction|i was wrong|my mistake|scratch that|i misspoke|更正|说错了|不对)\b"

@@ -62,6 +62,8 @@ _FORMS = (
     (patterns.ZH_BEING, patterns.ZH_ENDED),
     (patterns.ZH_BEING, patterns.ZH_STATED),
 )
+_CHOICES = frozenset(patterns.CHOICE_OF)
+_SIGNS = _CHOICES.union(*(needed for needed, _ in _FORMS))
 
 
 def subject_of(sentence: str) -> Subject | None:
@@ -69,14 +71,14 @@ def subject_of(sentence: str) -> Subject | None:
     if len(sentence) > _LONGEST:
         return None
     low = _plain(sentence)
+    signs = patterns.SIGN.findall(low)
+    if _SIGNS.isdisjoint(signs):
+        return None
     speaker = patterns.SPEAKER.match(low)
     said = low[speaker.end() :] if speaker else low
-    signs = {*patterns.SIGN.findall(low)}
     forms = [form for needed, form in _FORMS if not needed.isdisjoint(signs)]
-    may_choose = not (signs.isdisjoint(patterns.CHOICE_OF) and low.isascii())
-    subject = (_chosen(said) if may_choose else None) or _stated(said, forms)
-    if subject is None and speaker:
-        subject = _stated(low, forms)
+    chosen = None if _CHOICES.isdisjoint(signs) else _chosen(said)
+    subject = chosen or _stated(said, forms) or (_stated(low, forms) if speaker else None)
     if subject and speaker and patterns.HERS.match(said):
         return replace(subject, words=subject.words | {speaker["who"]})
     return subject

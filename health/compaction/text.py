@@ -7,13 +7,17 @@ case; a run of Chinese, Japanese or Korean is its overlapping pairs, as nothing 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _FENCES = ("```", "~~~")
 # A sentence ends after its mark and closing quotes; not after a digit's or initial's point.
-_END = re.compile(r"[.!?…][\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|[。！？；][”’」』）]*")
+# The mark comes first: a search then looks at nothing else.
+_END = re.compile(
+    r"[.!?…。！？；](?:(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|(?<=[。！？；])[”’」』）]*)"
+)
 _ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|approx|Fig|[A-Z]))\.$")
 _WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:[-_'][^\W_{CJK}]+)*")
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:[-_'][a-z0-9]+)*")
@@ -71,6 +75,14 @@ def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -
     if bare:
         begin = start if code else start + len(piece) - len(piece.lstrip())
         found.append(Passage(begin, begin + len(bare), bare, code))
+
+
+def one_of(phrases: Iterable[str]) -> str:
+    """An expression for any of some phrases that begin with a letter each: of most words it looks at no other."""
+    by_letter: dict[str, list[str]] = {}
+    for phrase in phrases:
+        by_letter.setdefault(phrase[0], []).append(phrase[1:])
+    return "|".join(f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
 
 
 def words(text: str) -> list[str]:

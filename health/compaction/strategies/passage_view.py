@@ -43,7 +43,7 @@ class View:
         return list(self.kit.counted(self._noticed(units)))
 
     def _is_lined(self, unit: Unit) -> bool:
-        return unit.id not in self.frame.kept | self.frame.yielding and is_lines(unit)
+        return is_lines(unit) and unit.id not in self.frame.kept and unit.id not in self.frame.yielding
 
     def _texts(self, chosen: Iterable[tuple[int, int]]) -> dict[int, list[Line]]:
         """What is left of each unit that is not kept, by its place."""
