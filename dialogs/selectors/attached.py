@@ -63,7 +63,7 @@ def _attachments(parts: Mapping[str, Any], heads: Mapping[str, Head]) -> Iterabl
 
 def _attachment(place: int, part: Mapping[str, Any], heads: Mapping[str, Head]) -> Attachment:
     inside, data = part.get(part["type"]) or {}, _data(part)
-    head, chars = heads.get(data[BLOB], ("", 0)) if isinstance(data, Mapping) else (data, len(data))
+    head, chars = heads.get(data[BLOB], ("", 0)) if isinstance(data, dict) else (data, len(data))
     url = DATA_URL.match(head)
     is_address = part["type"] == "image_url" and not url
     named = f"audio/{inside['format']}" if inside.get("format") else ""
@@ -78,9 +78,11 @@ def _attachment(place: int, part: Mapping[str, Any], heads: Mapping[str, Head]) 
 
 
 def _data(part: Mapping[str, Any]) -> Any:
-    """The text that holds it, or the hash of that: {"blob": sha256}."""
+    """The text that holds it, or the hash of that: {"blob": sha256}. Empty where a client sent something else."""
     inside = part.get(part["type"]) or {}
-    return inside.get("url") or inside.get("data") or inside.get("file_data") or ""
+    data = inside.get("url") or inside.get("data") or inside.get("file_data")
+    is_hash = isinstance(data, dict) and data.keys() == {BLOB}
+    return data if is_hash or isinstance(data, str) else ""
 
 
 def attached_image(dialog: Dialog, *, message_id: int, place: int) -> tuple[str, bytes] | None:
@@ -91,7 +93,7 @@ def attached_image(dialog: Dialog, *, message_id: int, place: int) -> tuple[str,
     if message is None or found is None:
         return None
     data = _data(message.parts["wire"]["content"][place])
-    text = blobs_of([message.parts]).get(data[BLOB], "") if isinstance(data, Mapping) else data
+    text = blobs_of([message.parts]).get(data[BLOB], "") if isinstance(data, dict) else data
     try:
         return found.media_type, base64.b64decode(text.partition(",")[2])
     except binascii.Error:

@@ -9,7 +9,18 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from dialogs.models import Blob, Course, Dialog, Generation, Message, Question, RemediationPrompt, ToolCall
+from dialogs.attachments import blobs_of, with_blobs
+from dialogs.models import (
+    Blob,
+    ClientConversation,
+    Course,
+    Dialog,
+    Generation,
+    Message,
+    Question,
+    RemediationPrompt,
+    ToolCall,
+)
 from dialogs.services.rows import lock
 from dialogs.services.trash import BLOB_KEYS
 from dialogs.transfer import exporting_views
@@ -34,6 +45,7 @@ from dialogs.transfer.shape import (
     SentEntry,
     UsageEntry,
 )
+from dialogs.transfer.shape_client import ClientEntry
 
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
@@ -62,6 +74,7 @@ def _file(dialog: Dialog) -> DialogFile:
     texts = _texts(generations)
     index = {sha256: number for number, sha256 in enumerate(texts)}
     numbers = exporting_views.numbers_of(dialog)
+    blobs = blobs_of(message.parts for message in messages)
     return entry_of(
         DialogFile,
         dialog,
@@ -71,7 +84,7 @@ def _file(dialog: Dialog) -> DialogFile:
         llm=dialog.llm.slug,
         current_leaf=seqs[dialog.current_leaf_id] if dialog.current_leaf_id else None,
         courses=_courses(dialog, seqs, numbers),
-        messages=tuple(_message(row, seqs) for row in messages),
+        messages=tuple(_message(row, seqs, blobs) for row in messages),
         generations=tuple(_generation(row, seqs, index, numbers) for row in generations),
         queued=tuple(entry_of(QueuedEntry, row) for row in dialog.queued.all()),
         reminders=_reminders(dialog),
@@ -82,6 +95,7 @@ def _file(dialog: Dialog) -> DialogFile:
         compactions=exporting_views.compactions(dialog, seqs, numbers),
         view_changes=exporting_views.view_changes(dialog, numbers),
         texts=tuple(texts.values()),
+        client=_client(dialog),
     )
 
 
@@ -108,8 +122,20 @@ def _carried(row: Course, seqs: Seqs, questions: dict[int, CallPlace]) -> Carrie
     )
 
 
-def _message(row: Message, seqs: Seqs) -> MessageEntry:
-    return entry_of(MessageEntry, row, parent=seqs[row.parent_id] if row.parent_id else None, course=row.course.number)
+def _message(row: Message, seqs: Seqs, blobs: dict[str, str]) -> MessageEntry:
+    """With what a client attached to it, whole."""
+    return entry_of(
+        MessageEntry,
+        row,
+        parent=seqs[row.parent_id] if row.parent_id else None,
+        course=row.course.number,
+        parts=with_blobs(row.parts, blobs) if "wire" in row.parts else row.parts,
+    )
+
+
+def _client(dialog: Dialog) -> ClientEntry | None:
+    row = ClientConversation.objects.filter(dialog=dialog).first()
+    return entry_of(ClientEntry, row, tools=tuple(row.tools)) if row else None
 
 
 def _reminders(dialog: Dialog) -> tuple[ReminderEntry, ...]:

@@ -11,6 +11,7 @@ from dialogs.transfer.shape import (
     FIRST_FORMAT,
     FORMAT,
     SECOND_FORMAT,
+    THIRD_FORMAT,
     CallEntry,
     CourseEntry,
     DialogFile,
@@ -22,9 +23,11 @@ from dialogs.transfer.shape import (
     RunEntry,
     SentEntry,
 )
+from dialogs.transfer.shape_client import ClientEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from dialogs.transfer.tables import (
     CALL,
+    CLIENT,
     COURSE,
     GENERATION,
     MAX_ENTRIES,
@@ -68,6 +71,7 @@ DIALOG: Table = {
     "compactions": entries(CompactionEntry, COMPACTION),
     "view_changes": entries(ViewChangeEntry, VIEW_CHANGE),
     "texts": list_of(long_text, most=5 * MAX_ENTRIES),
+    "client": maybe(entry(ClientEntry, CLIENT)),
 }
 
 
@@ -75,10 +79,11 @@ def without(table: Table, *names: str) -> dict[str, Reader[Any]]:
     return {name: read for name, read in table.items() if name not in names}
 
 
+THIRD_DIALOG: Table = {**without(DIALOG, "client"), "format": one_of([THIRD_FORMAT])}
 SECOND_COURSE = without(COURSE, "head", "guard_held")
 SECOND_SENT = without(SENT, "view", "estimated")
 SECOND_DIALOG: Table = {
-    **without(DIALOG, "marks", "compactions", "view_changes"),
+    **without(THIRD_DIALOG, "marks", "compactions", "view_changes"),
     "format": one_of([SECOND_FORMAT]),
     "courses": entries(CourseEntry, SECOND_COURSE),
     "generations": entries(GenerationEntry, {**GENERATION, "sent": entry(SentEntry, SECOND_SENT)}),
@@ -93,6 +98,10 @@ FIRST_DIALOG: Table = {
 
 def present(place: Place) -> DialogFile:
     return DialogFile(**record(place, DIALOG))
+
+
+def third(place: Place) -> DialogFile:
+    return DialogFile(**record(place, THIRD_DIALOG))
 
 
 def second(place: Place) -> DialogFile:
@@ -121,4 +130,4 @@ def _first_sent(texts: dict[str, int]) -> Reader[SentEntry]:
     return read
 
 
-READERS: dict[object, Reader[DialogFile]] = {SECOND_FORMAT: second, FIRST_FORMAT: first}
+READERS: dict[object, Reader[DialogFile]] = {THIRD_FORMAT: third, SECOND_FORMAT: second, FIRST_FORMAT: first}

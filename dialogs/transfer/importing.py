@@ -1,6 +1,7 @@
 """From a checked dialog file to rows: new ids, one transaction, and a dialog at rest.
 
-Generations, calls and compactions are written in files of their own.
+Generations, calls and compactions are written in files of their own. What a client drove is written in the browser
+from then on (`ordinary.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from dialogs.attachments import large_texts, without_blobs
 from dialogs.errors import DialogError
 from dialogs.models import Agent, AutonomousRun, Course, Dialog, Message, QueuedMessage, Reminder
+from dialogs.services.generations import keep_blobs
 from dialogs.transfer.adding import BATCH, add
 from dialogs.transfer.importing_calls import Questions, add_calls, add_prompts, add_search_texts
 from dialogs.transfer.importing_generations import add_generations, llm_named
@@ -113,7 +116,8 @@ def _carried(entry: CarriedEntry, messages: Messages, questions: Questions) -> d
 
 def _add_messages(dialog: Dialog, entries: tuple[MessageEntry, ...], courses: Courses) -> Messages:
     """By `seq`. Parents are set afterwards, because a row cannot point at one that has no id yet."""
-    rows = {entry.seq: _message(dialog, entry, courses) for entry in entries}
+    kept = keep_blobs(text for entry in entries for text in large_texts(entry.parts.get("wire", {})))
+    rows = {entry.seq: _message(dialog, entry, courses, kept) for entry in entries}
     add(Message, rows.values(), entries, "created_at")
     children = [(rows[entry.seq], rows[entry.parent]) for entry in entries if entry.parent is not None]
     for child, parent in children:
@@ -122,8 +126,10 @@ def _add_messages(dialog: Dialog, entries: tuple[MessageEntry, ...], courses: Co
     return rows
 
 
-def _message(dialog: Dialog, entry: MessageEntry, courses: Courses) -> Message:
+def _message(dialog: Dialog, entry: MessageEntry, courses: Courses, kept: dict[str, str]) -> Message:
     fields = asdict(entry) | {"course": courses[entry.course]}
+    if "wire" in entry.parts:
+        fields["parts"] = entry.parts | {"wire": without_blobs(entry.parts["wire"], kept)}
     fields.pop("parent")
     return Message(dialog=dialog, **fields)
 

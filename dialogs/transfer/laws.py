@@ -1,6 +1,6 @@
 """Laws of a dialog file as a whole: what refers to something finds it, and every level follows from its numbers.
 
-The laws of tool calls are in `laws_of_calls.py`, those of compaction in `laws_of_views.py`.
+The laws of tool calls, of attachments and of compaction are in `laws_of_calls.py`, `laws_of_parts.py`, `laws_of_views.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transfer.laws_of_calls import check_calls
+from dialogs.transfer.laws_of_parts import check_parts
 from dialogs.transfer.laws_of_views import check_views
 from dialogs.transfer.place import Place, find, once
 from dialogs.transfer.shape import DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
@@ -16,7 +17,11 @@ from health.monitor.levels import Configured, read
 from health.monitor.usage import Usage, UsageUnavailable
 
 # Whatever else makes messages speaks as the user.
-ROLES = {MessageOrigin.AGENT: Role.ASSISTANT, MessageOrigin.TOOL: Role.TOOL}
+ROLES = {
+    MessageOrigin.AGENT: {Role.ASSISTANT},
+    MessageOrigin.TOOL: {Role.TOOL},
+    MessageOrigin.CLIENT: {Role.USER, Role.ASSISTANT, Role.SYSTEM},
+}
 
 
 def check_whole(file: DialogFile) -> None:
@@ -43,8 +48,9 @@ def check_whole(file: DialogFile) -> None:
 
 def _check_message(entry: MessageEntry, courses: set[object], seqs: set[object], path: str) -> None:
     find(entry.course, courses, f"{path}.course")
-    if entry.role != ROLES.get(MessageOrigin(entry.origin), Role.USER):
+    if entry.role not in ROLES.get(MessageOrigin(entry.origin), {Role.USER}):
         Place(None, f"{path}.role").refuse(_("does not fit the origin."))
+    check_parts(entry, path)
     if entry.parent is None:
         return
     find(entry.parent, seqs, f"{path}.parent")

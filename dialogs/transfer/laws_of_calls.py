@@ -16,6 +16,8 @@ from dialogs.transfer.place import Place, find, once
 from dialogs.transfer.shape import CallEntry, DialogFile, MessageEntry
 
 Messages = dict[int, MessageEntry]
+# The messages that follow each one.
+Children = defaultdict[int, list[int]]
 
 
 def check_calls(file: DialogFile) -> None:
@@ -35,6 +37,8 @@ def check_calls(file: DialogFile) -> None:
 def _check_call(call: CallEntry, messages: Messages, path: str) -> None:
     find(call.message, messages, f"{path}.message")
     caller = messages[call.message]
+    if not call.call_id:
+        Place(None, f"{path}.call_id").refuse(_("must not be empty."))
     if caller.role != Role.ASSISTANT:
         Place(None, f"{path}.message").refuse(_("must be an answer of the agent."))
     if call.result_message is None:
@@ -55,20 +59,30 @@ def _check_result(message: MessageEntry, known: set[object], path: str) -> None:
 
 
 def _check_rounds(file: DialogFile) -> None:
-    children: defaultdict[int, list[int]] = defaultdict(list)
-    for message in file.messages:
-        if message.parent is not None:
-            children[message.parent].append(message.seq)
+    children = children_of(file)
     for caller, calls in rounds(file).items():
-        results = [call.result_message for call in calls if call.result_message is not None]
-        chain = [caller, *results]
-        whole = len(results) in (0, len(calls))
-        in_order = all(children[above] == [below] for above, below in pairwise(chain))
-        open_at_end = bool(results) or not children[caller]
-        if not (whole and in_order and open_at_end) or file.current_leaf in chain[: len(results)]:
+        if not is_whole(caller, calls, children, file.current_leaf):
             Place(None, "calls").refuse(
                 _("of message %(number)s must all be followed by their results, in order.") % {"number": caller}
             )
+
+
+def children_of(file: DialogFile) -> Children:
+    children: Children = defaultdict(list)
+    for message in file.messages:
+        if message.parent is not None:
+            children[message.parent].append(message.seq)
+    return children
+
+
+def is_whole(caller: int, calls: list[CallEntry], children: Children, leaf: int | None) -> bool:
+    """All results follow, in the calls' order and with nothing between; or none, and nothing else either."""
+    results = [call.result_message for call in calls if call.result_message is not None]
+    chain = [caller, *results]
+    complete = len(results) in (0, len(calls))
+    in_order = all(children[above] == [below] for above, below in pairwise(chain))
+    open_at_end = bool(results) or not children[caller]
+    return complete and in_order and open_at_end and leaf not in chain[: len(results)]
 
 
 def rounds(file: DialogFile) -> dict[int, list[CallEntry]]:

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from dialogs.models import Course, Dialog, Message, RemediationPrompt, ToolCall
-from dialogs.models.message import MessageOrigin, Role
+from dialogs.models import ClientConversation, Course, Dialog, Message, RemediationPrompt, ToolCall
+from dialogs.selectors.attached import Attachment, attachments_of
 from dialogs.selectors.path import messages_by_id, read_tree
+from dialogs.speakers import speaker
 from dialogs.transfer.markdown_calls import told_call
 from dialogs.transfer.markdown_compactions import compactions_by_leaf, told_compaction
 from dialogs.transfer.markdown_text import contained, one_line
@@ -29,6 +30,10 @@ def _about(dialog: Dialog) -> str:
 
 def _notebook(dialog: Dialog) -> Iterator[str]:
     """What the agent sees in every course."""
+    client = ClientConversation.objects.filter(dialog=dialog).first()
+    if client and client.instructions.strip():
+        yield "## " + _("Instructions of the client")
+        yield contained(client.instructions)
     if dialog.taskdoc.strip():
         yield "## " + _("Taskdoc")
         yield contained(dialog.taskdoc)
@@ -45,14 +50,18 @@ def _transcript(dialog: Dialog) -> Iterator[str]:
     calls = _calls(dialog)
     runs = compactions_by_leaf(dialog)
     notices = dict(RemediationPrompt.objects.filter(dialog=dialog).values_list("message_id", "notice"))
+    told = {call.result_message_id for made in calls.values() for call in made}
     shown: int | None = None
-    for message in messages_by_id(read_tree(dialog.pk).path(dialog.current_leaf_id)):
+    messages = messages_by_id(read_tree(dialog.pk).path(dialog.current_leaf_id))
+    attached = attachments_of(messages)
+    for message in messages:
         if message.course_id != shown:
             shown = message.course_id
             yield _course(courses[shown])
         # A result is told where its call is.
-        if message.role != Role.TOOL:
+        if message.pk not in told:
             yield from _section(message, dialog, notices.get(message.pk, ""))
+            yield from (_attached(one) for one in attached.get(message.pk, ()))
         for call in calls[message.pk]:
             yield from told_call(call)
         for run in runs[message.pk]:
@@ -78,7 +87,7 @@ def _course(course: Course) -> str:
 
 
 def _section(message: Message, dialog: Dialog, notice: str) -> Iterator[str]:
-    yield f"### {_speaker(message, dialog)} · {_moment(message.created_at)}"
+    yield f"### {one_line(speaker(message, dialog.agent))} · {_moment(message.created_at)}"
     yield contained(message.content)
     if notice:
         yield "*" + _("Sent with it automatically:") + "*"
@@ -87,10 +96,9 @@ def _section(message: Message, dialog: Dialog, notice: str) -> Iterator[str]:
         yield "*" + _("The answer was cut short here.") + "*"
 
 
-def _speaker(message: Message, dialog: Dialog) -> str:
-    if message.role == Role.ASSISTANT:
-        return one_line(dialog.agent.name)
-    return _("You") if message.origin == MessageOrigin.TYPED else _("Automatic prompt")
+def _attached(one: Attachment) -> str:
+    facts = filter(None, (one.name, one.media_type, one.address))
+    return "*" + _("Attached, and not in this file: %(what)s") % {"what": one_line(" · ".join(facts))} + "*"
 
 
 def _moment(moment: datetime) -> str:

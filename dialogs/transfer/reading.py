@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from dialogs.errors import DialogError
 from dialogs.transfer.formats import READERS, present
 from dialogs.transfer.laws import check_whole
+from dialogs.transfer.ordinary import as_ordinary
 from dialogs.transfer.place import Place
 from dialogs.transfer.shape import DialogFile
 
@@ -32,6 +33,6 @@ def read_file(data: object) -> DialogFile:
     """The checked file. Raises DialogError that names the place."""
     named = data.get("format") if isinstance(data, dict) else None
     read = READERS.get(named, present) if isinstance(named, str) else present
-    file = read(Place(data))
+    file = as_ordinary(read(Place(data)))
     check_whole(file)
     return file

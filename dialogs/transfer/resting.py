@@ -13,6 +13,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transfer.laws_of_calls import rounds
 from dialogs.transfer.shape import CallEntry, DialogFile, GenerationEntry, MessageEntry, QuestionEntry, RunEntry
 
+UNANSWERED = "Not answered: the client had not sent the result when the dialog was exported."
 INTERRUPTED = "Interrupted: the dialog was exported in the middle of this call. Its result is not known."
 
 
@@ -35,6 +36,8 @@ def _ended_generation(entry: GenerationEntry) -> GenerationEntry:
 
 def _ended_call(entry: CallEntry, now: datetime) -> CallEntry:
     question = _ended_question(entry.question, now) if entry.question else None
+    if entry.status == ToolCall.Status.CLIENT and entry.result_message is None:
+        return replace(entry, status=ToolCall.Status.WITHDRAWN.value, result=UNANSWERED, finished_at=now)
     if entry.status not in ToolCall.OPEN:
         return replace(entry, question=question)
     interrupted = ToolCall.Status.INTERRUPTED.value

@@ -1,7 +1,8 @@
 """What a dialog file holds: the field names of the JSON, as values. A change here is a new FORMAT.
 
 Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. Files of the
-older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`.
+older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`, what is
+of a client in `shape_client.py`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from datetime import datetime
 from typing import Any
 
 from dialogs.models.dialog import WorkLanguage
+from dialogs.transfer.shape_client import ClientEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from health.monitor.levels import Level
 from health.monitor.remediation import COUNTDOWN_TURNS, Due
 
-FORMAT = "dominds.dialog/3"
+FORMAT = "dominds.dialog/4"
+# From before clients drove dialogs.
+THIRD_FORMAT = "dominds.dialog/3"
 # From before there was compaction.
 SECOND_FORMAT = "dominds.dialog/2"
 # From before there were tools.
@@ -233,3 +237,5 @@ class DialogFile:
     view_changes: tuple[ViewChangeEntry, ...] = ()
     # What generations sent beside messages, each text once: a long dialog sends the same ones again and again.
     texts: tuple[str, ...] = ()
+    # Of a dialog that a client drives.
+    client: ClientEntry | None = None

@@ -173,7 +173,8 @@ QUESTION = {
 }
 CALL = {
     **CALL_PLACE,
-    "call_id": text(200, least=1),
+    # Some clients name none: see `laws_of_calls.py`.
+    "call_id": text(200),
     "name": text(200),
     "arguments": long_text,
     "status": one_of(ToolCall.Status.values),
@@ -201,4 +202,13 @@ RUN = {
     "ended_at": maybe(moment),
     "ended_by": one_of(["", *AutonomousRun.EndedBy.values]),
     "summary": long_text,
+}
+CLIENT = {
+    "model": short_text,
+    "instructions": long_text,
+    "tools": list_of(json_object, most=MAX_ENTRIES),
+    "options": json_object,
+    "max_output_tokens": maybe(whole(1)),
+    "offers_recall": flag,
+    "chat": text(200),
 }

@@ -13,10 +13,13 @@ from django.db import transaction
 
 from dialogs.context import chat_request, read_context
 from dialogs.errors import DialogError
-from dialogs.models import Dialog
+from dialogs.models import LLM, Agent, Dialog
 from dialogs.selectors.path import course_branch
+from dialogs.selectors.transcript import transcript
+from dialogs.services.api_keys import create_key
 from dialogs.transfer import export_json, export_markdown, import_dialog
 from dialogs.transfer.reading import read_file
+from tests.client_dialogs import A_TOOL, ask, assistant, picture, result, user
 
 GARBAGE: tuple[Any, ...] = (
     None,
@@ -82,10 +85,26 @@ def test_garbage_is_refused_or_makes_a_dialog_that_works(every: int, working_dia
         assert_it_works(file, alice)
 
 
+@pytest.mark.parametrize("every", [pytest.param(13, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
+def test_garbage_in_the_file_of_a_clients_dialog(every: int, alice: User, llm: LLM, agent: Agent) -> None:
+    key, _secret = create_key(owner=alice, name="laptop")
+    said = [user([{"type": "text", "text": "Hello"}, picture()], name="Bea"), assistant("", ("c1", "weather"))]
+    data = json.loads(json.dumps(export_json(ask(key, llm, *said, result("c9", "Rain."), tools=(A_TOOL,)))))
+    ways = [way for name in ("client", "messages", "calls") for way in places(data[name], (name,))]
+    tried = [with_value(data, way, value) for way in ways for value in GARBAGE][::every]
+
+    accepted = [file for file in tried if not is_refused(file)]
+
+    assert len(tried) / 2 > len(accepted) > 0
+    for file in accepted:
+        assert_it_works(file, alice)
+
+
 def assert_it_works(file: Any, owner: User) -> None:
-    """It is stored, exported, told, and sent to a model."""
+    """It is stored, shown, exported, told, and sent to a model."""
     with transaction.atomic():
         dialog = Dialog.objects.get(pk=import_dialog(owner=owner, data=file).pk)
+        assert transcript(dialog).rows
         json.dumps(export_json(dialog)).encode()
         export_markdown(dialog).encode()
         chat_request(read_context(dialog, course_branch(dialog.current_leaf)))

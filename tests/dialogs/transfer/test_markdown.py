@@ -47,10 +47,10 @@ def test_courses_are_headings_with_what_was_said_below_them(working_dialog: Dial
         "### Helper",
         "### You",
         "### Helper",
-        "### Automatic prompt",
+        "### Automatic message",
         "### Helper",
         "## Course 2 · opened by: agent",
-        "### Automatic prompt",
+        "### Automatic message",
         "### Helper",
     ]
 
