@@ -73,6 +73,11 @@ TABLE = (
         never=("dialogs.services", "dialogs.providers", "dialogs.driver", "dialogs.compacting"),
         why="the MCP server only reads",
     ),
+    Law(
+        who=("dialogs.api.canonical", "dialogs.api.notices", "dialogs.api.chunks", "dialogs.clients"),
+        never=(*IMPURE, "dialogs.models", "dialogs.services", "dialogs.selectors"),
+        why="what a client's bytes mean is a value",
+    ),
     Law(who=("dialogs.views",), never=("dialogs.providers", "dialogs.driver"), why="views translate and call services"),
 )
 
