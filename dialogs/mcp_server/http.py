@@ -32,7 +32,8 @@ MOST_BYTES = 256 * 1024
 async def mcp_over_http(scope: Scope, receive: Receive, send: Send) -> None:
     with own_threads():
         try:
-            key = await _admitted(ASGIRequest(scope, BytesIO()))
+            # The query means nothing here, so it may hold anything.
+            key = await _admitted(ASGIRequest({**scope, "query_string": b""}, BytesIO()))
         except ApiError as error:
             answer = JSONResponse(error.as_json(), status_code=error.status, headers=error.headers)
             await answer(scope, receive, send)

@@ -22,11 +22,12 @@ from mcp.types import (
     ReadResourceRequestParams,
     ReadResourceResult,
 )
+from pydantic import ValidationError
 
 from dialogs.api.errors import ApiError
 from dialogs.mcp_server import resources
 from dialogs.mcp_server.reading import NothingThere
-from dialogs.mcp_server.tools import TOOLS, failed
+from dialogs.mcp_server.tools import TOOLS, WRONG_CURSOR, failed
 from dialogs.selectors.paged import UnknownPlace
 from dialogs.threads import in_db
 from dominds import __version__
@@ -73,8 +74,10 @@ class Reader:
     async def _resource(self, read: Callable[[User, str], Result], name: str | None) -> Result:
         try:
             return await in_db(read)(await self._owner(), name or "")
-        except (ApiError, NothingThere, UnknownPlace) as error:
+        except (ApiError, NothingThere) as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
+        except (ValidationError, UnknownPlace) as error:
+            raise MCPError(INVALID_PARAMS, WRONG_CURSOR) from error
         except Exception as error:
             logger.exception("An MCP resource could not be read")
             raise MCPError(INTERNAL_ERROR, "Dominds failed while it was reading. Its log has the details.") from error

@@ -19,6 +19,8 @@ Asked = TypeVar("Asked", bound=arguments.Arguments)
 Answer = TypeVar("Answer", bound=BaseModel)
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
+WRONG_CURSOR = "cursor: it leads nowhere. Begin again without it."
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadTool(Generic[Asked, Answer]):
@@ -50,7 +52,7 @@ class ReadTool(Generic[Asked, Answer]):
         except ValidationError as error:
             return failed(_what_is_wrong(error))
         except UnknownPlace:
-            return failed("cursor: it leads nowhere. Begin again without it.")
+            return failed(WRONG_CURSOR)
         except NothingThere as error:
             return failed(str(error))
         text = TextContent(type="text", text=self.in_words(answer))

@@ -134,8 +134,9 @@ def test_answers_are_json_without_a_session(secret: str) -> None:
     assert answer.json()["result"] == {}
 
 
-def test_the_address_may_end_in_a_slash(secret: str) -> None:
-    assert send(secret, url=URL + "/").status_code == 200
+@pytest.mark.parametrize("rest", ["/", "?session=%FF"])
+def test_the_address_may_have_an_ending_that_means_nothing(secret: str, rest: str) -> None:
+    assert send(secret, url=URL + rest).status_code == 200
 
 
 @pytest.mark.parametrize(

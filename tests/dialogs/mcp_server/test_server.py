@@ -90,3 +90,9 @@ def test_bob_cannot_attach_alices_dialog(bob: User, worked: Worked) -> None:
 def test_a_resource_that_is_not_there_is_an_error(alice: User, uri: str) -> None:
     with pytest.raises(MCPError, match="There is no resource"):
         in_session(alice, lambda client: client.read_resource(uri))
+
+
+@pytest.mark.parametrize("cursor", ["next", "x" * 200])
+def test_a_cursor_that_leads_nowhere_is_an_error(alice: User, cursor: str) -> None:
+    with pytest.raises(MCPError, match="cursor: it leads nowhere"):
+        in_session(alice, lambda client: client.list_resources(cursor=cursor))
