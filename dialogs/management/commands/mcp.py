@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from argparse import ArgumentParser
 from typing import Any
 
@@ -35,6 +36,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         owner = _by_name(options["user"]) if options["user"] else _with_key(options["key_env"])
+        # The thread that waits for input cannot be woken; there is nothing to lose by ending at once.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         asyncio.run(serve(owner))
 
 
