@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PASSWORD, PATIENCE_MS, ask, begin_dialog, sign_in
+from tests.e2e.steps import PASSWORD, PATIENCE_MS, ask, begin_dialog, send, sign_in
 from tests.stack import Stack, running_stack
 
 pytestmark = pytest.mark.e2e
@@ -33,6 +33,10 @@ REVIEW = """
 from django.contrib.auth.models import User
 from dialogs.models import CompactionDisplay
 CompactionDisplay.objects.update_or_create(user=User.objects.get(username="admin"), defaults={"review_drafts": True})
+"""
+GUARDED = """
+from dialogs.models import Agent
+Agent.objects.filter(slug="helper").update(context_budget=True, context_limit=3500)
 """
 HURRY = """
 from datetime import timedelta
@@ -227,6 +231,39 @@ def test_the_agents_chat_is_reset_and_goes_on(chat: Page, scripted: Stack) -> No
     chat.wait_for_load_state()
     ask(chat, "And now?")
     assert "Never deploy on a Friday" in scripted.shell(SENT)
+
+
+def test_a_task_that_is_done_is_followed_by_a_fresh_start(chat: Page) -> None:
+    row = chat.locator(".message-row.user").nth(4)
+    menu = row.get_by_label("Message actions")
+    menu.press("Enter")
+    row.get_by_label("Priority").select_option("1")
+    row.get_by_role("button", name="Set priority").press("Enter")
+    expect(row.locator(".pill-priority")).to_have_text("P1")
+
+    menu.press("Enter")
+    row.get_by_role("button", name="Task done").press("Enter")
+
+    expect(chat.get_by_role("heading", name="The task is done. Begin afresh?")).to_be_visible()
+    assert violations(chat, "dialog.modal") == []
+    chat.get_by_role("button", name="Reset Agent Chat").press("Enter")
+    expect(divider(chat, "reset")).to_contain_text("goes on from a handover", timeout=PATIENCE_MS)
+    expect(row.locator(".pill-priority")).to_have_count(0)
+
+
+def test_the_guards_work_is_applied_from_its_card_while_the_turn_waits(chat: Page, scripted: Stack) -> None:
+    scripted.shell(REVIEW + HISTORY + GUARDED)
+    send(chat, "And now?")
+    card = chat.locator("#compaction-card")
+    expect(divider(chat, "draft")).to_contain_text("The request waits for it.", timeout=PATIENCE_MS)
+    expect(chat.locator(".message-row.assistant", has_text="fine")).to_have_count(0)
+    assert violations(chat, "#compaction-card") == []
+
+    card.get_by_role("button", name="Apply").press("Enter")
+
+    expect(divider(chat, "applied")).to_be_visible(timeout=PATIENCE_MS)
+    expect(chat.locator(".message-row.assistant").last).to_contain_text("fine", timeout=PATIENCE_MS)
+    scripted.shell(REVIEW.replace("True", "False") + GUARDED.replace("True", "False"))
 
 
 def test_an_answer_that_was_cut_reads_as_one(fresh: Page, scripted: Stack) -> None:
