@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema
 
-from dialogs.driver.generate import end
+from dialogs.driver.streaming import end
 from dialogs.driver.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError
 from dialogs.driver.tools.registry import tools_for
 from dialogs.errors import DialogError

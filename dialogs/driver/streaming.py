@@ -1,0 +1,115 @@
+"""One answer while it comes: received, shown to browsers, flushed, and ended early where it must be."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from django.utils import timezone
+
+from dialogs.driver.audience import Audience
+from dialogs.driver.live import LiveAnswer, show
+from dialogs.driver.watch import Watch
+from dialogs.models import Generation
+from dialogs.providers.base import ChatRequest, Provider, ProviderSettings, StreamEvent
+from dialogs.providers.pool import borrowed
+from dialogs.selectors.turns import is_stop_requested
+from dialogs.services import generations
+from dialogs.services.lease import Claim
+from dialogs.threads import in_db
+
+LOOK_EVERY_SECONDS = 0.3
+FLUSH_EVERY_SECONDS = 1.0
+END_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """A generation that has been recorded and is about to be made."""
+
+    generation: Generation
+    request: ChatRequest
+    settings: ProviderSettings
+    watch: Watch | None = None
+    # A client's request: its tools are its own, and somebody who hears it is more likely than somebody who looks on.
+    is_clients: bool = False
+
+
+class Ending(Enum):
+    FINISHED = auto()
+    STOPPED = auto()  # by a person
+    CUT = auto()  # for a compaction; the answer goes on after it
+    FULL = auto()  # the limit is reached, and no compaction can help any more
+
+
+async def stream(claim: Claim, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
+    """Receive the answer until it ends, or a person or the guard ends it, or nobody waits for it any more."""
+    async with borrowed(call.settings) as provider:
+        return await attend(claim, call, live, audience, provider)
+
+
+async def attend(claim: Claim, call: Call, live: LiveAnswer, audience: Audience, provider: Provider) -> Ending:
+    shown = asyncio.create_task(show_soon(claim, call, live))
+    watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
+    left = asyncio.create_task(audience.leaving())
+    received = asyncio.create_task(receive(provider, call, live, audience))
+    try:
+        await asyncio.wait({received, watched, left}, return_when=asyncio.FIRST_COMPLETED)
+        if received.done():
+            return received.result()
+        if watched.done():
+            watched.result()
+        return Ending.STOPPED
+    finally:
+        live.close()
+        await end(received, watched, left, shown)
+
+
+async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
+    async with aclosing(provider.stream(call.request)) as events:
+        async for event in events:
+            live.add(event, now=timezone.now())
+            audience.hear(event)
+            if call.watch and (ending := watched_ending(call.watch, event)):
+                return ending
+    return Ending.FINISHED
+
+
+def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
+    watch.add(event)
+    if watch.is_to_be_cut:
+        return Ending.CUT
+    return Ending.FULL if watch.is_full else None
+
+
+async def show_soon(claim: Claim, call: Call, live: LiveAnswer) -> None:
+    if call.is_clients:
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+    await show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk)
+
+
+async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
+    """Flush what has come about once a second; return when a person asks to stop."""
+    flushed_at, flushed_seq = 0.0, 0
+    await asyncio.sleep(LOOK_EVERY_SECONDS)
+    while not await in_db(is_stop_requested)(claim.dialog_id):
+        if live.seq > flushed_seq and time.monotonic() - flushed_at >= FLUSH_EVERY_SECONDS:
+            flushed_at, flushed_seq = time.monotonic(), live.seq
+            await in_db(generations.flush)(
+                claim, generation_id=generation_id, text=live.text, reasoning=live.reasoning, seq=live.seq
+            )
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+async def end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel what still runs: a closed stream tells the server to stop.
+
+    Waits a bounded time: the Redis client can swallow a cancellation, and a turn must not hang on that.
+    """
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks, timeout=END_SECONDS)
