@@ -1,6 +1,6 @@
 """Laws of a dialog file as a whole: what refers to something finds it, and every level follows from its numbers.
 
-The laws of tool calls, of attachments and of compaction are in `laws_of_calls.py`, `laws_of_parts.py`, `laws_of_views.py`.
+Those of calls, attachments and compaction are in `laws_of_calls.py`, `laws_of_parts.py` and `laws_of_views.py`.
 """
 
 from __future__ import annotations

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 
+from django.contrib.auth.models import User
 from django.utils.translation import override
 
 from dialogs.frames import Rendering, Screen, render
-from dialogs.models import Course, Dialog, Message, ToolCall
+from dialogs.models import LLM, Course, Dialog, Message, ToolCall
 from dialogs.models.reminder import Author
 from dialogs.selectors.page import dialog_parts
+from dialogs.services.api_keys import create_key
 from dialogs.services.messages import edit_message, post_message
 from dialogs.services.reminders import add_reminder
 from dialogs.views.chart import chart
-from tests.builders import a_call, a_course, a_generation, a_question, an_answer
+from tests import client_dialogs
+from tests.builders import a_call, a_course, a_generation, a_question, a_reading, an_answer
 
 ROW = re.compile(r'<article id="([\w-]+)"')
 BLOCK = re.compile(r'id="(live-block-\d+)"')
@@ -214,3 +217,32 @@ def test_remediation_is_told_without_touching_a_row(dialog: Dialog) -> None:
     assert ROW.findall(sent) == []
     assert "3 more reminders before a new course" in sent
     assert 'id="courses"' not in sent
+
+
+def test_what_a_client_drives_brings_its_bar_and_nothing_to_write_in(alice: User, llm: LLM) -> None:
+    key, _secret = create_key(owner=alice, name="laptop")
+    dialog = client_dialogs.ask(key, llm, client_dialogs.user("Hello"))
+    client_dialogs.answered(dialog)
+    screen = watching(dialog)
+
+    again = [client_dialogs.assistant("Hi."), client_dialogs.user("More")]
+    client_dialogs.ask(key, llm, client_dialogs.user("Hello"), *again, tools=(client_dialogs.A_TOOL,))
+    sent = screen.update(rendered(dialog))
+
+    assert "1 tool" in sent
+    assert 'id="client-bar"' in sent
+    assert not [name for name in ("notebook", "notebook-count", "autonomous") if f'id="{name}"' in sent]
+
+
+def test_a_dialog_that_clients_drive_is_read_like_any_other_but_asks_nothing(alice: User, llm: LLM) -> None:
+    key, _secret = create_key(owner=alice, name="laptop")
+    dialog = client_dialogs.ask(key, llm, client_dialogs.user("Hello"))
+    a_reading(dialog, 950)
+    Course.objects.filter(dialog=dialog).update(level="critical", due="critical")
+    Dialog.objects.filter(pk=dialog.pk).update(paused_by="failure")
+    dialog.refresh_from_db()
+
+    parts = dialog_parts(dialog)
+
+    assert parts["meter"].level == "critical"
+    assert (parts["remediation"], parts["rests"]) == (None, "")

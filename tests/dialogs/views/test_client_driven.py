@@ -174,8 +174,10 @@ def test_a_small_image_is_shown_too(as_alice: Client, key: ApiKey, llm: LLM) -> 
         image("data:,plain"),
         {"type": "file", "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
         {"type": "input_audio", "input_audio": {"data": "A" * 300, "format": "wav"}},
+        {"type": "input_audio", "input_audio": {"data": {"deep": [1]}, "format": 5}},
+        {"type": "file", "file": {}},
     ],
-    ids=["elsewhere", "svg", "html", "text", "file", "sound"],
+    ids=["elsewhere", "svg", "html", "text", "file", "sound", "odd", "nothing"],
 )
 def test_what_is_no_picture_of_ours_is_only_named(
     as_alice: Client, key: ApiKey, llm: LLM, part: dict[str, object]
@@ -223,6 +225,20 @@ def test_without_javascript_the_refusal_stands_on_the_page(as_alice: Client, dri
 
     assert response.status_code == 422
     assert "Dominds adds nothing to it. Write in the client." in Page(response.content.decode()).text
+
+
+def test_lists_say_so_in_words_too(as_alice: Client, driven: Dialog, dialog: Dialog) -> None:
+    for address in ("/", f"/dialogs/{dialog.pk}/"):
+        assert page(as_alice, address).text.count("A client drives it through the API") == 1
+
+    shelf = page(as_alice, "/?shelf=clients")
+
+    assert f"/dialogs/{driven.pk}/" in shelf.links()
+    assert f"/dialogs/{dialog.pk}/" not in shelf.links()
+
+
+def test_the_shelf_of_a_person_without_clients_leads_to_the_keys(as_alice: Client, dialog: Dialog) -> None:
+    assert "/settings/keys/" in page(as_alice, "/?shelf=clients").links()
 
 
 def test_a_dialog_of_ones_own_is_written_as_ever(as_alice: Client, dialog: Dialog) -> None:
