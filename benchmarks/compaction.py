@@ -1,8 +1,9 @@
 """Measure whole runs of compaction: `python -m benchmarks.compaction`. Seed 4's bound is 2 s for 50 units, warm.
 
-Two tables. One run over 50 units of 200 tokens by each chain and embedder, and its slowest step; then the cost of one
+Three tables. One run over 50 units of 200 tokens by each chain and embedder, and its slowest step; the cost of one
 message from 50 units of a generated chat to 5,000, which must stay flat: a chat, as it goes on to say new things with
-old words. Counting is in neither: every unit comes counted, as in a dialog. Times are the process's own.
+old words; whole calls on conversations of each kind that were never seen before, counting included. In the first two
+every unit comes counted, as in a dialog. Times are the process's own.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from statistics import fmean
 
-from benchmarks.devset import cases
+from benchmarks.devset import KINDS, cases
 from benchmarks.meaning import texts
 from health.adapters.embeddings import Embeddings
 from health.adapters.minilm import MiniLM
@@ -22,11 +24,13 @@ from health.compaction.outcome import CompactionOutcome
 from health.compaction.ports import Answer, Kit, Need
 from health.compaction.runner import nobody, run
 from health.compaction.units import ContextState, Role, Unit, total
+from health.services import compact_messages
 from health.tokens.counters import counter_for
 
 KIT = Kit(counter=counter_for("gpt-4o"))
 UNITS, UNIT_TOKENS, ROUNDS, BOUND_MS = 50, 200, 3, 2000
 SIZES, CHARS_OF_A_MESSAGE = (50, 500, 5000), 160
+UNSEEN, CHARS, LIMIT, UNSEEN_BOUND_MS = 6, 40_000, 2_500, 5
 CHAINS: dict[str, Sequence[str] | None] = {"seed 4's chain": None, "select_passages": ("select_passages",)}
 
 Answering = Callable[[Need], Answer]
@@ -46,6 +50,10 @@ def main() -> None:
     print(f"{'chain':16}" + "".join(f"{size:>8,}" for size in SIZES) + "   last / first")
     for name, chain in CHAINS.items():
         flatness(name, chain)
+    print(f"\nMilliseconds for 1,000 tokens not seen before, without a model (bound {UNSEEN_BOUND_MS} ms)\n")
+    print(f"{'kind':16}    mean    most")
+    for kind in KINDS:
+        unseen(kind)
 
 
 def one_run(name: str, chain: Sequence[str] | None, answering: Answering) -> None:
@@ -61,6 +69,16 @@ def flatness(name: str, chain: Sequence[str] | None) -> None:
     chat = a_chat(max(SIZES))
     costs = [timed(half_of(chat[:size]), chain, nobody)[0] * 1000 / size for size in SIZES]
     print(f"{name:16}" + "".join(f"{cost:8.0f}" for cost in costs) + f"   {costs[-1] / costs[0]:.2f}")
+
+
+def unseen(kind: str) -> None:
+    """Each conversation is compacted once, to about a quarter; the first is left out, as it loads the vocabulary."""
+    costs = []
+    for case in cases(kind, 41, 1 + UNSEEN, chars=CHARS):
+        begun = time.process_time()
+        outcome = compact_messages(case.messages, limit_tokens=LIMIT, model="gpt-4o", embedder="none")
+        costs.append((time.process_time() - begun) * 1e6 / outcome.estimated_tokens_before)
+    print(f"{kind:16}{fmean(costs[1:]):8.1f}{max(costs[1:]):8.1f}")
 
 
 def timed(
