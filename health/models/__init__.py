@@ -5,14 +5,17 @@ from __future__ import annotations
 from health.models.calibration import LlmCalibration
 from health.models.compaction_run import CompactionRun
 from health.models.event import ContextEvent
+from health.models.learning import CleanupTask, Proposal
 from health.models.reading import HealthReading
 from health.models.settings import ContextSettings, SettingsChange
 
 __all__ = [
+    "CleanupTask",
     "CompactionRun",
     "ContextEvent",
     "ContextSettings",
     "HealthReading",
     "LlmCalibration",
+    "Proposal",
     "SettingsChange",
 ]

@@ -12,6 +12,13 @@ class ContextEvent(models.Model):
         BREAKER_FAILED = "BREAKER_FAILED", _("compaction failed")
         RECOVERY_TRIGGERED = "RECOVERY_TRIGGERED", _("recovery was needed")
         PRUNER_FAILED = "PRUNER_FAILED", _("the pruning agent failed")
+        # A request was estimated above the warning threshold, and above the limit itself (an over-hit, DC26).
+        WARNING = "WARNING", _("the context was nearly full")
+        OVER_HIT = "OVER_HIT", _("the context was over its limit")
+        RUN_SKIPPED = "RUN_SKIPPED", _("a compaction had nothing to gain")
+        PROVIDER_OVERFLOW = "PROVIDER_OVERFLOW", _("the provider refused the prompt")
+        LOOP_DETECTED = "LOOP_DETECTED", _("the agent went round in circles")
+        REPORTED = "REPORTED", _("a person reported it")
 
     code = models.CharField(_("code"), max_length=40, choices=Code)
     dialog = models.ForeignKey(
@@ -24,6 +31,15 @@ class ContextEvent(models.Model):
         null=True,
         related_name="events",
     )
+    # Whose context it was: kept beside the dialog, because that is counted by.
+    agent = models.ForeignKey(
+        "dialogs.Agent", verbose_name=_("agent"), on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    llm = models.ForeignKey(
+        "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    estimated = models.PositiveIntegerField(_("estimated tokens"), null=True)
+    limit = models.PositiveIntegerField(_("limit (tokens)"), null=True)
     # Numbers and names: {"estimated": …, "limit": …, "cause": …}.
     facts = models.JSONField(default=dict)
     happened_at = models.DateTimeField(_("happened at"), auto_now_add=True)
@@ -32,7 +48,11 @@ class ContextEvent(models.Model):
         verbose_name = _("context event")
         verbose_name_plural = _("context events")
         ordering = ("-id",)
-        indexes = [models.Index(fields=["code", "happened_at"], name="context_event_code")]
+        indexes = [
+            models.Index(fields=["code", "happened_at"], name="context_event_code"),
+            models.Index(fields=["agent", "code", "happened_at"], name="context_event_agent"),
+            models.Index(fields=["happened_at"], name="context_event_when"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.code} {self.happened_at:%Y-%m-%d %H:%M}"
