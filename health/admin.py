@@ -137,7 +137,8 @@ class ContextEventAdmin(ReadOnlyAdmin):
     @admin.display(description=_("numbers"))
     def numbers(self, row: ContextEvent) -> str:
         """What counts, and the kind of an error: its words may be those of a prompt that came back."""
-        shown = {key: value for key, value in row.facts.items() if isinstance(value, int | float)}
+        known = {"estimated": row.estimated, "limit": row.limit} | row.facts
+        shown = {key: value for key, value in known.items() if isinstance(value, int | float)}
         kind = str(row.facts.get("cause", "")).partition(":")[0]
         return ", ".join(
             [*(f"{key} {value:,}" for key, value in shown.items()), *([kind] if kind.isidentifier() else [])]

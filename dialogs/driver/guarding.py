@@ -43,6 +43,8 @@ def look(dialog: Dialog, guard: Guard) -> Guarding:
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
     return Guarding(
         pressure=level,
+        tokens=tokens,
+        limit=guard.limit,
         compactions=len(runs),
         tried=any(run.leaf_id == dialog.current_leaf_id for run in runs),
         running=open_run(dialog.pk) is not None,

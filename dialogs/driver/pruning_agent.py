@@ -19,12 +19,13 @@ from dialogs.models import LLM, Agent
 from dialogs.providers.base import ChatMessage, ChatRequest, Finished, ProviderSettings, TextDelta
 from dialogs.providers.registry import make_provider
 from dialogs.selectors.providers import settings_for
+from dialogs.services.events import Code, log
 from health.compaction.markers import harmless
 from health.compaction.ports import Prune
 from health.compaction.units import Unit
 from health.configured import context_settings
 from health.limits import output_reserve
-from health.models import CompactionRun, ContextEvent
+from health.models import CompactionRun
 from health.tokens.counters import counter_for
 
 logger = logging.getLogger(__name__)
@@ -123,6 +124,4 @@ def _shown(unit: Unit) -> str:
 def _log(run: CompactionRun, llm: LLM, error: Exception) -> None:
     cause = f"{type(error).__name__}: {error}"[:300]
     logger.warning("Compaction %s: the pruning model %s gave no answer: %s", run.pk, llm.slug, cause)
-    ContextEvent.objects.create(
-        code=ContextEvent.Code.PRUNER_FAILED, dialog_id=run.dialog_id, run=run, facts={"cause": cause, "llm": llm.slug}
-    )
+    log(Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, cause=cause, llm=llm.slug)

@@ -48,8 +48,10 @@ from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
 from dialogs.selectors.turns import driven, is_stop_requested, state_of
 from dialogs.services import client_turns, lease, turns
+from dialogs.services.events import note_pressure
 from dialogs.services.lease import Claim, LeaseLost
 from dialogs.threads import in_db
+from health.compaction.pressure import Pressure
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -139,7 +141,11 @@ async def look(claim: Claim, audience: Audience = NOBODY) -> State:
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
         await fresh_window(dialog.llm)
-    return await in_db(guarded)(state, dialog) if is_guardable else state
+    if is_guardable:
+        state = await in_db(guarded)(state, dialog)
+    if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
+        await in_db(note_pressure)(claim, state.guard)
+    return state
 
 
 def read(dialog_id: UUID) -> tuple[Dialog | None, State]:

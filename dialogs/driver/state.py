@@ -41,6 +41,9 @@ class Guarding:
     """
 
     pressure: Pressure
+    # What the pressure was told from: the request with the answer's reserve, and what counts as 100 %.
+    tokens: int = 0
+    limit: int = 0
     compactions: int = 0
     tried: bool = False
     running: bool = False

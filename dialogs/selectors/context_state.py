@@ -185,6 +185,6 @@ def iterations_of(run: CompactionRun | None) -> int:
 def _overflows(dialog: Dialog) -> int:
     """Of this agent in the last hour, in all dialogs of the same owner: others' are nobody else's business."""
     recent = ContextEvent.objects.filter(
-        code=ContextEvent.Code.TOKEN_LIMIT_EXCEEDED, happened_at__gt=timezone.now() - timedelta(hours=1)
+        code=ContextEvent.Code.OVER_HIT, happened_at__gt=timezone.now() - timedelta(hours=1)
     )
     return recent.filter(dialog__agent=dialog.agent_id, dialog__owner=dialog.owner_id).count()

@@ -18,9 +18,10 @@ from dialogs.compacting.guard import Guard
 from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, Message
 from dialogs.schedule import compact_on_commit
+from dialogs.services.events import Code, log
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_run
-from health.models import CompactionRun, ContextEvent
+from health.models import CompactionRun
 
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
@@ -144,7 +145,7 @@ def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> Com
         status, run.reason = Status.SKIPPED, WENT_ANOTHER_WAY
     run.status, run.phase = status, _last_phase(run, status)
     run.save()
-    _log(run)
+    _log(row, run)
     save(row)
     compaction_on_commit(row.pk, run.pk)
     return run
@@ -156,14 +157,15 @@ def _last_phase(run: CompactionRun, status: str) -> str:
     return str(status)
 
 
-def _log(run: CompactionRun) -> None:
+def _log(row: Dialog, run: CompactionRun) -> None:
     """What later learning counts, in seed 4's codes."""
-    codes = [run.code] if run.code in ContextEvent.Code.values else []
+    codes = [run.code] if run.code in Code.values else []
     if run.recovered:
-        codes.append(ContextEvent.Code.RECOVERY_TRIGGERED)
+        codes.append(Code.RECOVERY_TRIGGERED)
+    if run.status == Status.SKIPPED:
+        codes.append(Code.RUN_SKIPPED)
     for code in codes:
-        facts = {"estimated": run.estimated_before, "limit": run.limit_tokens, "trigger": run.trigger}
-        ContextEvent.objects.create(code=code, dialog_id=run.dialog_id, run=run, facts=facts)
+        log(code, row, run=run, estimated=run.estimated_before, limit=run.limit_tokens, trigger=run.trigger)
 
 
 @transaction.atomic

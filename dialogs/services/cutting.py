@@ -6,15 +6,18 @@ from dataclasses import replace
 
 from django.db import transaction
 
+from dialogs.compacting.guard import guard_of
+from dialogs.compacting.present import present_tokens
 from dialogs.models import Generation, Message
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.selectors.compaction import runs_of_turn
+from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services.events import Code, log
 from dialogs.services.generations import Answer, add_answer, close, read_health
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
-from health.models import ContextEvent
 
 CUT = "compaction"
 REFUSED = "context_compaction_failed"
@@ -37,6 +40,10 @@ def cut(held: Claim, *, generation: Generation, answer: Answer) -> Message:
 @transaction.atomic
 def refuse(held: Claim, *, reason: str) -> None:
     """End the due answer because its request does not fit: recorded as a generation that failed before it was sent."""
+    dialog = dialog_to_drive(held.dialog_id)
+    # Counted before the row is locked: it may take a second.
+    guard = guard_of(dialog)
+    estimated = present_tokens(dialog) + (guard.reserve if guard else 0)
     row = fenced(held)
     leaf = row.current_leaf
     if leaf is None:
@@ -55,8 +62,14 @@ def refuse(held: Claim, *, reason: str) -> None:
         error_code=REFUSED,
         error_message=reason or (runs[-1].reason if runs else ""),
     )
-    ContextEvent.objects.create(
-        code=ContextEvent.Code.TOKEN_LIMIT_EXCEEDED, dialog=row, facts={"compactions": len(runs), "reason": reason}
+    log(
+        Code.TOKEN_LIMIT_EXCEEDED,
+        row,
+        run=runs[-1] if runs else None,
+        estimated=estimated,
+        limit=guard.limit if guard else None,
+        compactions=len(runs),
+        reason=reason,
     )
     row.paused_by = PausedBy.FAILURE
     close_answer(row, "paused_by")

@@ -20,6 +20,7 @@ from dialogs.prompts import DONE_MARK
 from dialogs.providers.base import ContextOverflow, ToolCall
 from dialogs.selectors.providers import configured
 from dialogs.services import autonomous, remediation
+from dialogs.services.events import Code, log
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
 from dialogs.services.tool_calls import add_calls, hand_over
@@ -163,11 +164,8 @@ def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, erro
     """
     row = fenced(held)
     generation.error_code, generation.error_message = code, error
-    if code == ContextOverflow.code and guard_of(row):
-        retry_in = 0.0
-    elif code == ContextOverflow.code and not row.is_client_driven and _has_answers(generation.course):
-        remediation.record_overflow(generation.course)
-        retry_in = 0.0
+    if code == ContextOverflow.code:
+        retry_in = _after_overflow(row, generation, retry_in)
     if retry_in is not None:
         generation.retry_at = timezone.now() + timedelta(seconds=retry_in)
     close(generation, Generation.Status.FAILED, answer, None)
@@ -176,6 +174,18 @@ def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, erro
         close_answer(row, "paused_by")
     else:
         save(row)
+
+
+def _after_overflow(row: Dialog, generation: Generation, retry_in: float | None) -> float | None:
+    guard = guard_of(row)
+    estimated = generation.manifest.get("estimated")
+    log(Code.PROVIDER_OVERFLOW, row, estimated=estimated, limit=guard.limit if guard else None)
+    if guard:
+        return 0.0
+    if row.is_client_driven or not _has_answers(generation.course):
+        return retry_in
+    remediation.record_overflow(generation.course)
+    return 0.0
 
 
 def _has_answers(course: Course) -> bool:

@@ -206,7 +206,10 @@ def test_instructions_that_fill_the_limit_are_named_and_no_compaction_is_tried(d
     assert requests() == []
     assert not CompactionRun.objects.exists()
     assert "system prompt" in failed.error_message
-    assert ContextEvent.objects.get().code == "TOKEN_LIMIT_EXCEEDED"
+    event = ContextEvent.objects.get(code="TOKEN_LIMIT_EXCEEDED")
+    assert (event.agent_id, event.llm_id, event.limit) == (dialog.agent_id, dialog.llm_id, 3500)
+    assert event.estimated is not None
+    assert event.estimated > 3500
     assert not dialog.is_busy
 
 

@@ -191,7 +191,7 @@ def test_retries_are_those_of_the_due_answer(as_alice: Client, dialog: Dialog) -
 def test_overflows_are_the_agents_within_an_hour(
     as_alice: Client, dialog: Dialog, alice: User, bob: User, agent: Agent
 ) -> None:
-    def overflow(owner: User, with_agent: Agent, minutes: int, code: str = "TOKEN_LIMIT_EXCEEDED") -> None:
+    def overflow(owner: User, with_agent: Agent, minutes: int, code: str = "OVER_HIT") -> None:
         there = Dialog.objects.create(owner=owner, agent=with_agent, llm=agent.llm, active_at=timezone.now())
         event = ContextEvent.objects.create(code=code, dialog=there)
         ContextEvent.objects.filter(pk=event.pk).update(happened_at=timezone.now() - timedelta(minutes=minutes))

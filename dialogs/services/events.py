@@ -1,0 +1,57 @@
+"""What goes wrong with a dialog's context, recorded when it happens. Where nothing happens, nothing is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from dialogs.driver.state import Guarding
+from dialogs.models import Dialog
+from dialogs.services.lease import Claim, fenced
+from health.compaction.pressure import Pressure
+from health.events import record_event
+from health.models import CompactionRun, ContextEvent
+
+Code = ContextEvent.Code
+
+
+def log(
+    code: str,
+    dialog: Dialog,
+    *,
+    run: CompactionRun | None = None,
+    estimated: int | None = None,
+    limit: int | None = None,
+    **facts: Any,
+) -> ContextEvent:
+    """With the agent and LLM that the dialog has now: it may have others later."""
+    return record_event(
+        code,
+        dialog_id=dialog.pk,
+        agent_id=dialog.agent_id,
+        llm_id=dialog.llm_id,
+        run=run,
+        estimated=estimated,
+        limit=limit,
+        facts=facts,
+    )
+
+
+@transaction.atomic
+def note_pressure(held: Claim, guard: Guarding) -> None:
+    """A request is nearly too much, once a turn; or too much before anything was compacted, once a message (DC26)."""
+    row = fenced(held)
+    leaf = row.current_leaf
+    if leaf is None:
+        return
+    _once(Code.WARNING, row, guard, course=leaf.course_id, turn=leaf.turn)
+    if guard.pressure is Pressure.OVERFLOW:
+        _once(Code.OVER_HIT, row, guard, message=leaf.pk)
+
+
+def _once(code: str, row: Dialog, guard: Guarding, **place: Any) -> ContextEvent | None:
+    """`place` is where it happens in the dialog. None where that is known already: it is looked at many times."""
+    if ContextEvent.objects.filter(dialog=row, code=code, facts=place).exists():
+        return None
+    return log(code, row, estimated=guard.tokens, limit=guard.limit, **place)

@@ -1,0 +1,104 @@
+"""What the driver records of contexts that are nearly full, over their limit, or refused; and when it asks nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from dialogs.models import Dialog
+from dialogs.services.messages import retry
+from health.models import CompactionRun, ContextEvent
+from tests.dialogs.compacting_builders import a_history, estimated, guard
+from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TOO_LONG: dict[str, Any] = {"error": {"code": "context_overflow", "message": "too long"}}
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_compacts(settings: LazySettings) -> None:
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+
+
+def codes(dialog: Dialog) -> list[str]:
+    return list(ContextEvent.objects.filter(dialog=dialog).order_by("pk").values_list("code", flat=True))
+
+
+def test_a_request_above_the_threshold_is_a_warning(dialog: Dialog, play: Play) -> None:
+    a_history(dialog, pairs=30)
+    limit = int(estimated(dialog) / 0.85)
+    guard(dialog, limit)
+    play(said(None))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    event = ContextEvent.objects.get(code="WARNING")
+    assert codes(dialog) == ["WARNING"]
+    assert (event.agent_id, event.llm_id, event.limit) == (dialog.agent_id, dialog.llm_id, limit)
+
+
+def test_a_request_above_the_limit_is_an_over_hit_with_the_estimate_from_before_compaction(
+    dialog: Dialog, play: Play
+) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=30)
+    before = estimated(dialog)
+    play(said(None))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    event = ContextEvent.objects.get(code="OVER_HIT")
+    assert codes(dialog) == ["WARNING", "OVER_HIT"]
+    assert event.estimated is not None
+    assert event.estimated >= before > 3500
+
+
+def test_the_same_message_is_no_second_over_hit(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    dialog.agent.instructions = "Readings matter. " * 2000
+    dialog.agent.save()
+    play(said(None))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert codes(dialog) == ["WARNING", "OVER_HIT", "TOKEN_LIMIT_EXCEEDED", "TOKEN_LIMIT_EXCEEDED"]
+
+
+def test_a_prompt_that_the_provider_refuses_is_recorded_where_nobody_guards(dialog: Dialog, play: Play) -> None:
+    play(TOO_LONG)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    event = ContextEvent.objects.get()
+    assert (event.code, event.limit, event.estimated) == ("PROVIDER_OVERFLOW", None, None)
+    assert "too long" not in str(event.facts)
+
+
+def test_a_run_that_gains_nothing_is_recorded_with_its_run(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    play(TOO_LONG, said(None))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert run.status == "skipped"
+    assert ContextEvent.objects.get(code="RUN_SKIPPED").run == run
+
+
+def test_a_request_that_fits_leaves_no_trace(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    play(said(None))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert codes(dialog) == []
