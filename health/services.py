@@ -12,9 +12,11 @@ from health.monitor.levels import Configured, Reading, read
 from health.monitor.usage import Usage, UsageUnavailable
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
     from health.models import HealthReading
 
-__all__ = ["compact_messages", "record_reading"]
+__all__ = ["compact_messages", "record_reading", "record_reward_export"]
 
 
 def record_reading(
@@ -35,6 +37,13 @@ def record_reading(
         optimal_util=reading.optimal_util,
         **_ceilings(reading),
     )
+
+
+def record_reward_export(*, lines: int, by: User | None) -> None:
+    """Who took the log of rewards out stands where changed settings stand."""
+    from health.models import SettingsChange
+
+    SettingsChange.objects.create(changed_by=by, key="reward_log.export", after=str(lines))
 
 
 def _ceilings(reading: Reading) -> dict[str, int | bool | None]:

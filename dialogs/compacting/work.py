@@ -17,6 +17,7 @@ from dialogs.compacting.heartbeat import Heartbeat
 from dialogs.compacting.log import log_beginning, log_end
 from dialogs.compacting.material import Material, material
 from dialogs.compacting.progress import beginning, begins, expected
+from dialogs.compacting.reward_row import keep_reward
 from dialogs.driver.pruning_agent import answer_for
 from dialogs.services import compaction
 from dialogs.services.compaction import RunClaim
@@ -56,6 +57,7 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
             outcome = drive(run, claim, begun, embedder)
             status, facts = facts_of(outcome, begun, run)
         ended = compaction.finish_run(claim, status=status, facts=facts)
+        keep_reward(ended, begun, outcome)
     except Cancelled:
         ended = compaction.finish_run(claim, status=Status.CANCELLED, facts={})
     except Exception as error:

@@ -37,6 +37,8 @@ CHOICES: Mapping[str, Promise] = {
     "automatic": _("Do it at once"),
     "brief": _("Brief"),
     "linked": _("With a link to the archive"),
+    "off": _("Off"),
+    "on": _("On"),
 }
 SEED = ContextConfig()
 TYPE, LIMIT, TOOL = _("LLM type"), _("Limit (tokens)"), _("Tool")

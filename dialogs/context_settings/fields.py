@@ -12,7 +12,14 @@ from enum import StrEnum
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from health.compaction.config import AtMilestone, ContextConfig, PayloadLimits, PlaceholderDetail, RecoveryMode
+from health.compaction.config import (
+    AtMilestone,
+    ContextConfig,
+    PayloadLimits,
+    PlaceholderDetail,
+    RecoveryMode,
+    RewardLog,
+)
 
 BREAKING = "breaking_strategy"
 RETRY_DEFAULT = "retry_policies.default"
@@ -96,6 +103,18 @@ RECOVERY = Group(
         ),
     ),
 )
+LEARNING = Group(
+    name="learning",
+    fields=(
+        Field(
+            path="reward_log",
+            label=_("Log of rewards"),
+            hint=_("One line for each compaction, in the data folder: numbers and names, never what was said."),
+            choices=RewardLog,
+        ),
+        Field(path="reward_log_days", label=_("Days that it keeps a line")),
+    ),
+)
 RETRIES = Group(
     name="retries",
     fields=(
@@ -161,7 +180,7 @@ PARAMETERS = (
     ),
     of_strategy("select_passages", ("fill", _("Share to fill"))),
 )
-GROUPS = (LIMITS, AIMS, RECOVERY, RETRIES, *PARAMETERS)
+GROUPS = (LIMITS, AIMS, RECOVERY, LEARNING, RETRIES, *PARAMETERS)
 
 
 def every_field() -> Iterator[Field]:

@@ -10,7 +10,7 @@ from django.http import QueryDict
 
 from dialogs.context_settings.checking import check
 from dialogs.context_settings.drawing import FIRST, STRATEGIES, Drawing, id_of
-from dialogs.context_settings.fields import AIMS, LIMITS, PARAMETERS, RECOVERY, RETRIES
+from dialogs.context_settings.fields import AIMS, LEARNING, LIMITS, PARAMETERS, RECOVERY, RETRIES
 from dialogs.context_settings.remarks import odd_limits, pruning_problem
 from dialogs.context_settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from dialogs.models import Agent
@@ -80,6 +80,7 @@ def context_of(asked: Asked, *, errors: Mapping[str, str], page: str) -> dict[st
         "limits": drawing.group(LIMITS),
         "aims": drawing.group(AIMS),
         "recovery": drawing.group(RECOVERY),
+        "learning": drawing.group(LEARNING),
         "retries": drawing.group(RETRIES),
         "llms": list(drawing.llms()),
         "tools": list(drawing.tools()),

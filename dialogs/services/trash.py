@@ -15,6 +15,7 @@ from dialogs.broadcast import changed_on_commit
 from dialogs.errors import DialogError
 from dialogs.models import Blob, Dialog, Generation, Message
 from dialogs.services.rows import lock
+from health import rewards
 
 # The keys of a generation's manifest that may hold the hash of a blob.
 BLOB_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice")
@@ -52,6 +53,8 @@ def _erase(row: Dialog) -> None:
     blobs = _blobs_of(Generation.objects.filter(dialog=row)) | _images_of(Message.objects.filter(dialog=row))
     row.delete()
     _drop_unused(blobs)
+    # Last: whoever logs a run of it from then on finds that it is gone.
+    transaction.on_commit(lambda: rewards.forget(dialog_id))
     changed_on_commit(dialog_id)
 
 

@@ -23,6 +23,13 @@ class AtMilestone(StrEnum):
     AUTOMATIC = "automatic"
 
 
+class RewardLog(StrEnum):
+    """Whether each run is written to the log of rewards (C126); nobody is asked to give that away (DC32)."""
+
+    OFF = "off"
+    ON = "on"
+
+
 class PlaceholderDetail(StrEnum):
     BRIEF = "brief"
     LINKED = "linked"
@@ -160,6 +167,8 @@ class ContextConfig:
     recovery_mode: RecoveryMode = RecoveryMode.FRESH_START
     handover_tokens: int = 500
     at_milestone: AtMilestone = AtMilestone.OFFER
+    reward_log: RewardLog = RewardLog.OFF
+    reward_log_days: int = 30
     retry_default: RetryPolicy = field(default_factory=RetryPolicy)
     retry_per_tool: tuple[tuple[str, RetryPolicy], ...] = (
         ("askQuestion", RetryPolicy(max_attempts=4, backoff_base_seconds=10)),

@@ -26,6 +26,7 @@ from health.compaction.config import (
     PrioritizeRecent,
     RecoveryMode,
     RetryPolicy,
+    RewardLog,
     SelectPassages,
     SlidingWindow,
     SummarizeOld,
@@ -63,6 +64,12 @@ def _per_llm(value: object, path: str) -> LlmLimit:
         if key not in found:
             raise InvalidConfig(f"{path} lacks the key {key!r}.", path=path)
     return LlmLimit(**found)
+
+
+def _switch(value: object, path: str) -> StrEnum:
+    """YAML reads a bare `on` as true."""
+    word = ("off", "on")[value] if isinstance(value, bool) else value
+    return one_of(RewardLog)(word, path)
 
 
 def _per_tool(value: object, path: str) -> dict[str, dict[str, Any]]:
@@ -109,6 +116,8 @@ KEYS: Mapping[str, Check] = {
     "recovery_mode": one_of(RecoveryMode),
     "handover_tokens": whole(1),
     "at_milestone": one_of(AtMilestone),
+    "reward_log": _switch,
+    "reward_log_days": whole(1),
     RETRIES: section({"default": section(RETRY), "per_tool": _per_tool}),
 }
 

@@ -1,0 +1,103 @@
+"""The log of rewards (C126): JSONL in the data folder, for who wants to learn from it. Off unless staff switch it on.
+
+Each line has four keys, {stateBefore, action, reward, stateAfter}: numbers, kinds, names and hashes, never a text.
+Lines come and go under a lock that every process of this machine takes; only the folder's owner can read them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
+Row = Mapping[str, Any]
+FILE, LOCK = "rewards.jsonl", "rewards.lock"
+OWNER_ONLY = 0o600
+
+
+def hash_of(dialog_id: UUID) -> str:
+    """What stands for a dialog: the same each time, and nobody without the secret key can tell which it is."""
+    return salted_hmac("health.rewards", str(dialog_id), algorithm="sha256").hexdigest()[:32]
+
+
+def append(row: Row, *, unless: Callable[[], bool] = lambda: False) -> None:
+    """One line more. `unless` is asked under the lock: what was erased meanwhile does not come back."""
+    line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    with _locked():
+        if not unless():
+            with _opened(_path(), os.O_APPEND) as file:
+                file.write(line)
+
+
+def rows(*, since: datetime | None = None, llm: str = "") -> Iterator[Row]:
+    """The oldest first; of runs that ended since then, and with this LLM, where that is asked for."""
+    for row in map(_read, _lines()):
+        if row and (since is None or _ended(row) >= since) and llm in ("", row["stateBefore"]["llm"]):
+            yield row
+
+
+def forget(dialog_id: UUID) -> int:
+    """Erase every line of a dialog; how many there were."""
+    of_dialog = hash_of(dialog_id)
+    return _keep(lambda row: row["stateBefore"]["dialog"] != of_dialog)
+
+
+def prune(*, before: datetime) -> int:
+    """Erase what ended before that; how many lines."""
+    return _keep(lambda row: _ended(row) >= before)
+
+
+def _keep(wanted: Callable[[Row], bool]) -> int:
+    """Write the file anew with the lines that are wanted. A line that was cut short by a full disk goes too."""
+    with _locked():
+        lines = _lines()
+        kept = [line for line in lines if (row := _read(line)) and wanted(row)]
+        if len(kept) < len(lines):
+            draft = _path().with_suffix(".draft")
+            with _opened(draft, os.O_TRUNC) as file:
+                file.writelines(f"{line}\n" for line in kept)
+            draft.replace(_path())
+        return len(lines) - len(kept)
+
+
+def _lines() -> list[str]:
+    path = _path()
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def _read(line: str) -> Row | None:
+    try:
+        row = json.loads(line)
+        _ended(row)
+    except (ValueError, KeyError, TypeError):
+        return None
+    return row
+
+
+def _ended(row: Row) -> datetime:
+    return datetime.fromisoformat(row["stateAfter"]["at"])
+
+
+def _path() -> Path:
+    return settings.DOMINDS_DATA_DIR / FILE
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    """Beside the file: that is replaced when lines go, and a lock on what was replaced would hold nobody."""
+    with _opened(settings.DOMINDS_DATA_DIR / LOCK, os.O_APPEND) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _opened(path: Path, flags: int):  # type: ignore[no-untyped-def]  # a text file
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | flags, OWNER_ONLY), "w", encoding="utf-8")
