@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import Timer
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -43,12 +44,15 @@ def drive(dialog_id: str) -> None:
     async_to_sync(run_drive)(UUID(dialog_id))
 
 
-@shared_task(name=COMPACT)
-def compact(run_id: int) -> None:
-    """Work at one compaction, if nobody does."""
+@shared_task(name=COMPACT, bind=True)
+def compact(task: Any, run_id: int) -> None:
+    """Work at one compaction, if nobody does. A worker of the turns does it without the embedding model."""
     from dialogs.compacting.work import perform
+    from dialogs.driver.compact import FALLBACK
+    from health.adapters import embeddings
 
-    perform(run_id)
+    is_spare = task.request.delivery_info.get("routing_key") == "turns"
+    perform(run_id, embedder=FALLBACK if is_spare else embeddings.DEFAULT)
 
 
 def sweep() -> int:

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -23,9 +23,9 @@ import psycopg
 import pytest
 
 from tests.environment import free_port
+from tests.shell import ROOT, Shell
 
-ROOT = Path(__file__).resolve().parent.parent
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 # Quick, so that a test that kills a worker does not wait half a minute for its lease.
 QUICK = {
     "DOMINDS_LEASE_SECONDS": "3",
@@ -46,6 +46,7 @@ class Stack:
     environment: Mapping[str, str]
     data_dir: Path
     url: str
+    _shell: Shell | None = field(default=None, init=False)
 
     @property
     def output(self) -> str:
@@ -72,15 +73,16 @@ class Stack:
 
     def shell(self, code: str) -> str:
         """Run Python in Django's shell; what it printed."""
-        return self.run_manage("shell", "--verbosity", "0", "--command", code).stdout.strip()
+        self._shell = self._shell or Shell(self.environment)
+        return self._shell.run(code)
 
-    def wait_until(self, happened: Callable[[], bool], *, seconds: float = 20) -> None:
+    def wait_until(self, happened: Callable[[], bool], *, seconds: float = 90) -> None:
         deadline = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < deadline, f"It did not happen within {seconds} s. The log:\n{self.log()}"
             time.sleep(0.1)
 
-    def wait_for_line(self, text: str, *, seconds: float = 20) -> None:
+    def wait_for_line(self, text: str, *, seconds: float = 90) -> None:
         self.wait_until(lambda: text in self.log(), seconds=seconds)
 
     def answers(self) -> bool:
@@ -91,6 +93,9 @@ class Stack:
 
     def stop(self, number: int = signal.SIGINT) -> int:
         """Ask it to stop and wait; its exit status."""
+        if self._shell:
+            self._shell.close()
+            self._shell = None
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(30)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,14 +46,25 @@ class Chat:
     stack: Stack
     dialog: str
 
-    def say(self, text: str = "Hello") -> None:
-        """As a browser would: sign in, take the form's token, post."""
+    @contextmanager
+    def browser(self) -> Iterator[httpx.Client]:
+        """Signed in as a browser does it: take the form's token, post."""
         with httpx.Client(base_url=self.stack.url, follow_redirects=True, timeout=20) as browser:
             browser.get("/login/")
-            token = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
-            browser.post("/login/", data={"username": "admin", "password": PASSWORD, **token}).raise_for_status()
-            token = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
-            browser.post(f"/dialogs/{self.dialog}/send/", data={"content": text, **token}).raise_for_status()
+            self.post(browser, "/login/", username="admin", password=PASSWORD)
+            yield browser
+
+    def post(self, browser: httpx.Client, path: str, **fields: str) -> None:
+        token = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+        browser.post(path, data={**fields, **token}).raise_for_status()
+
+    def say(self, text: str = "Hello") -> None:
+        with self.browser() as browser:
+            self.post(browser, f"/dialogs/{self.dialog}/send/", content=text)
+
+    def page(self) -> str:
+        with self.browser() as browser:
+            return browser.get(f"/dialogs/{self.dialog}/").raise_for_status().text
 
     def state(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.stack.shell(STATE.format(pk=self.dialog)))
@@ -61,10 +73,10 @@ class Chat:
     def begin(self) -> None:
         """Ask, and wait until some of the answer is in the database."""
         self.say()
-        self.stack.wait_until(lambda: any(text for _status, text in self.state()["generations"]), seconds=30)
+        self.stack.wait_until(lambda: any(text for _status, text in self.state()["generations"]), seconds=90)
 
     def finish(self) -> dict[str, Any]:
-        self.stack.wait_until(lambda: not self.state()["busy"], seconds=60)
+        self.stack.wait_until(lambda: not self.state()["busy"], seconds=180)
         return self.state()
 
 
@@ -107,7 +119,7 @@ def test_a_killed_web_server_comes_back_and_the_turn_goes_on(chat: Chat) -> None
     state = chat.finish()
     assert [status for status, _ in state["generations"]] == ["finished"]
     assert state["messages"][-1].strip() == ANSWER
-    chat.stack.wait_until(chat.stack.answers, seconds=30)
+    chat.stack.wait_until(chat.stack.answers, seconds=90)
 
 
 def test_a_killed_redis_costs_no_answer(chat: Chat) -> None:

@@ -1,0 +1,141 @@
+"""The compaction worker is killed in mid-run: another takes the run up, its view is applied once, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dominds.test_survival import PASSWORD, Chat
+from tests.stack import Stack, running_stack
+
+pytestmark = pytest.mark.stack
+
+SETTINGS = {
+    "DOMINDS_ADMIN_PASSWORD": PASSWORD,
+    # Nobody but the worker takes up a run that is only queued: it is the one that is killed.
+    "DOMINDS_COMPACTION_WAIT_SECONDS": "120",
+}
+# The pruning model thinks until the worker dies. Whoever takes the run up finds it awake.
+ASLEEP = [{"match": "<history>", "hang": True}, {"text": "Done."}]
+AWAKE = [{"match": "<history>", "text": "no JSON at all"}, {"text": "Done."}]
+ROWS = """
+from django.contrib.auth.models import User
+from dialogs.models import LLM, Agent, CompactionDisplay, Provider
+from dialogs.services.dialogs import create_dialog
+from health.models import ContextSettings
+from tests.dialogs.compacting_builders import a_history
+PRUNE = 'context_config: {breaking_strategy: {chain_order: [prune_with_agent, prioritize_recent]}}'
+ContextSettings.objects.update_or_create(pk=1, defaults={"values": PRUNE})
+provider, _ = Provider.objects.get_or_create(name="scripted", kind="scripted", base_url="script.json")
+llm, _ = LLM.objects.get_or_create(provider=provider, model_id="tiny", context_length=100_000)
+agent, _ = Agent.objects.get_or_create(name="Helper", slug="helper", llm=llm, context_limit=3500, context_budget=True)
+dialog = create_dialog(owner=User.objects.get(), agent=agent)
+a_history(dialog, pairs=16)
+# However slow the machine: its card is still there when the test looks.
+CompactionDisplay.objects.update_or_create(user=dialog.owner, defaults={"auto_hide_seconds": 3600})
+print(dialog.pk)
+"""
+RUN = """
+import json
+from dialogs.models import Dialog, ViewChange
+from health.models import CompactionRun
+dialog = Dialog.objects.get(pk="{pk}")
+run = CompactionRun.objects.filter(dialog=dialog).values("pk", "status", "phase", "claim_token").first()
+changes = list(ViewChange.objects.filter(course__dialog=dialog).values_list("why", "after"))
+runs, head = dialog.compaction_runs.count(), dialog.current_leaf.course.head_run_id
+print(json.dumps(dict(run=run, runs=runs, changes=changes, head=head)))
+"""
+QUEUE = """
+from django.contrib.auth.models import User
+from dialogs.compacting.guard import by_limit
+from dialogs.models import Dialog
+from dialogs.services.compaction import queue_run
+dialog = Dialog.objects.get(pk="{pk}")
+queue_run(dialog, guard=by_limit(dialog), trigger="manual", requested_by=User.objects.get())
+"""
+# What half a minute does: the dead worker's claim is renewed no more.
+LATER = """
+from django.utils import timezone
+from health.models import CompactionRun
+CompactionRun.objects.filter(dialog="{pk}", status="running").update(claimed_until=timezone.now())
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("killed_compaction")
+    write_script(folder, ASLEEP)
+    with running_stack(folder, "--no-demo", **SETTINGS) as found:
+        yield found
+
+
+@pytest.fixture
+def chat(stack: Stack) -> Chat:
+    """A dialog with a history that is longer than its agent's limit."""
+    write_script(stack.data_dir, ASLEEP)
+    return Chat(stack, stack.shell(ROWS))
+
+
+def write_script(folder: Path, steps: list[dict[str, Any]]) -> None:
+    (folder / "script.json").write_text(json.dumps({"steps": steps}))
+
+
+def about(chat: Chat) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(chat.stack.shell(RUN.format(pk=chat.dialog)))
+    return found
+
+
+def asked_to_prune(stack: Stack) -> int:
+    log = stack.data_dir / "script.json.requests.jsonl"
+    return sum("<history>" in line for line in log.read_text().splitlines()) if log.exists() else 0
+
+
+def kill_in_mid_run(chat: Chat, *, asked_before: int) -> None:
+    """Once the worker waits for the pruning model, with the run half done."""
+    stack = chat.stack
+    stack.wait_until(lambda: asked_to_prune(stack) > asked_before, seconds=180)
+    assert (about(chat)["run"]["status"], about(chat)["run"]["claim_token"]) == ("running", 1)
+
+    os.kill(stack.pid("compaction"), signal.SIGKILL)
+
+    stack.wait_for_line("compaction was killed by SIGKILL")
+    write_script(stack.data_dir, AWAKE)
+    stack.shell(LATER.format(pk=chat.dialog))
+
+
+def expect_one_application(chat: Chat) -> None:
+    found = about(chat)
+    assert found["run"] | {"pk": None} == {"pk": None, "status": "applied", "phase": "success", "claim_token": 2}
+    assert found["runs"] == 1
+    assert found["changes"] == [["applied", found["run"]["pk"]]]
+    assert found["head"] == found["run"]["pk"]
+    assert 'data-phase="success"' in chat.page()
+
+
+def test_a_turn_that_waited_for_it_takes_the_run_up_and_answers_all_that_was_typed(chat: Chat) -> None:
+    before, asked = chat.state()["messages"], asked_to_prune(chat.stack)
+    chat.say("What does the rotor show?")
+    kill_in_mid_run(chat, asked_before=asked)
+    chat.say("And the valve?")
+
+    state = chat.finish()
+
+    assert state["messages"] == [*before, "What does the rotor show?", "Done.", "And the valve?", "Done."]
+    expect_one_application(chat)
+
+
+def test_a_run_that_no_turn_waits_for_is_taken_up_by_the_sweep(chat: Chat) -> None:
+    before, asked = chat.state()["messages"], asked_to_prune(chat.stack)
+    chat.stack.shell(QUEUE.format(pk=chat.dialog))
+
+    kill_in_mid_run(chat, asked_before=asked)
+
+    chat.stack.wait_until(lambda: about(chat)["run"]["status"] != "running", seconds=180)
+    assert chat.state()["messages"] == before
+    expect_one_application(chat)
