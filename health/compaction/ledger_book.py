@@ -118,7 +118,7 @@ class Book:
         """The newest entry that shares a word with a correction and has numbers, days and times as it has."""
         types = types_of(sentence)
         near = (key for word in sorted(content_words(sentence)) if not types_of(word) for key in self._newest(word))
-        alike = {key for key in near if types and types_of(self._held[key].entry.text) == types}
+        alike = [key for key in near if types and types_of(self._held[key].entry.text) == types]
         return {max(alike, key=lambda key: self._held[key].place)} if alike else set()
 
     def _replaced(self, subject: Subject) -> set[str]:
@@ -130,7 +130,7 @@ class Book:
 
     def _with(self, words: frozenset[str]) -> Iterator[str]:
         """The entries that have all these words, newest first."""
-        rarest = min(words, key=lambda word: len(self._keys_by_word.get(word, ())), default="")
+        rarest = min(sorted(words), key=lambda word: len(self._keys_by_word.get(word, ())), default="")
         return (key for key in self._newest(rarest) if words <= self._held[key].words)
 
     def _newest(self, word: str) -> list[str]:

@@ -60,7 +60,7 @@ class Question:
         for at, keys in enumerate(self.features.each):
             if asked.isdisjoint(keys):
                 continue
-            hit = {self.stem_of[key] for key in keys if key in asked}
+            hit = dict.fromkeys(self.stem_of[key] for key in keys if key in asked)  # a set's order is chance
             norm = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths[at] / mean))
             scores[at] = norm * sum(self.rarity[one] for one in hit)
         return scores

@@ -131,7 +131,7 @@ class Topics:
         return replace(one, worth=(worth + 0.5 * bool(part)) * _sound(one), part=part)
 
     def _topical(self, said: tuple[str, ...]) -> float:
-        distinct = set(said)
+        distinct = dict.fromkeys(said)  # in order: a sum's last digit must not differ from process to process
         return sum(log(1 + self._spoken[word]) for word in distinct) / ((len(distinct) + 3) * self._scale)
 
     def _asked_for(self, said: tuple[str, ...]) -> float:
