@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from dialogs.clients import BLOB
 from dialogs.models import Blob
 
-BLOB = "blob"
 # Shorter texts are not worth a row.
 LEAST_CHARS = 200
 

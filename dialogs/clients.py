@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+# In what is stored of a message, `{"blob": sha256}` stands for a text that is kept apart (`dialogs.attachments`).
+BLOB = "blob"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClientCall:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dialogs.api.notices import without_notices
-from dialogs.clients import ClientCall, ClientMessage
+from dialogs.clients import BLOB, ClientCall, ClientMessage
 from dialogs.text import storable
 from health.compaction import wire
 
@@ -101,7 +101,8 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Mapping):
-        return {storable(key): _storable(one) for key, one in value.items()}
+        # What we write in place of a kept text must not come from outside: it would be filled in with another's.
+        return {} if value.keys() == {BLOB} else {storable(key): _storable(one) for key, one in value.items()}
     return [_storable(one) for one in value] if isinstance(value, list) else value
 
 

@@ -96,6 +96,16 @@ async def test_images_are_sent_whole_and_kept_apart_from_the_message(client_of_a
     assert (await Blob.objects.aget(content=PIXEL)).sha256 in json.dumps(message.parts)
 
 
+async def test_a_client_cannot_ask_for_a_kept_text_by_its_hash(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120))
+    kept = await Blob.objects.acreate(sha256="a" * 64, content="Bob's picture")
+    parts = [{"type": "text", "text": "Show it."}, {"type": "file", "file": {"file_data": {"blob": kept.sha256}}}]
+
+    await client_of_alice.ask({"role": "user", "content": parts})
+
+    assert "Bob" not in json.dumps(read()[0])
+
+
 async def test_tools_run_in_the_client(client_of_alice: Client, play: Play) -> None:
     read = await sync_to_async(play)(calling(120, "weather", '{"city": "Ulm"}'), said(150, "It rains."))
     tools = [a_tool("weather")]
