@@ -37,7 +37,7 @@ WRITING_METHODS = frozenset(
     {"save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create"}
 )
 CLOCK_METHODS = frozenset({"now", "utcnow", "today"})
-PURE = ("health.monitor", "health.compaction", "dialogs.driver.decide", "dialogs.driver.state")
+PURE = ("health.monitor", "health.compaction", "health.critic", "dialogs.driver.decide", "dialogs.driver.state")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,12 @@ class Law:
 TABLE = (
     Law(who=("health.monitor",), never=(*IMPURE, *OURS), but_may=("health.monitor",), why="measured, and pure"),
     Law(who=("health.compaction",), never=(*IMPURE, *OURS), but_may=("health.compaction",), why="estimated, and pure"),
+    Law(
+        who=("health.critic",),
+        never=(*IMPURE, *OURS),
+        but_may=("health.critic", "health.compaction"),
+        why="it judges values, and nothing by itself",
+    ),
     Law(who=("dialogs.driver.decide", "dialogs.driver.state"), never=IMPURE, why="decide, then do"),
     Law(who=("health",), never=("dialogs",), why="one arrow between the apps"),
     Law(

@@ -1,0 +1,43 @@
+"""Patterns over events: which agent had what too often in a day (C153, DC36)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+WINDOW = timedelta(hours=24)
+LEAST_COHERENCE = 0.65
+TOKEN_LIMIT_EXCEEDED, OVER_HIT = "TOKEN_LIMIT_EXCEEDED", "OVER_HIT"
+RECOVERY_TRIGGERED, COHERENCE_DROP = "RECOVERY_TRIGGERED", "COHERENCE_DROP"
+# So often within the window. The over-hits are ours: a guard that works lets an over-hit become no error.
+LEAST: Mapping[str, int] = {TOKEN_LIMIT_EXCEEDED: 3, RECOVERY_TRIGGERED: 4, COHERENCE_DROP: 3, OVER_HIT: 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happened:
+    """An event by its code; COHERENCE_DROP is a compaction whose coherence was below `LEAST_COHERENCE`."""
+
+    code: str
+    agent_id: int
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """`count` events of one code, of one agent, within the window."""
+
+    code: str
+    agent_id: int
+    count: int
+
+
+def findings(happened: Iterable[Happened], *, now: datetime) -> tuple[Finding, ...]:
+    """The most frequent first. What is older than the window, or lies ahead, counts for nothing."""
+    recent = Counter((one.agent_id, one.code) for one in happened if now - WINDOW < one.at <= now)
+    return tuple(
+        Finding(code=code, agent_id=agent_id, count=count)
+        for (agent_id, code), count in recent.most_common()
+        if count >= LEAST.get(code, count + 1)
+    )

@@ -1,0 +1,84 @@
+"""What would have happened: a course as it was said, gone through again under another limit.
+
+All numbers are estimates. A compaction is taken to reach the goal and no less than what must stay; what it really
+removes, the engine decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from health.compaction.pressure import tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """One course in tokens. `base` goes along with every request: instructions, tools, the answer's reserve.
+
+    `asks` tells of each message whether a request follows it: so it is with a person's words and a tool's results.
+    """
+
+    base: int
+    sizes: tuple[int, ...]
+    asks: tuple[bool, ...]
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """With nothing said, then after each message."""
+        return tuple(accumulate(self.sizes, initial=self.base))
+
+    def begins_at(self, above: int) -> int | None:
+        """The message with which it is first above that, 0 for none at all; None where it never is."""
+        return next((at for at, total in enumerate(self.totals) if total > above), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """Compaction begins above `threshold` of the limit and comes down to `goal` of it."""
+
+    limit: int
+    threshold: float = 0.8
+    goal: float = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happening:
+    """`over_hits` are requests above the limit before anything was compacted, `failures` those still above it then."""
+
+    requests: int = 0
+    over_hits: int = 0
+    failures: int = 0
+    compactions: int = 0
+    tokens_sent: int = 0
+    tokens_removed: int = 0
+
+    def __add__(self, other: Happening) -> Happening:
+        return Happening(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+def replay(growths: Iterable[Growth], rules: Rules) -> Happening:
+    return sum((_one(growth, rules) for growth in growths), start=Happening())
+
+
+def _one(growth: Growth, rules: Rules) -> Happening:
+    trigger, goal = tokens(rules.threshold, rules.limit), tokens(rules.goal, rules.limit)
+    total, found = growth.base, Happening()
+    for size, asks in zip(growth.sizes, growth.asks, strict=True):
+        total += size
+        if not asks:
+            continue
+        before = total
+        if total > trigger:
+            # What was said last, and what goes along with every request, always stays.
+            total = min(total, max(goal, growth.base + size))
+        found += Happening(
+            requests=1,
+            over_hits=before > rules.limit,
+            failures=total > rules.limit,
+            compactions=before > trigger,
+            tokens_sent=total,
+            tokens_removed=before - total,
+        )
+    return found
