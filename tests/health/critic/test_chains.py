@@ -33,8 +33,8 @@ def test_an_order_that_earns_more_is_proposed_with_its_bounds() -> None:
 
     assert change is not None
     assert change.after == RECENT_FIRST
-    assert change.gain.lower < 0.3 < change.gain.upper
-    assert change.gain.lower > 0
+    assert 0 < change.gain.lower < change.gain.difference < change.gain.upper
+    assert abs(change.gain.difference - 0.3) < 0.15
     assert (change.gain.runs, change.gain.runs_of_baseline) == (60, 80)
 
 
