@@ -30,6 +30,7 @@ urlpatterns = [
     path("dialogs/<uuid:dialog_id>/export.json", manage.as_json, name="dialog_json"),
     path("dialogs/<uuid:dialog_id>/export.md", manage.as_markdown, name="dialog_markdown"),
     path("dialogs/<uuid:dialog_id>/", include("dialogs.urls_dialog")),
+    path("", include("dialogs.urls_learning")),
     path("preferences/compaction/", preferences.compaction_display, name="compaction_display"),
     # Both also serve the login page.
     path("preferences/theme/", preferences.set_theme, name="set_theme"),

@@ -13,6 +13,7 @@ def record_event(
     code: str,
     *,
     dialog_id: UUID,
+    owner_id: int | None,
     agent_id: int | None,
     llm_id: int | None,
     run: CompactionRun | None = None,
@@ -24,6 +25,7 @@ def record_event(
     return ContextEvent.objects.create(
         code=code,
         dialog_id=dialog_id,
+        owner_id=owner_id,
         agent_id=agent_id,
         llm_id=llm_id,
         run=run,

@@ -29,6 +29,7 @@ def log(
     return record_event(
         code,
         dialog_id=dialog.pk,
+        owner_id=dialog.owner_id,
         agent_id=dialog.agent_id,
         llm_id=dialog.llm_id,
         run=run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -31,7 +32,15 @@ class ContextEvent(models.Model):
         null=True,
         related_name="events",
     )
-    # Whose context it was: kept beside the dialog, because that is counted by.
+    # Whose context it was: kept beside the dialog, because by that it is found and counted.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("owner"),
+        on_delete=models.CASCADE,
+        null=True,
+        related_name="+",
+        db_index=False,  # the indexes below begin with it
+    )
     agent = models.ForeignKey(
         "dialogs.Agent", verbose_name=_("agent"), on_delete=models.SET_NULL, null=True, related_name="+"
     )
@@ -52,6 +61,10 @@ class ContextEvent(models.Model):
             models.Index(fields=["code", "happened_at"], name="context_event_code"),
             models.Index(fields=["agent", "code", "happened_at"], name="context_event_agent"),
             models.Index(fields=["happened_at"], name="context_event_when"),
+            # A person's own, the newest first.
+            models.Index(fields=["owner", "-happened_at", "-id"], name="context_event_own"),
+            models.Index(fields=["owner", "code", "-happened_at", "-id"], name="context_event_own_code"),
+            models.Index(fields=["owner", "agent", "-happened_at", "-id"], name="context_event_own_agent"),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,13 @@
+"""The pages about what goes wrong with contexts, and what is done about it."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from dialogs.views import events
+
+urlpatterns = [
+    path("events/", events.events, name="events"),
+    path("events/export.csv", events.as_csv, name="events_csv"),
+    path("events/export.json", events.as_json, name="events_json"),
+]
