@@ -93,10 +93,20 @@ def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Gua
     return Guard(limit=window, reserve=reserve, config=config, chain=LMSTUDIO_CHAIN, trace=trace, refused=refused)
 
 
-def _effective(dialog: Dialog, config: ContextConfig) -> EffectiveLimit:
+def room_of(dialog: Dialog) -> int | None:
+    """The window less what is kept for the answer: no limit can be more. None where the window is unknown."""
+    window, reserve = _window(dialog)
+    return window - reserve if window else None
+
+
+def _window(dialog: Dialog) -> tuple[int | None, int]:
     is_lmstudio = dialog.llm.provider.kind == ProviderKind.LMSTUDIO
     window = loaded_window(dialog.llm) if is_lmstudio else context_window(configured(dialog.llm))
-    reserve = output_reserve(window, requested=max_output_of(dialog)) if window else 0
+    return window, output_reserve(window, requested=max_output_of(dialog)) if window else 0
+
+
+def _effective(dialog: Dialog, config: ContextConfig) -> EffectiveLimit:
+    window, reserve = _window(dialog)
     return effective_limit(
         config,
         agent_limit=dialog.agent.context_limit if dialog.agent.context_budget else None,

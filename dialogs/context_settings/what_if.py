@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass
 from time import monotonic
 
 from django.contrib.auth.models import User
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.estimate import counter_of, estimate, sent_text
 from dialogs.compacting.guard import Guard, guard_of
-from dialogs.compacting.present import offered_tools
-from dialogs.context import read_context
+from dialogs.learning.growths import growth_of
 from dialogs.models import Dialog
 from dialogs.selectors.dialogs import list_dialogs
-from dialogs.selectors.path import course_branch
 from health.compaction.config import ContextConfig
 from health.compaction.pressure import tokens
 from health.limits import Term
@@ -65,20 +61,15 @@ def what_if(config: ContextConfig, *, owner: User) -> Iterator[WhatIf]:
 
 
 def _under(guard: Guard, dialog: Dialog) -> WhatIf:
-    """Judged as it was said: what was compacted meanwhile was compacted under other settings."""
-    context = read_context(dialog, course_branch(dialog.current_leaf)).whole()
-    counter = counter_of(dialog.llm)
-    without = estimate(replace(context, view=()), offered_tools(dialog), counter)
-    sizes = counter.count([sent_text(piece, context) for piece in context.pieces])
-    running = list(accumulate((size + counter.per_message for size in sizes), initial=without.tokens + guard.reserve))
+    growth = growth_of(dialog, reserve=guard.reserve)
     above = tokens(guard.config.warning_threshold, guard.limit)
     return WhatIf(
         dialog=dialog,
         guard=guard,
         begins_above=above,
-        estimated=running[-1],
-        begins_at=next((at for at, total in enumerate(running) if total > above), None),
-        messages=len(running) - 1,
+        estimated=growth.totals[-1],
+        begins_at=growth.begins_at(above),
+        messages=len(growth.sizes),
     )
 
 
