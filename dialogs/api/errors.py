@@ -103,6 +103,12 @@ def invalid_request(message: str, *, param: str | None = None, code: str | None 
     return ApiError(400, message, type=INVALID, code=code, param=param)
 
 
+def unknown_host() -> ApiError:
+    """A client in a container reaches us by a name of its own."""
+    message = "Dominds does not answer under this host name. An admin adds it to DOMINDS_ALLOWED_HOSTS."
+    return invalid_request(message, code="host_not_allowed")
+
+
 def rate_limited(limit: int, *, retry_after: float) -> ApiError:
     message = f"This API key may make {limit} requests a minute. Try again in {max(1, ceil(retry_after))} s."
     return ApiError(429, message, type="rate_limit_error", code="rate_limit_exceeded", retry_after=retry_after)

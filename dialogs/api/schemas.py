@@ -10,12 +10,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dialogs.api.errors import ApiError, invalid_request
+from dialogs.api.raw_json import parsed
 
 MAX_CALLS = 500
+# A history that is not known yet is stored message by message, while every other writer waits.
+MAX_MESSAGES = 10_000
 
 
 class Body(BaseModel):
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False, hide_input_in_errors=True)
+    # Strict, as OpenAI is: "5" is no number. The published document is made of these and says so.
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class FunctionCall(Body):
@@ -33,7 +37,23 @@ class ImageUrl(Body):
     url: str = Field(min_length=1)
 
 
+def _needs_what_its_type_says(schema: dict[str, Any]) -> None:
+    """In the published document, what the validator below checks."""
+    kinds = schema["properties"]
+    needs = {kind: _without_null(kinds[kind]) for kind in kinds["type"]["enum"] if kind != "refusal"}
+    schema["oneOf"] = [{"properties": {"type": {"const": "refusal"}}}] + [
+        {"properties": {"type": {"const": kind}, kind: need}, "required": [kind]} for kind, need in needs.items()
+    ]
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    first: dict[str, Any] = schema["anyOf"][0]
+    return first
+
+
 class Part(Body):
+    model_config = ConfigDict(json_schema_extra=_needs_what_its_type_says)
+
     type: Literal["text", "refusal", "image_url", "input_audio", "file"]
     text: str | None = None
     image_url: ImageUrl | None = None
@@ -47,7 +67,15 @@ class Part(Body):
         return self
 
 
+ANSWERS_A_CALL: dict[str, Any] = {
+    "if": {"properties": {"role": {"const": "tool"}}},
+    "then": {"required": ["tool_call_id"], "properties": {"tool_call_id": {"type": "string", "minLength": 1}}},
+}
+
+
 class ChatMessage(Body):
+    model_config = ConfigDict(json_schema_extra=ANSWERS_A_CALL)
+
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[Part] | None = None
     name: str | None = Field(default=None, max_length=200)
@@ -80,7 +108,7 @@ class ChatBody(Body):
     """`POST /v1/chat/completions`."""
 
     model: str = Field(min_length=1, max_length=300)
-    messages: list[ChatMessage] = Field(min_length=1)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[ToolSpec] | None = None
@@ -94,11 +122,16 @@ class ChatBody(Body):
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
+    # Old ones, which must say nothing.
+    functions: list[Any] | None = Field(default=None, max_length=0)
+    function_call: None = None
 
     @model_validator(mode="before")
     @classmethod
     def has_no_old_fields(cls, found: Any) -> Any:
-        if isinstance(found, dict) and (found.get("functions") or found.get("function_call")):
+        if not isinstance(found, dict):
+            raise ValueError("the body must be a JSON object")
+        if found.get("functions") or found.get("function_call"):
             raise ValueError("'functions' and 'function_call' are not supported any more: use 'tools'")
         return found
 
@@ -111,21 +144,28 @@ class ChatBody(Body):
         return self.model_dump(exclude=set(READ_HERE), exclude_none=True)
 
 
-READ_HERE = ("model", "messages", "stream", "stream_options", "tools", "max_tokens", "max_completion_tokens", "n")
+READ_HERE = (
+    *("model", "messages", "stream", "stream_options", "tools", "max_tokens", "max_completion_tokens", "n"),
+    *("functions", "function_call"),
+)
 
 
 def read_body(raw: bytes) -> ChatBody:
     """Raises ApiError, 400, that names the first field that is wrong."""
     try:
-        return ChatBody.model_validate_json(raw)
+        return ChatBody.model_validate(parsed(raw))
     except ValidationError as error:
         raise _refused(error) from None
+    except ValueError as error:
+        raise invalid_request(f"The body is no valid JSON: {error}.") from None
 
 
 def _refused(error: ValidationError) -> ApiError:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = _place(first["loc"])
-    words = f"{place}: {first['msg']}" if place else first["msg"]
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    # Of a union each member has its say; the one that fits best got farthest.
+    first = max(found, key=lambda one: len(one["loc"]))
+    place, said = _place(first["loc"]), first["msg"].removeprefix("Value error, ")
+    words = f"{place}: {said}" if place else said
     return invalid_request(words, param=place or None)
 
 

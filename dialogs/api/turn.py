@@ -51,6 +51,9 @@ class ClientTurn:
                 await self._drive()
         except ApiError as error:
             self.problem = error
+        except CompactingElsewhere:
+            # The client has left, and nothing of its request was stored.
+            self.problem = internal()
         except Exception:
             logger.exception("A client's turn failed")
             self.problem = internal()
@@ -70,6 +73,8 @@ class ClientTurn:
             try:
                 taken = await in_db(take_up)(key=self.key, target=self.target, request=self.request)
             except CompactingElsewhere:
+                if self.listener.has_left:
+                    raise
                 if not told:
                     told = True
                     self.listener.compacting()

@@ -10,5 +10,6 @@ urlpatterns = [
     path("models", views.models, name="api_models"),
     path("models/<path:model_id>", views.model, name="api_model"),
     path("chat/completions", views.chat_completions, name="api_chat_completions"),
+    path("openapi.json", views.openapi, name="api_openapi"),
     re_path(r"^.*$", views.nothing),
 ]

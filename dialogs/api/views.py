@@ -8,13 +8,15 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from dialogs.api import background, responding
 from dialogs.api.auth import authenticate, secret_in
-from dialogs.api.errors import ApiError, method_not_allowed, not_found
+from dialogs.api.errors import ApiError, method_not_allowed, not_found, unknown_host
 from dialogs.api.model_list import list_models, one_model
+from dialogs.api.openapi import document
 from dialogs.api.rate import admit
 from dialogs.api.reading import Asked, raw_body, read
 from dialogs.api.turn import ClientTurn
@@ -41,6 +43,8 @@ def door(*methods: str) -> Callable[[View], View]:
                     response: HttpResponseBase = await view(request, *args, **kwargs)
             except ApiError as error:
                 response = refused(error)
+            except DisallowedHost:
+                response = refused(unknown_host())
             response.headers["X-Content-Type-Options"] = "nosniff"
             return response
 
@@ -67,6 +71,12 @@ async def models(request: HttpRequest) -> HttpResponse:
 @door("GET")
 async def model(request: HttpRequest, model_id: str) -> HttpResponse:
     return JsonResponse(await in_db(one_model)(await key_of(request), model_id))
+
+
+@door("GET")
+async def openapi(request: HttpRequest) -> HttpResponse:
+    """Without a key: it says nothing of what is here."""
+    return JsonResponse(document())
 
 
 @door("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -1,0 +1,113 @@
+"""`/v1/openapi.json`: what there is, in the form that programs read. Made of the types that check and describe bodies.
+
+Everybody may read it: it holds no data.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from dialogs.api import answers
+from dialogs.api.schemas import ChatBody
+from dialogs.models import ApiKey
+from dominds import __version__
+
+Object = dict[str, Any]
+BODIES = (ChatBody, answers.Completion, answers.Chunk, answers.Model, answers.ModelList, answers.Refusal)
+# What any request can meet; then what only one for an answer can.
+REFUSALS = {
+    "400": "The request is not valid; `param` names the field.",
+    "401": "No key, or one that is not valid here.",
+    "404": "No such model for this key.",
+    "405": "Another method.",
+    "429": "Too many requests of this key, or of the provider's; `Retry-After` says when to come back.",
+    "500": "Dominds failed; its log has the details.",
+}
+CHAT_REFUSALS = {
+    "403": "The key may only read.",
+    "404": "No such model, or no such conversation, for this key.",
+    "413": "The body is larger than this Dominds reads.",
+    "502": "The provider failed, or refused the key that Dominds has for it.",
+    "503": "The provider cannot be reached.",
+}
+ABOUT = """\
+Any program that talks to OpenAI's chat completions can talk to Dominds. The history that it sends may be longer than
+the model's window: it is compacted before it is sent, and in the middle of an answer."""
+STREAM = """\
+Where `stream` is true: events whose `data:` is a Chunk, then `data: [DONE]`. A failure after the first byte is an event
+whose `data:` is a Refusal; nothing comes after it."""
+
+
+@cache
+def document() -> Object:
+    _by_model, definitions = models_json_schema(
+        [(body, "validation") for body in BODIES], ref_template="#/components/schemas/{model}"
+    )
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Dominds", "version": __version__, "description": ABOUT},
+        "servers": [{"url": "/v1"}],
+        "security": [{name: []} for name in KEYS],
+        "paths": {
+            "/models": {"get": _reading("list_models", "The models that the key may use.", "ModelList")},
+            "/models/{model}": {
+                "get": _reading("retrieve_model", "One of them. An id may have slashes.", "Model"),
+                "parameters": [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}],
+            },
+            "/chat/completions": {"post": _chat()},
+        },
+        "components": {"schemas": definitions["$defs"], "securitySchemes": KEYS},
+    }
+
+
+KEYS = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "api-key": {"type": "apiKey", "in": "header", "name": "api-key"},
+}
+HEADERS = (
+    ("X-Dominds-Notices", "How to tell that it is compacting, instead of what the key says.", ApiKey.Notices.values),
+    ("X-Dominds-Dialog", "Go on with this conversation, by the id under `dominds`.", None),
+    ("X-Dominds-Chat", "The client's own name of the conversation.", None),
+    ("X-Dominds-Task", "Not empty: a task of the client's own, such as a title. It leaves nothing behind.", None),
+)
+
+
+def _chat() -> Object:
+    return {
+        "operationId": "create_chat_completion",
+        "summary": "The next answer to a conversation.",
+        "parameters": [_header(*header) for header in HEADERS],
+        "requestBody": {"required": True, **_json("ChatBody")},
+        "responses": {
+            "200": {
+                "description": STREAM,
+                "content": {**_json("Completion")["content"], "text/event-stream": {"schema": {"type": "string"}}},
+            },
+            **_refusals(REFUSALS | CHAT_REFUSALS),
+        },
+    }
+
+
+def _header(name: str, words: str, choices: list[str] | None) -> Object:
+    schema = {"type": "string", **({"enum": choices} if choices else {})}
+    return {"name": name, "in": "header", "description": words, "schema": schema}
+
+
+def _reading(operation: str, words: str, schema: str) -> Object:
+    return {
+        "operationId": operation,
+        "summary": words,
+        "responses": {"200": {"description": words, **_json(schema)}, **_refusals(REFUSALS)},
+    }
+
+
+def _refusals(words: dict[str, str]) -> Object:
+    return {status: {"description": said, **_json("Refusal")} for status, said in sorted(words.items())}
+
+
+def _json(schema: str) -> Object:
+    return {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}}

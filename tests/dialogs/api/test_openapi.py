@@ -1,0 +1,89 @@
+"""The published document: readable by everybody, and true of what is answered (tests/clients/ tries it whole)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+from jsonschema import Draft202012Validator
+
+from dialogs.api import answers
+from dialogs.api.failures import KNOWN
+from dialogs.api.openapi import document
+from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, long_history, said, user
+from tests.dialogs.api.mutating import CALL, RESULT
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+def validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator({"$ref": f"#/components/schemas/{schema}", "components": document()["components"]})
+
+
+def is_valid(body: dict[str, Any]) -> bool:
+    return validator("ChatBody").is_valid({"model": "m", "messages": [user("Hello")], **body})
+
+
+async def test_everybody_may_read_it() -> None:
+    response = await AsyncClient().get("/v1/openapi.json")
+
+    assert response.status_code == 200
+    assert response.json() == document()
+    assert list(document()["paths"]) == ["/models", "/models/{model}", "/chat/completions"]
+
+
+async def test_every_failure_has_a_status_that_is_documented() -> None:
+    documented = set(document()["paths"]["/chat/completions"]["post"]["responses"])
+
+    assert {str(status) for status, _type, _code in KNOWN.values()} <= documented
+
+
+@pytest.mark.parametrize(
+    ("body", "valid"),
+    [
+        ({"stream": True, "anything": {"else": 1}}, True),
+        ({"stream": "true"}, False),
+        ({"n": 2}, False),
+        ({"functions": []}, True),
+        ({"functions": [{"name": "f"}]}, False),
+        ({"messages": []}, False),
+        ({"messages": [{"role": "tool", "content": "x"}]}, False),
+        ({"messages": [user("Hello"), assistant("", tool_calls=[CALL]), RESULT]}, True),
+        ({"messages": [user([{"type": "text"}])]}, False),  # type: ignore[arg-type]
+        ({"messages": [user([{"type": "refusal"}, {"type": "text", "text": "x"}])]}, True),  # type: ignore[arg-type]
+    ],
+)
+async def test_it_takes_the_bodies_that_are_taken(
+    client_of_alice: Client, play: Play, body: dict[str, Any], valid: bool
+) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+
+    answered = await client_of_alice.post({"model": client_of_alice.model, "messages": [user("Hello")], **body})
+
+    assert is_valid(body) == valid
+    assert answered.status_code == (200 if valid else 400)
+
+
+async def test_a_stream_is_made_of_the_chunks_that_it_describes(guarded_client: Client, play: Play) -> None:
+    usage = {"prompt_tokens": 700, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 3}}
+    call = calling(700, "weather")["tool_calls"]
+    step = {"reasoning": "Hm.", "text": "Well.", "tool_calls": call, "usage": usage, "finish": "tool_calls"}
+    await sync_to_async(play)(step)
+
+    chunks = await guarded_client.stream(
+        *long_history(30), user("Weather?"), tools=[a_tool("weather")], stream_options={"include_usage": True}
+    )
+
+    chunk = validator("Chunk")
+    assert [list(chunk.iter_errors(one)) for one in chunks] == [[]] * len(chunks)
+    told = {name for one in chunks for name in one}
+    assert told == set(answers.Chunk.model_fields)
+
+
+async def test_it_takes_no_chunk_with_a_field_of_an_upstreams() -> None:
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
+
+    assert validator("Chunk").is_valid(head)
+    assert not validator("Chunk").is_valid({**head, "provider": "upstream"})
