@@ -15,6 +15,9 @@ from dominds.celery import app
 logger = logging.getLogger(__name__)
 DRIVE = "dialogs.drive"
 COMPACT = "dialogs.compact"
+LEARN = "dialogs.learn"
+# The sweeper asks again by then: hints of a beat must not pile up while no worker is there.
+LEARN_EXPIRES_SECONDS = 50
 
 
 def queue_drive(dialog_id: UUID) -> bool:
@@ -43,3 +46,13 @@ def queue_compaction(run_id: int, *, queue: str = "compaction") -> bool:
 
 def compact_on_commit(run_id: int) -> None:
     transaction.on_commit(lambda: queue_compaction(run_id), robust=True)
+
+
+def queue_learning() -> bool:
+    """Wake the critic. False when the broker cannot be reached; the sweeper tries again."""
+    try:
+        app.send_task(LEARN, queue="compaction", retry=False, expires=LEARN_EXPIRES_SECONDS)
+    except Exception as error:  # kombu and redis each raise their own
+        logger.warning("Could not wake the critic: %s", error)
+        return False
+    return True

@@ -12,7 +12,7 @@ from celery.signals import worker_process_init
 from django.conf import settings
 
 from dialogs.driver.run import drive as run_drive
-from dialogs.schedule import COMPACT, DRIVE, queue_compaction, queue_drive
+from dialogs.schedule import COMPACT, DRIVE, LEARN, queue_compaction, queue_drive
 from dialogs.selectors.compaction import neglected_runs
 from dialogs.selectors.turns import due_dialogs
 from dialogs.services.drafts import apply_overdue_drafts
@@ -53,6 +53,14 @@ def compact(task: Any, run_id: int) -> None:
 
     is_spare = task.request.delivery_info.get("routing_key") == "turns"
     perform(run_id, embedder=FALLBACK if is_spare else embeddings.DEFAULT)
+
+
+@shared_task(name=LEARN)
+def learn() -> None:
+    """Once an hour, however often it is asked."""
+    from dialogs.learning.beat import keep_beat
+
+    keep_beat()
 
 
 def sweep() -> int:

@@ -33,8 +33,8 @@ def happened(now: datetime) -> Iterator[Happened]:
     for code, agent_id, at in events.values_list("code", "agent_id", "happened_at"):
         yield Happened(code=code, agent_id=agent_id, at=at)
     drops = CompactionRun.objects.filter(coherence__lt=LEAST_COHERENCE, finished_at__gt=since)
-    for agent_id, at in drops.values_list("dialog__agent_id", "finished_at"):
-        yield Happened(code=COHERENCE_DROP, agent_id=agent_id, at=at)
+    for agent_id, finished_at in drops.values_list("dialog__agent_id", "finished_at"):
+        yield Happened(code=COHERENCE_DROP, agent_id=agent_id, at=finished_at or now)
 
 
 def subject_of(agent: Agent, config: ContextConfig, *, until: float) -> Subject | None:

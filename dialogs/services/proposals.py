@@ -58,9 +58,10 @@ def _troubled(now: datetime, until: float) -> Iterator[tuple[Agent, list[Finding
 
 def _settled() -> Iterator[tuple[int, datetime]]:
     """Until when what happens to an agent is no reason to propose: the newest decision counts."""
-    decided = Proposal.objects.filter(kind=Kind.LIMIT, decided_at__isnull=False, agent__isnull=False)
-    for agent_id, status, at in decided.order_by("decided_at").values_list("agent_id", "status", "decided_at"):
-        yield agent_id, at if status == Status.ACCEPTED else at + QUIET
+    decided = Proposal.objects.filter(kind=Kind.LIMIT, decided_at__isnull=False).order_by("decided_at")
+    for agent_id, status, at in decided.values_list("agent_id", "status", "decided_at"):
+        if agent_id is not None and at is not None:
+            yield agent_id, at if status == Status.ACCEPTED else at + QUIET
 
 
 def _propose_limit(agent: Agent, found: Collection[Finding], until: float) -> Proposal | None:

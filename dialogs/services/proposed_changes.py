@@ -62,7 +62,7 @@ def restore_limit(proposal: Proposal, *, by: User) -> None:
 
 
 def _agent(proposal: Proposal) -> Agent:
-    return Agent.objects.select_for_update(of=("self",)).select_related("llm__provider").get(pk=proposal.agent_id)
+    return Agent.objects.select_for_update(of=("self",)).select_related("llm__provider").get(pk=proposal.agent_id or 0)
 
 
 def _set_limit(agent: Agent, *, own: int | None, is_on: bool, by: User) -> None:

@@ -1,4 +1,4 @@
-"""The sweeper: a thread that queues again what a lost task or a dead worker left due, and empties the trash.
+"""The sweeper: a thread that queues again what a lost task or a dead worker left due, and wakes what is periodic.
 
 The database says what is due; this only asks `dialogs.tasks` to look. It survives every failure.
 """
@@ -15,6 +15,8 @@ from django.db import connections
 from dominds.supervisor.log import Log
 
 TRASH_SECONDS = 3600.0
+# How soon a beat that was missed is caught up; how often it beats, `dialogs.learning.beat` says.
+BEAT_SECONDS = 60.0
 
 
 class Sweeper(threading.Thread):
@@ -25,12 +27,15 @@ class Sweeper(threading.Thread):
         self.said = ""
 
     def run(self) -> None:
-        trash_due = time.monotonic()
+        trash_due = beat_due = time.monotonic()
         while not self.stopped.wait(settings.DOMINDS_SWEEP_SECONDS):
             self.attempt(sweep_turns)
             if time.monotonic() >= trash_due:
                 self.attempt(empty_trash)
                 trash_due = time.monotonic() + TRASH_SECONDS
+            if time.monotonic() >= beat_due:
+                self.attempt(wake_critic)
+                beat_due = time.monotonic() + BEAT_SECONDS
 
     def attempt(self, work: Callable[[], str]) -> None:
         """Do it and say what was done. The same words twice in a row are said once: an outage must not fill the log."""
@@ -53,6 +58,15 @@ def sweep_turns() -> str:
 
     queued = sweep()
     return f"{queued} dialogs were due and without a worker" if queued else ""
+
+
+def wake_critic() -> str:
+    from dialogs.learning.beat import is_due
+    from dialogs.schedule import queue_learning
+
+    if is_due():
+        queue_learning()
+    return ""
 
 
 def empty_trash() -> str:

@@ -27,6 +27,7 @@ def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: p
     settings.DOMINDS_SWEEP_SECONDS = 0.01
     monkeypatch.setattr(sweeper, "sweep_turns", lambda: passes.append(time.monotonic()) or "")
     monkeypatch.setattr(sweeper, "empty_trash", lambda: "")
+    monkeypatch.setattr(sweeper, "wake_critic", lambda: "")
 
     found.start()
     while len(passes) < 3:
