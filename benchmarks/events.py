@@ -76,7 +76,7 @@ def fill(count: int) -> dict[str, User]:
             )
         )
     happened = ContextEvent._meta.get_field("happened_at")
-    happened.auto_now_add = False  # type: ignore[attr-defined]  # so that it happened when we say
+    happened.auto_now_add = False  # so that it happened when we say
     ContextEvent.objects.bulk_create(events, batch_size=2_000)
     return {"many": people[0], "few": people[1], "staff": people[2]}
 

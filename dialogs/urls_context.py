@@ -1,11 +1,13 @@
-"""The address below one dialog where programs read the state of its context."""
+"""The addresses below one dialog where programs read the state of its context, and where too much is answered to."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from dialogs.views import context_state
+from dialogs.views import cleanup, context_state
 
 urlpatterns = [
     path("context.json", context_state.as_json, name="dialog_context"),
+    path("report/", cleanup.report, name="dialog_report"),
+    path("fresh-start/decline/", cleanup.no_fresh_start, name="fresh_start_decline"),
 ]

@@ -101,6 +101,12 @@ RECOVERY = Group(
             hint=_("When the task of a P1 message is done."),
             choices=AtMilestone,
         ),
+        Field(
+            path="on_over_hits",
+            label=_("Fresh start after over-hits"),
+            hint=_("When an agent’s context was over its limit three times in an hour; a P1 agent’s once."),
+            choices=AtMilestone,
+        ),
     ),
 )
 LEARNING = Group(

@@ -6,12 +6,15 @@ from typing import Any
 
 from dialogs.models import LLM, Dialog
 from dialogs.selectors.autonomous import rest_reason, run_status
+from dialogs.selectors.cleanup import has_open_task
 from dialogs.selectors.compaction_card import compaction_card
 from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.driven import driven_by
 from dialogs.selectors.notebook import kept_reminders, removed_reminders
+from dialogs.selectors.over_hits import is_fresh_start_offered
 from dialogs.selectors.providers import missing_key
 from dialogs.selectors.remediation import remediation_status
+from dialogs.selectors.rows import AttemptRow
 from dialogs.selectors.transcript import SHOWN_ROWS, transcript
 from dialogs.selectors.turns import turn_status
 from health.selectors import history
@@ -22,10 +25,14 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
 
     Nothing is asked of an agent whose dialog a client drives: neither does it rest.
     """
+    shown = transcript(dialog, limit=limit)
     return {
         "dialog": dialog,
         "driven": driven_by(dialog),
-        "transcript": transcript(dialog, limit=limit),
+        "transcript": shown,
+        "can_report": any(isinstance(row, AttemptRow) and row.can_report for row in shown.rows),
+        "fresh_start_offered": is_fresh_start_offered(dialog),
+        "cleanup_open": has_open_task(dialog),
         "status": turn_status(dialog),
         "run": run_status(dialog),
         "reminders": kept_reminders(dialog.pk),

@@ -21,6 +21,8 @@ FOLDED_ABOVE = 240
 SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.services.cutting` cut.
 CUT = "compaction"
+# The codes of generations that failed because their request was too large: refused by us, by the provider.
+OVERFLOWS = ("context_compaction_failed", "context_overflow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +157,10 @@ class AttemptRow:
     @property
     def key(self) -> str:
         return f"{self.generation.status}/{self.can_retry}"
+
+    @property
+    def can_report(self) -> bool:
+        return self.can_retry and self.generation.error_code in OVERFLOWS
 
     @property
     def headline(self) -> str | Promise:

@@ -19,6 +19,7 @@ from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, Message
 from dialogs.schedule import compact_on_commit
 from dialogs.services.events import Code, log
+from dialogs.services.resuming import resume_after
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_run
 from health.models import CompactionRun
@@ -147,6 +148,7 @@ def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> Com
     run.save()
     _log(row, run)
     save(row)
+    resume_after(row, run)
     compaction_on_commit(row.pk, run.pk)
     return run
 

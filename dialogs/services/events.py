@@ -8,6 +8,7 @@ from django.db import transaction
 
 from dialogs.driver.state import Guarding
 from dialogs.models import Dialog
+from dialogs.services import cleanup, over_hits
 from dialogs.services.lease import Claim, fenced
 from health.compaction.pressure import Pressure
 from health.events import record_event
@@ -46,13 +47,15 @@ def note_pressure(held: Claim, guard: Guarding) -> None:
     leaf = row.current_leaf
     if leaf is None:
         return
-    _once(Code.WARNING, row, guard, course=leaf.course_id, turn=leaf.turn)
-    if guard.pressure is Pressure.OVERFLOW:
-        _once(Code.OVER_HIT, row, guard, message=leaf.pk)
+    if _once(Code.WARNING, row, guard, course=leaf.course_id, turn=leaf.turn):
+        cleanup.open_if_frequent(row)
+    if guard.pressure is Pressure.OVERFLOW and (over_hit := _once(Code.OVER_HIT, row, guard, message=leaf.pk)):
+        over_hits.escalate(row, over_hit)
 
 
 def _once(code: str, row: Dialog, guard: Guarding, **place: Any) -> ContextEvent | None:
     """`place` is where it happens in the dialog. None where that is known already: it is looked at many times."""
-    if ContextEvent.objects.filter(dialog=row, code=code, facts=place).exists():
+    known = {f"facts__{name}": value for name, value in place.items()}
+    if ContextEvent.objects.filter(dialog=row, code=code, **known).exists():
         return None
     return log(code, row, estimated=guard.tokens, limit=guard.limit, **place)

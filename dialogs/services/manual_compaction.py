@@ -32,12 +32,19 @@ FOCUS_CHARS = 2_000
 
 
 def request(
-    *, dialog: Dialog, by: User, focus: str = "", up_to: Message | None = None, preview: bool = False
+    *,
+    dialog: Dialog,
+    by: User,
+    focus: str = "",
+    up_to: Message | None = None,
+    preview: bool = False,
+    is_asked: bool = True,
 ) -> CompactionRun:
-    """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so."""
+    """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so,
+    unless they are not to be asked."""
     # What stands after the chosen message stays as it is: then any gain will do.
     guard = _guard(dialog, share=1 if up_to else WANTED_SHARE)
-    reviews = display_of(by.pk).review_drafts
+    reviews = is_asked and display_of(by.pk).review_drafts
     with transaction.atomic():
         row = _resting(lock(dialog))
         if up_to is not None:

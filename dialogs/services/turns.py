@@ -22,7 +22,9 @@ from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import autonomous, courses, remediation
 from dialogs.services.compaction import REVIEW_SECONDS, queue_run
 from dialogs.services.lease import Claim, fenced
+from dialogs.services.manual_compaction import FRESH_START
 from dialogs.services.messages import add_typed
+from dialogs.services.over_hits import is_fresh_start_due
 from dialogs.services.rows import add_message, close_answer, save, want_answer
 from dialogs.services.tool_calls import withdraw_open_calls
 from health.models import CompactionRun
@@ -96,6 +98,8 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
     if trigger == CompactionRun.Trigger.OVERFLOW:
         # The provider says that it is too much, whatever our estimate says.
         guard = replace(guard, limit=min(guard.limit, present_tokens(dialog) + guard.reserve))
+    if is_fresh_start_due(row):
+        guard, trigger = replace(guard, chain=(FRESH_START,)), CompactionRun.Trigger.RESET
     seconds = REVIEW_SECONDS if _is_reviewed(row, trigger) else None
     with suppress(DialogBusy):
         queue_run(row, guard=guard, trigger=trigger, is_draft=seconds is not None, draft_seconds=seconds)
@@ -103,7 +107,7 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
 
 def _is_reviewed(row: Dialog, trigger: str) -> bool:
     """By its owner, who wants that. Neither an answer that was cut nor a client on the line is kept waiting."""
-    may_wait = trigger != CompactionRun.Trigger.STREAM and not row.is_client_driven
+    may_wait = trigger not in (CompactionRun.Trigger.STREAM, CompactionRun.Trigger.RESET) and not row.is_client_driven
     return may_wait and display_of(row.owner_id).review_drafts
 
 

@@ -16,7 +16,7 @@ class RecoveryMode(StrEnum):
 
 
 class AtMilestone(StrEnum):
-    """Whether a fresh start follows when the task of a P1 message is done (DC35)."""
+    """Whether a fresh start follows: when the task of a P1 message is done (DC35), after over-hits (C77)."""
 
     NEVER = "never"
     OFFER = "offer"
@@ -167,6 +167,7 @@ class ContextConfig:
     recovery_mode: RecoveryMode = RecoveryMode.FRESH_START
     handover_tokens: int = 500
     at_milestone: AtMilestone = AtMilestone.OFFER
+    on_over_hits: AtMilestone = AtMilestone.OFFER
     reward_log: RewardLog = RewardLog.OFF
     reward_log_days: int = 30
     retry_default: RetryPolicy = field(default_factory=RetryPolicy)

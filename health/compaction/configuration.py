@@ -116,6 +116,7 @@ KEYS: Mapping[str, Check] = {
     "recovery_mode": one_of(RecoveryMode),
     "handover_tokens": whole(1),
     "at_milestone": one_of(AtMilestone),
+    "on_over_hits": one_of(AtMilestone),
     "reward_log": _switch,
     "reward_log_days": whole(1),
     RETRIES: section({"default": section(RETRY), "per_tool": _per_tool}),

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
+from dialogs.model_view import load
 from dialogs.models import Dialog
 from dialogs.services.messages import retry
-from health.models import CompactionRun, ContextEvent
+from health.compaction.config import AtMilestone, ContextConfig
+from health.compaction.configuration import dump
+from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
@@ -102,3 +105,22 @@ def test_a_request_that_fits_leaves_no_trace(dialog: Dialog, play: Play) -> None
     drive_until_idle(dialog)
 
     assert codes(dialog) == []
+
+
+def test_an_automatic_fresh_start_takes_the_place_of_the_compaction(dialog: Dialog, play: Play) -> None:
+    config = ContextConfig(on_over_hits=AtMilestone.AUTOMATIC)
+    ContextSettings.objects.update_or_create(pk=1, defaults={"values": dump(config)})
+    guard(dialog)
+    dialog.agent.is_p1 = True
+    dialog.agent.save()
+    a_history(dialog, pairs=30)
+    play(said(None))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.trigger, run.status, run.requested_by) == ("reset", "applied", None)
+    assert "handover" in {entry.kind for entry in load(run.view)}
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."

@@ -1,0 +1,28 @@
+"""Whether a fresh start is offered in a dialog, because its agent's context was too much again and again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from dialogs.compacting.guard import may_be_guarded
+from dialogs.models import Dialog
+from health.compaction.config import AtMilestone
+from health.models import CompactionRun, ContextEvent
+
+
+def is_fresh_start_offered(dialog: Dialog) -> bool:
+    """For an hour, until it is made or declined. Where nobody is guarded nothing is asked."""
+    if not may_be_guarded(dialog):
+        return False
+    event = ContextEvent.objects.filter(
+        dialog=dialog,
+        code=ContextEvent.Code.OVER_HIT,
+        facts__escalated=str(AtMilestone.OFFER),
+        happened_at__gt=timezone.now() - timedelta(hours=1),
+    ).first()
+    if event is None or event.facts.get("declined"):
+        return False
+    resets = CompactionRun.objects.filter(dialog=dialog, trigger=CompactionRun.Trigger.RESET)
+    return not resets.filter(queued_at__gt=event.happened_at).exists()
