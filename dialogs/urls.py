@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dialogs.views import api_keys, connect, context_settings, lists, manage, preferences
+from dialogs.views import api_keys, connect, context_settings, lists, manage, preferences, proposals
 
 urlpatterns = [
     path("", lists.dialog_list, name="dialog_list"),
@@ -17,6 +17,9 @@ urlpatterns = [
     path("settings/context/", context_settings.context_settings, name="context_settings"),
     path("settings/context/import/", context_settings.bring, name="context_settings_import"),
     path("settings/context/export.yaml", context_settings.take_out, name="context_settings_export"),
+    path("proposals/", proposals.proposals, name="proposals"),
+    path("proposals/look/", proposals.look, name="proposals_look"),
+    path("proposals/<int:proposal_id>/", proposals.decide, name="proposal_decide"),
     path("settings/keys/", api_keys.api_keys, name="api_keys"),
     path("settings/keys/new/", api_keys.api_key_new, name="api_key_new"),
     path("settings/keys/<int:key_id>/", api_keys.api_key_change, name="api_key_change"),

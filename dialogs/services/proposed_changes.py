@@ -12,13 +12,13 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
-from dialogs.compacting.guard import by_limit, room_of
+from dialogs.compacting.guard import by_limit
 from dialogs.context_settings.checking import faults_of
 from dialogs.errors import DialogError
 from dialogs.models import Agent, Dialog
+from dialogs.selectors.proposals import most_limit
 from dialogs.services.context_settings import save_settings
 from health.configured import context_config, context_settings
-from health.limits import P1_FACTOR_PERCENT
 from health.models import Proposal, SettingsChange
 
 
@@ -37,17 +37,11 @@ def limit_in_force(agent: Agent) -> dict[str, Any]:
     return {"limit": chosen, "own": agent.context_limit, "is_on": agent.context_budget}
 
 
-def most_of(agent: Agent) -> int | None:
-    """The highest limit that its window allows, a fifth more for a P1 agent included; None where it is unknown."""
-    room = room_of(Dialog(agent=agent, llm=agent.llm))
-    return room * 100 // P1_FACTOR_PERCENT if room and agent.is_p1 else room
-
-
 def apply_limit(proposal: Proposal, change: Mapping[str, Any], *, by: User) -> None:
     agent = _agent(proposal)
     if limit_in_force(agent) != proposal.before:
         raise ProposalOutdated(_("The limit was changed meanwhile. Dismiss this proposal and look again."))
-    least, most = context_config().min_limit, most_of(agent)
+    least, most = context_config().min_limit, most_limit(agent)
     if most is None or not least <= change["limit"] <= most:
         words = _("The limit must be from %(least)s to %(most)s: the window less what is kept for the answer.")
         raise InvalidProposal(words % {"least": f"{least:,}", "most": f"{most or 0:,}"})

@@ -11,6 +11,8 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.reasons import in_words
 from dialogs.templatetags.dialog_tags import tokens
+from health.critic.patterns import COHERENCE_DROP
+from health.models import ContextEvent
 
 register = template.Library()
 
@@ -47,6 +49,14 @@ GRADES = {
     "approximate": gettext_lazy("approximate: a related vocabulary"),
     "rough": gettext_lazy("rough: by characters"),
 }
+# What a replay counts.
+EFFECTS = {
+    "over_hits": gettext_lazy("Requests above the limit"),
+    "failures": gettext_lazy("Requests that stay above it"),
+    "compactions": gettext_lazy("Compactions"),
+    "tokens_removed": gettext_lazy("Tokens removed"),
+    "tokens_sent": gettext_lazy("Tokens sent"),
+}
 
 register.filter("in_words", in_words)
 
@@ -77,6 +87,18 @@ def term_words(what: str) -> str:
 @register.filter
 def category_words(name: str) -> str:
     return str(CATEGORIES.get(name, name))
+
+
+@register.filter
+def effect_words(name: str) -> str:
+    return str(EFFECTS.get(name, name))
+
+
+@register.filter
+def event_words(code: str) -> str:
+    """What a pattern is of: an event's code, or that of an incoherent result, which is none."""
+    known = dict(ContextEvent.Code.choices) | {COHERENCE_DROP: _("the result was incoherent")}
+    return str(known.get(code, code))
 
 
 @register.filter
