@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import autonomous, compaction, counting, live_compaction, live_latency, meaning, streaming
+from benchmarks import autonomous, compaction, counting, critic_month, live_compaction, live_latency, meaning, streaming
 
 autonomous.main()
 streaming.main()
@@ -11,3 +11,4 @@ live_compaction.main()
 counting.main()
 compaction.main()
 meaning.main()
+critic_month.main()
