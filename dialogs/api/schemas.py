@@ -14,7 +14,7 @@ from dialogs.api.raw_json import parsed
 
 MAX_CALLS = 500
 # A history that is not known yet is stored message by message, while every other writer waits.
-MAX_MESSAGES = 10_000
+MAX_MESSAGES = 5_000
 
 
 class Body(BaseModel):

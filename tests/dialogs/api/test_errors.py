@@ -18,6 +18,7 @@ EVERY_ERROR = {
     "model": (errors.model_not_found("gpt-9"), 404, "model_not_found"),
     "path": (errors.not_found("/v1/nothing"), 404, "not_found"),
     "method": (errors.method_not_allowed("PUT", allowed=["GET"]), 405, "method_not_allowed"),
+    "host": (errors.unknown_host(), 400, "host_not_allowed"),
     "size": (errors.too_large(1_000), 413, "request_too_large"),
     "rate": (errors.rate_limited(5, retry_after=3), 429, "rate_limit_exceeded"),
 }

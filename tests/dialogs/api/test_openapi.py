@@ -14,6 +14,8 @@ from dialogs.api.failures import KNOWN
 from dialogs.api.openapi import document
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, long_history, said, user
 from tests.dialogs.api.mutating import CALL, RESULT
+from tests.dialogs.api.test_errors import EVERY_ERROR
+from tests.imports import ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -38,6 +40,13 @@ async def test_every_failure_has_a_status_that_is_documented() -> None:
     documented = set(document()["paths"]["/chat/completions"]["post"]["responses"])
 
     assert {str(status) for status, _type, _code in KNOWN.values()} <= documented
+
+
+async def test_every_code_is_explained_to_people() -> None:
+    explained = (ROOT / "docs" / "clients.md").read_text()
+    codes = {code for _status, _type, code in KNOWN.values()} | {error.code for error, *_more in EVERY_ERROR.values()}
+
+    assert [code for code in sorted(codes) if f"`{code}`" not in explained] == []
 
 
 @pytest.mark.parametrize(
