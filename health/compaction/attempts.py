@@ -12,7 +12,7 @@ from typing import Any
 
 from health.compaction.handover import is_handover
 from health.compaction.invariants import broken
-from health.compaction.ledger import Entry, extract
+from health.compaction.ledger import Ledger, extract
 from health.compaction.outcome import Step
 from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
 from health.compaction.units import ContextState, Unit
@@ -28,9 +28,9 @@ class Journal:
 
     steps: list[Step] = field(default_factory=list)
     embedders: dict[str, None] = field(default_factory=dict)
-    extracted: list[tuple[tuple[Unit, ...], tuple[Entry, ...]]] = field(default_factory=list)
+    extracted: list[tuple[tuple[Unit, ...], Ledger]] = field(default_factory=list)
 
-    def entries(self, units: tuple[Unit, ...]) -> tuple[Entry, ...]:
+    def entries(self, units: tuple[Unit, ...]) -> Ledger:
         """The ledger's entries after these units, extracted once: reading all there is costs more than a strategy."""
         for known, entries in self.extracted:
             if known is units:

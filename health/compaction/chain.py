@@ -104,7 +104,7 @@ def _decided(
     return replace(outcome, recovered=state.config.recovery_mode)
 
 
-def _rescued(state: ContextState, passes: Passes, entries: tuple[Any, ...]) -> Stepping:
+def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
     """What recovery makes of a state that does not fit, as configured; the ledger has all that was ever in it."""
     ways = RECOVERIES[state.config.recovery_mode]
     best = unchanged(state, "The chain did not come under the limit.")

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from health.compaction.facts_in_play import in_play
+from health.compaction.later import Later
 from health.compaction.ledger_book import Book
 from health.compaction.ledger_page import LEDGER_HEADER, Entry, is_ledger, line, page, read
 from health.compaction.ledger_patterns import EntryKind
@@ -27,14 +28,30 @@ from health.compaction.ports import Kit
 from health.compaction.quoting import own_sentences, sentences
 from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
 
-__all__ = ["LEDGER_HEADER", "Entry", "EntryKind", "carry", "extract", "is_ledger"]
+__all__ = ["LEDGER_HEADER", "Entry", "EntryKind", "Ledger", "carry", "extract", "is_ledger"]
 
 _AT_ONCE = 64
 _ORDER = {kind: number for number, kind in enumerate(EntryKind)}
 
 
-def extract(units: Sequence[Unit]) -> tuple[Entry, ...]:
-    """What is in force after these units, oldest first. Linear in their text; the same units, the same entries."""
+class Ledger(Later[Entry]):
+    """What is in force after some units, oldest first: what was stated, and facts in play, which are found late."""
+
+    def __init__(self, units: Sequence[Unit], book: Book) -> None:
+        self._units, self._stated, self._gone = tuple(units), tuple(book.entries()), frozenset(book.gone)
+        super().__init__(self._with_facts)
+
+    @property
+    def stated(self) -> tuple[Entry, ...]:
+        return tuple(entry for _, entry in self._stated)
+
+    def _with_facts(self) -> tuple[Entry, ...]:
+        facts = in_play(self._units, known=(entry.text for entry in self.stated), gone=self._gone)
+        return tuple(entry for _, entry in sorted([*self._stated, *facts], key=lambda each: each[0]))
+
+
+def extract(units: Sequence[Unit]) -> Ledger:
+    """Linear in their text; the same units, the same entries."""
     book = Book()
     for place, unit in enumerate(units):
         if is_ledger(unit):
@@ -44,15 +61,16 @@ def extract(units: Sequence[Unit]) -> tuple[Entry, ...]:
             told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
             for sentence in told:
                 book.hear(sentence, source_id=unit.id, role=unit.role, place=place)
-    stated = list(book.entries())
-    facts = in_play(units, known=(entry.text for _, entry in stated), gone=book.gone)
-    return tuple(entry for _, entry in sorted([*stated, *facts], key=lambda each: each[0]))
+    return Ledger(units, book)
 
 
 def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: int, kit: Kit) -> Unit | None:
     """A counted unit of at most `budget_tokens` with the entries that do not stand; None if none does, or fits."""
+    room = budget_tokens - kit.counter.per_message - kit.tokens(page((), left_out=0))
+    if room <= 0:
+        return None
     missing = _missing(list(entries), standing)
-    chosen = _chosen(missing, budget_tokens, kit)
+    chosen = _chosen(missing, room, kit)
     while chosen:
         unit = _written(chosen, len(missing) - len(chosen), kit)
         if (unit.estimated_tokens or 0) <= budget_tokens:
@@ -99,13 +117,12 @@ def _worth_least(entry: Entry) -> tuple[int, float]:
     return _ORDER[entry.kind], -entry.weight
 
 
-def _chosen(missing: Sequence[Entry], budget_tokens: int, kit: Kit) -> list[Entry]:
-    """What fits by the sum of its lines, in order: the best first, then whatever is small enough.
+def _chosen(missing: Sequence[Entry], left: int, kit: Kit) -> list[Entry]:
+    """What fits in the `left` tokens by the sum of its lines, in order: the best first, then whatever is small enough.
 
     Looking on ends with _AT_ONCE entries of which none is.
     """
     ranked = sorted(range(len(missing)), key=lambda at: (*_worth_least(missing[at]), -at))
-    left = budget_tokens - kit.counter.per_message - kit.tokens(page((), left_out=0))
     chosen: dict[int, Entry] = {}
     for start in range(0, len(ranked), _AT_ONCE):
         batch = [(at, entry) for at in ranked[start : start + _AT_ONCE] for entry in _forms(missing[at])]

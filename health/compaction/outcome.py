@@ -93,7 +93,7 @@ class CompactionOutcome:
     steps: tuple[Step, ...] = ()
     coverage: tuple[Receipt, ...] = ()
     losses: Sequence[Loss] = ()
-    ledger: tuple[Any, ...] = ()
+    ledger: Sequence[Any] = ()
     removed_ids: tuple[str, ...] = ()
     coherence: float | None = None
     reward: float | None = None

@@ -141,7 +141,7 @@ class Kit:
 
     counter: Counter
     may_summarise: bool = False
-    entries: tuple[Any, ...] = ()
+    entries: Sequence[Any] = ()
 
     def counted(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
         return counted(units, self.counter)

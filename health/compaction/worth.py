@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from health.compaction.features import Features
+from health.compaction.ledger import Ledger
 from health.compaction.ledger_patterns import EntryKind
 from health.compaction.matching import Question, fused, with_neighbours
 from health.compaction.ports import Embed, Embedded, Kit, Need
@@ -142,7 +143,8 @@ def _binding(state: ContextState, kit: Kit) -> dict[str, list[str]]:
     As much as the ledger may hold, in its order of sacrifice: in a long chat half of all sentences state something.
     """
     room = int(state.config.ledger_share * state.limit)
-    stated = [entry for entry in reversed(kit.entries) if entry.kind is not EntryKind.FACT]
+    entries = kit.entries.stated if isinstance(kit.entries, Ledger) else kit.entries
+    stated = [entry for entry in reversed(entries) if entry.kind is not EntryKind.FACT]
     stated.sort(key=lambda entry: _ORDER[entry.kind])
     found: dict[str, list[str]] = {}
     for entry, tokens in zip(stated, kit.counter.count([entry.text for entry in stated]), strict=True):
