@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from health.compaction.ledger_page import Entry
 from health.compaction.ledger_patterns import EntryKind, is_question, kind_of_sentence
@@ -22,6 +24,7 @@ from health.compaction.subjects import (
     types_of,
     withdrawn_words,
 )
+from health.compaction.text import REMEMBERED
 from health.compaction.units import Role
 
 # Of the entries that share a word, so many of the newest are looked at: time stays linear in what was said.
@@ -37,6 +40,23 @@ class _Held:
     words: frozenset[str]
 
 
+class _Said(NamedTuple):
+    """What a sentence says, whatever was said before it."""
+
+    subject: Subject | None
+    kind: EntryKind | None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _said(sentence: str) -> _Said | None:
+    """None for questions and for plain talk, which most sentences are."""
+    if is_question(sentence):
+        return None
+    subject = subject_of(sentence)
+    kind = kind_of_sentence(sentence) or _kind_of_statement(subject)
+    return _Said(subject, kind) if subject or kind or may_change(sentence) else None
+
+
 class Book:
     """Hears sentences in order. `gone` are the texts that are no longer in force."""
 
@@ -47,13 +67,13 @@ class Book:
 
     def hear(self, sentence: str, *, source_id: str, role: Role, place: int) -> None:
         """A sentence by somebody who may give rules. Only some are kept."""
-        if is_question(sentence):
+        said = _said(sentence)
+        if said is None:
             return
-        subject = subject_of(sentence)
-        hit = self._drop(self._stale(sentence, subject), but=sentence)
-        kind = kind_of_sentence(sentence) or _kind_of_statement(subject) or (EntryKind.DECISION if hit else None)
+        hit = self._drop(self._stale(sentence, said.subject), but=sentence)
+        kind = said.kind or (EntryKind.DECISION if hit else None)
         if kind is not None:
-            self._keep(Entry(kind=kind, text=sentence, source_id=source_id, role=role), subject, place)
+            self._keep(Entry(kind=kind, text=sentence, source_id=source_id, role=role), said.subject, place)
 
     def recall(self, entry: Entry, *, place: int) -> None:
         """An entry of an earlier ledger: the user's count as said here, others are data and replace nothing."""

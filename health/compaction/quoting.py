@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
-from health.compaction.text import Passage, one_of, passages
+from health.compaction.text import REMEMBERED, TOO_LONG_TO_REMEMBER, Passage, one_of, passages
 
 # A person does not type more; what lies between is a paste. In characters, at each end of a message.
 MOST_TYPED = 50_000
@@ -70,10 +71,17 @@ _BULLET = re.compile(r"(?:[-*•]|\d{1,3}[.)、]|[（(]\d{1,2}[)）])\s*")
 _IN_QUOTES = re.compile(r"[\"“「『'].*[\"”」』'][.。!！]?", re.DOTALL)
 
 
-def own_sentences(text: str) -> list[str]:
+def own_sentences(text: str) -> tuple[str, ...]:
     """The sentences that the writer of a message answers for, verbatim slices; a list goes with its heading."""
+    return _remembered(text) if len(text) <= TOO_LONG_TO_REMEMBER else _answered_for(text)
+
+
+def _answered_for(text: str) -> tuple[str, ...]:
     own = _own(_typed(text))
-    return [sentence for sentence in sentences(own) if not _is_anothers(sentence)]
+    return tuple([sentence for sentence in sentences(own) if not _is_anothers(sentence)])
+
+
+_remembered = lru_cache(maxsize=REMEMBERED)(_answered_for)
 
 
 def _own(text: str) -> str:
@@ -89,8 +97,10 @@ def sentences(text: str) -> list[str]:
     pieces = [passage for passage in passages(text) if not passage.code]
     at = 0
     while at < len(pieces):
-        last = _end_of_list(text, pieces, at)
-        whole = text[pieces[at].start : pieces[last].end]
+        last, whole = at, pieces[at].text
+        if whole.endswith((":", "：")):
+            last = _end_of_list(text, pieces, at)
+            whole = text[pieces[at].start : pieces[last].end]
         found.append(whole[_bullet(whole) :])
         at = last + 1
     return [sentence for sentence in found if 2 < len(sentence) <= _LONGEST]
@@ -99,9 +109,8 @@ def sentences(text: str) -> list[str]:
 def _end_of_list(text: str, pieces: list[Passage], head: int) -> int:
     """The last piece of the list that a heading with a colon opens; the heading itself where there is none."""
     last = head
-    if pieces[head].text.endswith((":", "：")):
-        while last + 1 < len(pieces) and _goes_on(text, pieces[last], pieces[last + 1]):
-            last += 1
+    while last + 1 < len(pieces) and _goes_on(text, pieces[last], pieces[last + 1]):
+        last += 1
     return last
 
 

@@ -54,6 +54,7 @@ _LEAD = (
     r"(?P<lead>(?:(?:actually|ok|okay|so|well|please|sorry|correction|update|note|by the way|btw|and|also|wait|oh|no"
     r"|now|change of plans?|then|from now on)\b[,:.!]?\s*){0,4})"
 )
+LED = re.compile(_LEAD + r"(?<=.)")
 _DET = r"(?:(?:the|my|our|your|his|her|their|its|this|that)\s+)?"
 _NAME = r"(?P<about>[\w'-]{1,40}+(?:\s[\w'-]{1,40}+){0,6}?)"
 _MOVES = "move|change|switch|switche|shift|drop|postpone|reschedule|increase|raise|lower|reduce"

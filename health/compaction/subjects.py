@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from health.compaction import subject_patterns as patterns
 from health.compaction.facts import is_binding
@@ -78,10 +79,21 @@ def subject_of(sentence: str) -> Subject | None:
     said = low[speaker.end() :] if speaker else low
     forms = [form for needed, form in _FORMS if not needed.isdisjoint(signs)]
     chosen = None if _CHOICES.isdisjoint(signs) else _chosen(said)
-    subject = chosen or _stated(said, forms) or (_stated(low, forms) if speaker else None)
+    subject = chosen or _stated(said, forms) or (_stated(low, _across(speaker["who"], forms)) if speaker else None)
     if subject and speaker and patterns.HERS.match(said):
         return replace(subject, words=subject.words | {speaker["who"]})
     return subject
+
+
+@lru_cache(maxsize=256)
+def _is_name(who: str) -> bool:
+    """Whether what stands before a colon is no more than that: "the budget is 500: fine" states something."""
+    return _SIGNS.isdisjoint(patterns.SIGN.findall(who)) and not patterns.LED.match(who)
+
+
+def _across(who: str, forms: list[re.Pattern[str]]) -> list[re.Pattern[str]]:
+    """The forms in which a sentence may be read that only seems to begin with a speaker: "deadline: friday"."""
+    return [form for form in forms if form is patterns.LABELLED] if _is_name(who) else forms
 
 
 def types_of(value: str) -> Counter[str]:
@@ -180,9 +192,11 @@ def _stated(low: str, forms: Sequence[re.Pattern[str]]) -> Subject | None:
     value, about = match["value"].strip(" .。!！"), _content(match["about"])
     if not about or len(value) > _LONGEST_VALUE:
         return None
-    update = value in patterns.ENDED or bool(
-        match["update"] or patterns.CORRECTING.search(match["lead"]) or value.startswith("now ")
+    types, update = (
+        types_of(value),
+        value in patterns.ENDED
+        or bool(match["update"] or patterns.CORRECTING.search(match["lead"]) or value.startswith("now ")),
     )
-    subject = Subject(words=about, value=value, types=types_of(value), update=update)
-    tells = subject.types or subject.is_single or update
-    return subject if tells and not is_binding(value) else None
+    if not (types or update or about & patterns.SINGLE) or is_binding(value):
+        return None
+    return Subject(words=about, value=value, types=types, update=update)

@@ -18,9 +18,10 @@ _FENCES = ("```", "~~~")
 _END = re.compile(
     r"[.!?…。！？；](?:(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|(?<=[。！？；])[”’」』）]*)"
 )
+_LONGEST_ABBREVIATION = len("approx.")
 _ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|approx|Fig|[A-Z]))\.$")
-_WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:[-_'][^\W_{CJK}]+)*")
-_ASCII_WORD = re.compile(r"[a-z0-9]+(?:[-_'][a-z0-9]+)*")
+_WORD = re.compile(rf"[{CJK}]++|[^\W_{CJK}]++(?:[-_'][^\W_{CJK}]++)*+")
+_ASCII_WORD = re.compile(r"[a-z0-9]++(?:[-_'][a-z0-9]++)*+")
 
 
 class Passage(NamedTuple):
@@ -34,12 +35,12 @@ class Passage(NamedTuple):
 
 # A run asks for the same text's passages up to three times: for the ledger, the choice, the losses. Ten megabytes.
 REMEMBERED = 8192
-_TOO_LONG_TO_REMEMBER = 4_000
+TOO_LONG_TO_REMEMBER = 4_000
 
 
 def passages(text: str) -> tuple[Passage, ...]:
     """The passages of a text in order. Blank lines and blanks between them belong to none."""
-    return _remembered(text) if len(text) <= _TOO_LONG_TO_REMEMBER else _split(text)
+    return _remembered(text) if len(text) <= TOO_LONG_TO_REMEMBER else _split(text)
 
 
 def _split(text: str) -> tuple[Passage, ...]:
@@ -62,11 +63,15 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_split)
 def _add_sentences(found: list[Passage], text: str, at: int, line: str) -> None:
     start = 0
     for end in _END.finditer(line):
-        if line[end.start()] == "." and _ABBREVIATED.search(line, start, end.start() + 1):
+        if line[end.start()] == "." and _is_abbreviation(line, start, end.start() + 1):
             continue
         _add(found, text, at + start, at + end.end(), code=False)
         start = end.end()
     _add(found, text, at + start, at + len(line), code=False)
+
+
+def _is_abbreviation(line: str, start: int, end: int) -> bool:
+    return _ABBREVIATED.search(line, max(start, end - _LONGEST_ABBREVIATION), end) is not None
 
 
 def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -> None:
