@@ -51,7 +51,7 @@ class Chooser:
         self._joins = bytearray(len(candidates))
 
     def choose(self, budget_tokens: int) -> list[int]:
-        heap = [(-self._bound(at), at) for at in range(len(self.candidates))]
+        heap = [(-rate, at) for at, rate in enumerate(self._first_rates())]
         heapq.heapify(heap)
         misses = 0
         while heap and misses < MOST_MISSES:
@@ -67,6 +67,16 @@ class Chooser:
                 budget_tokens -= cost
                 self._take(at, heap)
         return self.chosen
+
+    def _first_rates(self) -> Iterator[float]:
+        """What each adds for its tokens while nothing stands: `_offer`, without all that it looks up."""
+        for one, worth in zip(self.candidates, self._worths, strict=True):
+            cost = one.tokens + one.label
+            if one.leans_on is not None:
+                other = self.candidates[one.leans_on]
+                worth += self._worths[one.leans_on]
+                cost += other.tokens + (0 if other.group == one.group else other.label)
+            yield worth / max(1, cost) ** self.exponent
 
     def _lean(self, at: int) -> int | None:
         """What the chunk leans on, if that does not stand yet."""

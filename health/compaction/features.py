@@ -16,8 +16,8 @@ from itertools import groupby
 from health.compaction.stopwords import STOPWORDS
 from health.compaction.text import CJK
 
-_TOKEN = re.compile(rf"[A-Za-z0-9_]+(?:[-./:@'’][A-Za-z0-9_]+)*|[{CJK}]+|[^\W\d_]+")
-_ASCII_TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[-./:@'][A-Za-z0-9_]+)*")
+_TOKEN = re.compile(rf"[A-Za-z0-9_]++(?:[-./:@'’][A-Za-z0-9_]++)*+|[{CJK}]++|[^\W\d_]++")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9_]++(?:[-./:@'][A-Za-z0-9_]++)*+")
 _DIGIT, _JOINT = re.compile(r"\d"), re.compile(r"[_/.@:]")
 LONGEST = 40
 _SAYS_NOTHING = -1
@@ -86,17 +86,23 @@ class Features:
         begun: list[int] = []
         for text, tool in zip(texts, from_tool, strict=True):
             begun.append(len(self.names))
-            keys = list(dict.fromkeys(map(as_written.__getitem__, tokens_of(text))))
-            if _SAYS_NOTHING in keys:
-                keys.remove(_SAYS_NOTHING)
+            distinct = dict.fromkeys(map(as_written.__getitem__, tokens_of(text)))
+            distinct.pop(_SAYS_NOTHING, None)
+            keys = list(distinct)
             self.each.append(keys)
             named[tool] += keys
         said, resulted = Counter(named[False]), Counter(named[True])
         self.frequency = [said[key] + resulted[key] for key in range(len(self.names))]
         self._done = self._changes([*begun, len(self.names)], from_tool, messages or range(len(texts)))
+        self._rarity, self._scale = self._rarities(), math.log(len(texts) + 2)
         self.weights = [self._weight(key, said[key], resulted[key]) for key in range(len(self.names))]
         # What each chunk says by itself, as if nothing else stood.
-        self.own = [sum([self.weights[key] for key in keys]) for keys in self.each]
+        self.own = [sum(map(self.weights.__getitem__, keys)) for keys in self.each]
+
+    def _rarities(self) -> dict[int, float]:
+        """By the number of chunks that say a thing, how rare it is."""
+        most = len(self.each) + 2
+        return {times: math.log(most / (times + 0.5)) for times in {*self.frequency, _ENOUGH}}
 
     def _changes(self, begun: Sequence[int], from_tool: Sequence[bool], messages: Sequence[int]) -> set[int]:
         """What is new in results that repeat what was known: of a record that comes back, what was done to it."""
@@ -123,9 +129,9 @@ class Features:
         return key
 
     def _weight(self, key: int, said: int, resulted: int) -> float:
-        count, frequency, place = len(self.each) + 1, said + resulted, 1.0
+        frequency, place = said + resulted, 1.0
         if not said:
             place = _DONE if key in self._done else _ONLY_IN_RESULTS
         elif resulted and self._shapes[key] >= _CAPITAL:
             place, frequency = _IN_PLAY, min(frequency, _ENOUGH)
-        return self._shapes[key] * math.log((count + 1) / (frequency + 0.5)) / math.log(count + 1) * place
+        return self._shapes[key] * self._rarity[frequency] / self._scale * place

@@ -102,7 +102,9 @@ def attached_to(message: Mapping[str, Any]) -> str:
 
 def seconds_of(message: Mapping[str, Any]) -> float:
     """When it was said, as seconds since 1970; 0.0 when it does not say, or says it in no known form."""
-    found = message.get("timestamp") or message.get("created_at") or message.get("create_time") or 0.0
+    found = message.get("timestamp") or message.get("created_at") or message.get("create_time")
+    if not found:
+        return 0.0
     try:
         seconds = datetime.fromisoformat(found).timestamp() if isinstance(found, str) else float(found)
     except (TypeError, ValueError, OverflowError):
