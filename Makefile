@@ -82,7 +82,7 @@ messages: install-dev  ## collect the texts to translate and compile the transla
 	$(BIN)/python manage.py compilemessages --ignore .venv
 
 clean:  ## remove .venv and caches; data in var/ stays
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov tests/clients/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## show this list
