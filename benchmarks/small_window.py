@@ -155,7 +155,9 @@ def _head(kind: str) -> dict[str, Any]:
 
 def _events(text: str, usage: dict[str, int]) -> Iterator[str]:
     pieces = (text[at : at + PIECE] for at in range(0, len(text), PIECE))
-    choices = [{"index": 0, "delta": {"content": piece}, "finish_reason": None} for piece in pieces]
+    choices: list[dict[str, Any]] = [
+        {"index": 0, "delta": {"content": piece}, "finish_reason": None} for piece in pieces
+    ]
     choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
     for choice in choices:
         yield f"data: {json.dumps(_head('chat.completion.chunk') | {'choices': [choice]})}\n\n"

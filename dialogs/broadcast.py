@@ -17,6 +17,8 @@ from django.db import transaction
 from dialogs.threads import home
 
 logger = logging.getLogger(__name__)
+MOMENT_SECONDS = 0.05
+_waiting: dict[tuple[Any, ...], asyncio.Task[None]] = {}
 
 
 def group_name(dialog_id: UUID) -> str:
@@ -62,4 +64,19 @@ def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
     if loop is None:
         async_to_sync(_send)(dialog_id, event)
     else:
-        asyncio.run_coroutine_threadsafe(_send(dialog_id, event), loop)
+        loop.call_soon_threadsafe(_send_soon, dialog_id, event)
+
+
+def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
+    """One for all that say the same within a moment: each tells a browser to look, and it will."""
+    said = (dialog_id, *event.values())
+    if said not in _waiting:
+        _waiting[said] = asyncio.create_task(_send_after_a_moment(dialog_id, event))
+        _waiting[said].add_done_callback(lambda _task: _waiting.pop(said, None))
+
+
+async def _send_after_a_moment(dialog_id: UUID, event: dict[str, Any]) -> None:
+    await asyncio.sleep(MOMENT_SECONDS)
+    # What is said from now on needs a message of its own.
+    _waiting.pop((dialog_id, *event.values()), None)
+    await _send(dialog_id, event)

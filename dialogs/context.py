@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from dialogs import model_view
@@ -114,7 +115,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
     course = _course(dialog, branch[-1]) if branch else None
     ids = [message.pk for message in branch]
     calls: dict[int, tuple[ToolCall, ...]] = {}
-    for call in ToolCall.objects.filter(message_id__in=ids):
+    for call in sorted(ToolCall.objects.filter(message_id__in=ids).order_by(), key=attrgetter("position")):
         calls[call.message_id] = (*calls.get(call.message_id, ()), call)
     newest = _newest_prompt(dialog, ids)
     carries = newest is not None and newest.notice and not _pushed_since(newest, branch)

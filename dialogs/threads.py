@@ -10,11 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import wraps
+from contextvars import ContextVar, copy_context
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
-from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
 from django.db import connections
 
@@ -49,7 +48,8 @@ def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable
     async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
         if beside or _home.get() is None:
             return await database_sync_to_async(function, thread_sensitive=not beside)(*args, **kwargs)
-        return await sync_to_async(_connected(function), thread_sensitive=False, executor=_threads())(*args, **kwargs)
+        work = partial(copy_context().run, _connected(function), *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(_threads(), work)
 
     return called
 

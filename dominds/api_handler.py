@@ -1,13 +1,24 @@
-"""Django's request handler without middleware, for `/v1`: no sessions, no pages, no cookies.
+"""Django's request handler without middleware and signals, for `/v1`: no sessions, no pages, no cookies.
 
 A middleware that is not async holds a thread for as long as the view runs, and hides from it that the client has left.
+The signals look after database connections, on a thread of their own for each request; `dialogs.threads` looks after
+those of `/v1`.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
+from django.http import HttpRequest
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class BareHandler(BaseHandler):
@@ -22,4 +33,23 @@ class BareHandler(BaseHandler):
 
 
 class ApiHandler(BareHandler, ASGIHandler):
-    pass
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        with body:
+            request, refused = self.create_request(scope, body)
+            answering = asyncio.create_task(self._answer(request, refused, send))
+            # After the body nothing comes but the news that the client has left.
+            leaving = asyncio.ensure_future(receive())
+            await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (answering, leaving):
+                task.cancel()
+            await asyncio.wait({answering, leaving})
+        if not answering.cancelled():
+            answering.result()
+
+    async def _answer(self, request: HttpRequest | None, refused: Any, send: Send) -> None:
+        response = await self.run_get_response(request) if request is not None else refused
+        await self.send_response(response, send)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 
 from dialogs.api import notices
 from dialogs.driver.audience import Audience
@@ -31,6 +33,23 @@ class Notice:
 
 
 Heard = Said | Thought | Notice
+
+
+def joined(heard: Iterable[Heard | None]) -> Iterator[Heard | None]:
+    """Words that follow each other as one piece: what has come at once is sent at once."""
+    for _kind, alike in groupby(heard, type):
+        run = list(alike)
+        match run[0]:
+            case Said():
+                yield Said(_words(run))
+            case Thought():
+                yield Thought(_words(run))
+            case _:
+                yield from run
+
+
+def _words(run: Iterable[Heard | None]) -> str:
+    return "".join(one.text for one in run if isinstance(one, Said | Thought))
 
 
 class Listener(Audience):
@@ -66,6 +85,13 @@ class Listener(Audience):
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._begun.wait()
+
+    async def waiting(self) -> list[Heard | None]:
+        """All that waits, as soon as something does."""
+        found = [await self.heard.get()]
+        while not self.heard.empty():
+            found.append(self.heard.get_nowait())
+        return found
 
     def leave(self) -> None:
         self._left.set()

@@ -32,11 +32,11 @@ def target_of(key: ApiKey, model: str) -> Target:
     if may_use(key, model):
         provider, _slash, model_id = model.partition("/")
         if not model_id:
-            agent = offered_agents().filter(slug=model).first()
+            agent = next(iter(offered_agents().filter(slug=model).order_by()), None)
             if agent:
                 return Target(agent, agent.llm)
         else:
-            llm = offered_llms().filter(provider__name=provider, model_id=model_id).first()
+            llm = next(iter(offered_llms().filter(provider__name=provider, model_id=model_id).order_by()), None)
             if llm:
                 return Target(direct_agent(llm), llm)
     raise model_not_found(model)

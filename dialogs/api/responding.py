@@ -15,7 +15,7 @@ from dialogs.api import chunks, notices
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, internal
 from dialogs.api.failures import failure
-from dialogs.api.listening import Heard, Notice, Said, Thought
+from dialogs.api.listening import Heard, Notice, Said, Thought, joined
 from dialogs.api.reporting import reported_of, usage_of
 from dialogs.api.turn import ClientTurn
 from dialogs.clients import ClientCall
@@ -53,17 +53,17 @@ async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: boo
 
 async def _heard(turn: ClientTurn) -> AsyncGenerator[Heard | None, None]:
     """What is heard, texts that wait together as one; None where nothing was for a while."""
-    queue = turn.listener.heard
     while True:
         try:
             async with asyncio.timeout(KEEP_ALIVE_SECONDS):
-                heard = await queue.get()
+                waiting = await turn.listener.waiting()
         except TimeoutError:
             yield None
             continue
-        if heard is None:
-            return
-        yield heard
+        for heard in joined(waiting):
+            if heard is None:
+                return
+            yield heard
 
 
 def _piece(heard: Heard, sent: Envelope, how: str) -> bytes:

@@ -63,7 +63,7 @@ class ClientTurn:
     async def _drive(self) -> None:
         taken = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
-        await drive_for(taken.claim, self.listener)
+        await drive_for(taken.claim, self.listener, taken.dialog)
         self.outcome = await in_db(conclude)(taken, prefix=self._prefix)
 
     async def _take_up(self) -> Taken:

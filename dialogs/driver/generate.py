@@ -47,7 +47,8 @@ def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     context = read_context(dialog, course_branch(dialog.current_leaf))
     request = chat_request(context, tools=offered_tools(dialog))
     watch, guessed = _watch(context, request)
-    generation = generations.begin(claim, attempt=attempt, sent=_sent(context, request, guessed))
+    sent = _sent(context, request, guessed)
+    generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
     if watch and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
     return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven)
@@ -80,8 +81,11 @@ def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> S
     )
 
 
-async def generate(claim: Claim, *, attempt: int, policy: Policy, audience: Audience = NOBODY) -> None:
-    dialog = await in_db(dialog_to_drive)(claim.dialog_id)
+async def generate(
+    claim: Claim, *, attempt: int, policy: Policy, audience: Audience = NOBODY, known: Dialog | None = None
+) -> None:
+    """`known` is the dialog as it was read a moment ago."""
+    dialog = known or await in_db(dialog_to_drive)(claim.dialog_id)
     if not dialog.is_client_driven:
         await refresh_stale(dialog.agent)
     refused = await refusal(dialog.llm)

@@ -42,13 +42,14 @@ from dialogs.driver.generate import generate
 from dialogs.driver.guarding import guarded
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.state import Policy, State
-from dialogs.driver.windows import fresh_window
+from dialogs.driver.windows import fresh_window, tells_window
 from dialogs.models import Dialog
 from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
-from dialogs.selectors.turns import driven, is_stop_requested, state_of
+from dialogs.selectors.turns import driven, is_answer_due, is_stop_requested, state_of
 from dialogs.services import client_turns, lease, turns
 from dialogs.services.events import note_pressure
+from dialogs.services.generations import clients
 from dialogs.services.lease import Claim, LeaseLost
 from dialogs.threads import in_db
 from health.compaction.pressure import Pressure
@@ -92,20 +93,21 @@ async def drive(dialog_id: UUID) -> None:
             await in_db(queue_drive)(dialog_id)
 
 
-async def drive_for(claim: Claim, audience: Audience) -> None:
-    """Drive a client's dialog, claimed already, until nothing is due; the lease is still held then.
+async def drive_for(claim: Claim, audience: Audience, known: Dialog) -> None:
+    """Drive a client's dialog, claimed already and just read, until nothing is due; the lease is still held then.
 
     LeaseLost, in a group: another took over.
     """
-    while not await hold_lease(claim, audience):
-        pass
+    rested = await hold_lease(claim, audience, known)
+    while not rested:
+        rested = await hold_lease(claim, audience)
 
 
-async def hold_lease(claim: Claim, audience: Audience = NOBODY) -> bool:
+async def hold_lease(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
-        rested = await run_slice(claim, audience)
+        rested = await run_slice(claim, audience, known)
         renewing.cancel()
     return rested
 
@@ -117,26 +119,32 @@ async def keep_lease(claim: Claim) -> None:
         await in_db(lease.renew)(claim)
 
 
-async def run_slice(claim: Claim, audience: Audience = NOBODY) -> bool:
+async def run_slice(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = policy(), False
     if not audience.tries_again:
         rules = replace(rules, attempts=1)
-    while not isinstance(action := decide(await look(claim, audience), rules), Rest):
-        if generated:
-            return False
-        await perform(action, claim, rules, audience)
-        generated = isinstance(action, Generate)
-    return True
+    while True:
+        state, known = await look(claim, audience, known)
+        action = decide(state, rules)
+        if isinstance(action, Rest) or generated:
+            return isinstance(action, Rest)
+        await perform(action, claim, rules, audience, known)
+        generated, known = isinstance(action, Generate), None
+        if generated and state.client_driven and not await in_db(is_answer_due)(claim.dialog_id):
+            return True
 
 
-async def look(claim: Claim, audience: Audience = NOBODY) -> State:
-    """Where the dialog stands; and how full the next request would be, where somebody guards it."""
-    dialog, state = await in_db(read)(claim.dialog_id)
+async def look(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> tuple[State, Dialog | None]:
+    """Where the dialog stands; and how full the next request would be, where somebody guards it.
+
+    With the dialog as it was read, where that will do for the next request.
+    """
+    dialog, state = await in_db(read)(claim.dialog_id, known)
     if dialog is None or not state.answer_due:
-        return state
+        return state, None
     if audience.has_left:
-        return replace(state, stop_requested=True)
+        return replace(state, stop_requested=True), None
     is_guardable = may_be_guarded(dialog)
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
@@ -145,18 +153,20 @@ async def look(claim: Claim, audience: Audience = NOBODY) -> State:
         state = await in_db(guarded)(state, dialog)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         await in_db(note_pressure)(claim, state.guard)
-    return state
+    return state, None if tells_window(dialog.llm) else clients(dialog)
 
 
-def read(dialog_id: UUID) -> tuple[Dialog | None, State]:
-    dialog = driven(dialog_id)
+def read(dialog_id: UUID, known: Dialog | None = None) -> tuple[Dialog | None, State]:
+    dialog = known or driven(dialog_id)
     return dialog, state_of(dialog) if dialog else State(answer_due=False)
 
 
-async def perform(action: Action, claim: Claim, rules: Policy, audience: Audience = NOBODY) -> None:
+async def perform(
+    action: Action, claim: Claim, rules: Policy, audience: Audience = NOBODY, known: Dialog | None = None
+) -> None:
     match action:
         case Generate(attempt):
-            await generate(claim, attempt=attempt, policy=rules, audience=audience)
+            await generate(claim, attempt=attempt, policy=rules, audience=audience, known=known)
         case RunTools(refused):
             await run_tools(claim, refused=refused)
         case Wait(seconds):

@@ -42,6 +42,11 @@ async def fresh_window(llm: LLM) -> int | None:
     return context_window(configured(llm))
 
 
+def tells_window(llm: LLM) -> bool:
+    """Can its server be asked? Then this row may change at any time."""
+    return llm.provider.kind in (ProviderKind.LMSTUDIO, *ASKED_WHEN_UNKNOWN)
+
+
 async def refusal(llm: LLM) -> ProviderError | None:
     """Make the window fresh; why nothing may be sent, if so."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -28,31 +29,37 @@ class Known(NamedTuple):
 def longest_known(*, owner: User, request: ClientRequest) -> Known:
     for end in range(len(request.messages), 0, -AT_ONCE):
         start = max(0, end - AT_ONCE)
-        nodes = _nodes(owner, request.messages[start:end], request.dialog_id)
+        places = _places(owner, request.messages[start:end], request.dialog_id)
         for length in range(end, start, -1):
-            found = nodes.get(request.messages[length - 1].prefix, [])
-            stored = tuple(message for message in found if _is_meant(message, request, length))
-            if stored:
-                return Known(length, stored)
+            found = places.get(request.messages[length - 1].prefix, ())
+            meant = [message_id for message_id, chat in found if _is_meant(chat, request, length)]
+            if meant:
+                return Known(length, _messages(meant))
     return Known(0, ())
 
 
-def _nodes(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> dict[str, list[Message]]:
+def _places(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> dict[str, list[tuple[int, str]]]:
+    """By hash: the messages that end with it, newest first, with the client's name of their conversation."""
     hashes = [message.prefix for message in messages]
     rows = PrefixNode.objects.filter(owner=owner, sha256__in=hashes, message__dialog__trashed_at=None)
     if dialog_id:
         rows = rows.filter(message__dialog=UUID(dialog_id))
-    found: dict[str, list[Message]] = {}
-    for node in rows.select_related("message__dialog__client", "message__course").order_by("-message_id"):
-        found.setdefault(node.sha256, []).append(node.message)
+    found: dict[str, list[tuple[int, str]]] = {}
+    columns = ("sha256", "message_id", "message__dialog__client__chat")
+    for sha256, message_id, chat in sorted(rows.order_by().values_list(*columns), key=itemgetter(1), reverse=True):
+        found.setdefault(sha256, []).append((message_id, chat))
     return found
 
 
-def _is_meant(message: Message, request: ClientRequest, length: int) -> bool:
+def _messages(ids: Sequence[int]) -> tuple[Message, ...]:
+    rows = Message.objects.select_related("dialog__client", "course").filter(pk__in=ids).order_by("-pk")
+    return tuple(rows)
+
+
+def _is_meant(chat: str, request: ClientRequest, length: int) -> bool:
     """Another chat of the same client is another dialog, however alike they begin."""
     if request.dialog_id:
         return True
-    chat = message.dialog.client.chat
     if chat and request.chat:
         return chat == request.chat
     return length >= LEAST_KNOWN
@@ -92,10 +99,10 @@ class Outcome:
 def outcome_of(leaf: Message) -> Outcome:
     """`leaf` is the newest message of the request: what came after it was made for this request."""
     rows = Generation.objects.filter(dialog=leaf.dialog_id, turn=leaf.turn, prompt_leaf__seq__gte=leaf.seq)
-    made = list(rows.select_related("reading", "message").order_by("-pk"))
+    made = list(rows.select_related("reading", "message").order_by())
     if not made:
         return Outcome(generation=None)
-    last = made[0]
+    last = max(made, key=attrgetter("pk"))
     asked = ToolCall.objects.filter(message=last.message, status=ToolCall.Status.CLIENT) if last.message_id else ()
     calls = tuple(ClientCall(id=call.call_id, name=call.name, arguments=call.arguments) for call in asked)
     reading = getattr(last, "reading", None)

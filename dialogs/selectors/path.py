@@ -50,7 +50,7 @@ def course_branch(leaf: Message | None) -> tuple[Message, ...]:
     """The messages of the leaf's course on its branch, first one first. Costs what the course is long, no more."""
     if leaf is None:
         return ()
-    found = {message.pk: message for message in Message.objects.filter(course_id=leaf.course_id)}
+    found = {message.pk: message for message in Message.objects.filter(course_id=leaf.course_id).order_by()}
     branch: list[Message] = []
     at: int | None = leaf.pk
     while at in found:

@@ -19,7 +19,7 @@ from dialogs.services.client_messages import insert_branch
 Copies = Mapping[int, Message]
 
 
-def fork(end: Message, *, owner: User) -> Dialog:
+def fork(end: Message, *, owner: User) -> tuple[Dialog, Course]:
     """A dialog at rest whose only branch says what led to `end`. Its caller is in a transaction, and saves the row."""
     source = end.dialog
     branch = course_branch(end)
@@ -33,7 +33,7 @@ def fork(end: Message, *, owner: User) -> Dialog:
     _copy_view(end.course, course, copies)
     row.last_seq, row.current_leaf = len(branch), copies[end.pk]
     row.save(update_fields=["last_seq", "current_leaf"])
-    return row
+    return row, course
 
 
 def _copied(branch: Sequence[Message], row: Dialog, course: Course) -> dict[int, Message]:
@@ -88,7 +88,8 @@ def _copy_view(source: Course, course: Course, copies: Copies) -> None:
     run.removed = _ids(run.removed, copies)
     run.coverage, run.losses = _about(run.coverage, copies), _about(run.losses, copies)
     run.save(force_insert=True)
-    Course.objects.filter(pk=course.pk).update(head_run=run)
+    course.head_run = run
+    course.save(update_fields=["head_run"])
     ViewChange.objects.create(course=course, after=run, why=ViewChange.Why.APPLIED)
 
 

@@ -11,16 +11,14 @@ from dialogs.models import Course, Dialog, Message, PrefixNode, SearchText, Tool
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.search import index_words
 from dialogs.services.generations import keep_blobs
-from dialogs.services.rows import newest_course
 
 
-def add_history(row: Dialog, messages: Sequence[ClientMessage], *, known_before: Message | None) -> None:
-    """Append what a client sends below `known_before`. Changes `row`, which the caller saves."""
+def add_history(row: Dialog, messages: Sequence[ClientMessage], *, below: Message | None, course: Course) -> None:
+    """Append what a client sends. Changes `row`, which the caller saves."""
     if not messages:
         return
-    course = known_before.course if known_before else newest_course(row)
     hashes = keep_blobs(text for message in messages for text in large_texts(message.wire))
-    parent, rows = known_before, list[Message]()
+    parent, rows = below, list[Message]()
     for message in messages:
         parent = _row(row, course, message, parent, hashes)
         rows.append(parent)

@@ -40,21 +40,22 @@ class Target:
 
 @dataclass(frozen=True)
 class Taken:
-    """A request that is stored: the right to drive its dialog, and its newest message."""
+    """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads."""
 
     claim: Claim
     leaf: Message
+    dialog: Dialog
 
 
 @transaction.atomic
 def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
     """Store what is new in the request and claim its dialog. Raises CompactingElsewhere; nothing is stored then."""
     # One at a time for a key, so that two requests with one history find each other.
-    ApiKey.objects.select_for_update().get(pk=key.pk)
+    ApiKey.objects.select_for_update().values_list("pk").get(pk=key.pk)
     known = longest_known(owner=key.owner, request=request)
-    row, length = _dialog(known, key.owner, target)
+    row, course = _dialog(known, key.owner, target)
     _note(row, key, request)
-    add_history(row, request.messages[length:], known_before=row.current_leaf)
+    add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
     if row.current_leaf is None:
         raise ValueError("A request without a message was let in.")
     row.wake_seq += 1
@@ -64,7 +65,7 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
     row.llm, row.agent = target.llm, target.agent
     claim = lease.take(row)
     save(row, *CHANGED)
-    return Taken(claim, row.current_leaf)
+    return Taken(claim, row.current_leaf, row)
 
 
 @transaction.atomic
@@ -75,7 +76,8 @@ def conclude(taken: Taken, *, prefix: Callable[[Outcome], str]) -> Outcome:
     last = outcome.generation
     if last is not None and last.status == Generation.Status.FINISHED and last.message:
         # What stands below an answer already (a refused call of ours) belongs to it.
-        remember(taken.leaf.dialog, message=newest_leaf(last.message), prefix=prefix(outcome))
+        end = newest_leaf(last.message) if outcome.calls else last.message
+        remember(taken.leaf.dialog, message=end, prefix=prefix(outcome))
     return outcome
 
 
@@ -95,28 +97,28 @@ CHANGED = (
 )
 
 
-def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, int]:
-    """Where to go on, and how many messages are there already: the first dialog at rest, else a copy of a busy one."""
+def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
+    """Where to go on: in the first dialog at rest, else in a copy of a busy one."""
     for message in known.messages:
         row = lock(message.dialog)
         if not row.is_busy:
             row.current_leaf, row.client = message, message.dialog.client
             _let_go(message.course)
-            return row, known.length
+            return row, message.course
     if not known.messages:
-        return _new(owner, target), 0
+        return _new(owner, target)
     busy = known.messages[0]
     if guard_of(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
         raise CompactingElsewhere
-    return fork(busy, owner=owner), known.length
+    return fork(busy, owner=owner)
 
 
-def _new(owner: User, target: Target) -> Dialog:
+def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
     dialog = Dialog.objects.create(
         owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True
     )
-    Course.objects.create(dialog=dialog, number=1)
-    return dialog
+    dialog.client = ClientConversation(dialog=dialog)
+    return dialog, Course.objects.create(dialog=dialog, number=1)
 
 
 def _let_go(course: Course) -> None:
@@ -128,7 +130,7 @@ def _let_go(course: Course) -> None:
 
 def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
     """Keep what the request asks for beside its messages. Written only where it is another than last time."""
-    before = getattr(row, "client", None) or ClientConversation(dialog=row)
+    before = row.client
     names = {tool["function"]["name"] for tool in request.tools}
     wanted = {
         "api_key_id": key.pk,
@@ -140,10 +142,11 @@ def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
         "offers_recall": key.offers_recall and "recall" not in names,
         "chat": request.chat or before.chat,
     }
-    if before._state.adding or any(getattr(before, name) != value for name, value in wanted.items()):
+    is_new = before._state.adding
+    if is_new or any(getattr(before, name) != value for name, value in wanted.items()):
         for name, value in wanted.items():
             setattr(before, name, value)
-        before.save()
+        before.save(force_insert=is_new)
 
 
 def _title(request: ClientRequest) -> str:

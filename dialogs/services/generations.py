@@ -66,9 +66,9 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
 
 
 @transaction.atomic
-def begin(held: Claim, *, attempt: int, sent: Sent) -> Generation:
+def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None) -> Generation:
     """Record the call before it is made, so that no death can hide it."""
-    row = fenced(held)
+    row = fenced(held, known=known)
     leaf = _leaf(row)
     course = leaf.course
     kept = keep_blobs(filter(None, sent.texts.values()))
@@ -100,6 +100,11 @@ def _leaf(row: Dialog) -> Message:
     return row.current_leaf
 
 
+def clients(dialog: Dialog) -> Dialog | None:
+    """A dialog that nobody but its client changes while it is driven: it need not be read twice."""
+    return dialog if dialog.is_client_driven else None
+
+
 def flush(held: Claim, *, generation_id: int, text: str, reasoning: str, seq: int) -> None:
     """Keep what has come so far, in case this worker dies. One conditional update, fenced by token."""
     Generation.objects.filter(pk=generation_id, fencing_token=held.token, status=Generation.Status.RUNNING).update(
@@ -113,7 +118,7 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
 
     An answer with calls leaves the turn open: their results are wanted, and then another answer.
     """
-    row = fenced(held)
+    row = fenced(held, known=clients(generation.dialog))
     message = add_answer(row, generation, answer, cut_short=cut_short)
     close(generation, Generation.Status.FINISHED, answer, message)
     read_health(row, generation, answer)

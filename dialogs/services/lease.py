@@ -88,9 +88,23 @@ def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose typ
     return Dialog.objects.filter(pk=held.dialog_id, lease_token=held.token)
 
 
-def fenced(held: Claim) -> Dialog:
-    """The dialog's row, locked, with what writing to it needs, if this claim still holds it. Raises LeaseLost."""
-    row = _held(held).select_for_update(of=("self",)).select_related("current_leaf__course", "llm__provider").first()
+def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
+    """The dialog's row, locked, with what writing to it needs, if this claim still holds it. Raises LeaseLost.
+
+    `known` is the dialog as it was read a moment ago: what it refers to is not read again.
+    """
+    rows = _held(held).select_for_update(of=("self",))
+    rows = rows if known else rows.select_related("current_leaf__course", "llm__provider")
+    row = next(iter(rows.order_by()), None)
     if row is None:
         raise LeaseLost
+    if known:
+        _share(known, row)
     return row
+
+
+def _share(known: Dialog, row: Dialog) -> None:
+    """Reading these takes longer than everything else about locking a row."""
+    for name in ("current_leaf", "llm", "agent"):
+        if name in known._state.fields_cache and getattr(known, f"{name}_id") == getattr(row, f"{name}_id"):
+            setattr(row, name, getattr(known, name))
