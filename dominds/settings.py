@@ -230,13 +230,17 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_PUBLISH_RETRY = False
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+LOG_LEVEL = one_of("DOMINDS_LOG_LEVEL", "INFO", LOG_LEVELS)
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{levelname:<7} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": one_of("DOMINDS_LOG_LEVEL", "INFO", LOG_LEVELS)},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
+        # Ours by name: a Celery worker sets the root to its own `--loglevel`.
+        "dialogs": {"level": LOG_LEVEL},
+        "health": {"level": LOG_LEVEL},
         "daphne": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},

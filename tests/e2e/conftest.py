@@ -1,4 +1,7 @@
-"""A real browser at a real Dominds. Run apart from the other tests: playwright's event loop and theirs clash."""
+"""A real browser at a real Dominds. Run apart from the other tests: playwright's event loop and theirs clash.
+
+All modules share two: one without a model of its own, and one with the demo model. Each begins with an empty one.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,8 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser import executable
-from tests.stack import stack
-
-__all__ = ["stack"]
+from tests.e2e.steps import PASSWORD
+from tests.stack import Stack, running_stack
 
 QUIET = (
     "--no-sandbox",
@@ -22,6 +24,45 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+# In one transaction, at whose end the references are looked at: in any order, that is.
+EMPTY = """
+from itertools import chain
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import transaction
+with transaction.atomic():
+    for model in chain(*(apps.get_app_config(app).get_models() for app in ("dialogs", "health"))):
+        model._base_manager.all()._raw_delete("default")
+    User.objects.exclude(username="admin").delete()
+"""
+
+
+@pytest.fixture(scope="session")
+def shared_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("shared"), "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def shared_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("demo"), DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def stack(shared_stack: Stack) -> Stack:
+    """Nothing in it but its admin. A module leaves it running."""
+    shared_stack.shell(EMPTY)
+    return shared_stack
+
+
+@pytest.fixture(scope="module")
+def demo(shared_demo: Stack) -> Stack:
+    """With the demo agent, and no dialog."""
+    shared_demo.shell("from dialogs.models import Dialog; Dialog.objects.all().delete()")
+    return shared_demo
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from tests.stack import Stack
 
 PASSWORD = "alice-pass-1"
 # The tiny model shares two cores with everything else.
-PATIENCE_MS = 90_000
+PATIENCE_MS = 180_000
 
 
 def sign_in(page: Page, stack: Stack) -> None:

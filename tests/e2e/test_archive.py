@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PASSWORD, answers, ask, begin_dialog, composer, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import answers, ask, begin_dialog, composer, play, sign_in
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -38,12 +36,10 @@ print("\\n".join(piece.content for piece in present_context(dialog_to_drive(dial
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("archive")
-    (folder / "script.json").write_text(json.dumps({"steps": [{"text": "Noted."}] * 20}))
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        found.shell(ROWS)
-        yield found
+def guarded(stack: Stack) -> Stack:
+    play(stack, {"text": "Noted."})
+    stack.shell(ROWS)
+    return stack
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,7 +10,7 @@ from playwright.sync_api import Page, expect
 from health.monitor.levels import Configured, read
 from health.monitor.usage import Usage
 from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, begin_long_answer, composer, send, sign_in
-from tests.stack import Stack, running_stack
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -23,12 +22,6 @@ rows = HealthReading.objects.select_related("generation__llm").order_by("generat
 print(json.dumps([[r.generation.prompt_tokens, r.generation.completion_tokens, r.prompt_tokens, r.level,
     r.generation.llm.context_length, r.generation.llm.optimal_max_tokens] for r in rows]))
 """
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("demo"), DOMINDS_ADMIN_PASSWORD="alice-pass-1") as found:
-        yield found
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.client_dialogs import picture
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PASSWORD, answers, play, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import answers, play, sign_in
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -34,11 +34,9 @@ SCROLLS_SIDEWAYS = """() => [document.documentElement, document.getElementById("
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("served")
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        found.shell(ROWS)
-        yield found
+def served(stack: Stack) -> Stack:
+    stack.shell(ROWS)
+    return stack
 
 
 class Client:

@@ -7,18 +7,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import PASSWORD, ask, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import ask, sign_in
+from tests.stack import Stack
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.serving import serving
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("empty"), "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        yield found
 
 
 @pytest.fixture
@@ -29,10 +23,10 @@ def studio() -> Iterator[tuple[LMStudioStandin, str]]:
 
 
 def test_a_model_is_found_added_and_talked_with(
-    page: Page, empty: Stack, studio: tuple[LMStudioStandin, str], faults: list[str]
+    page: Page, stack: Stack, studio: tuple[LMStudioStandin, str], faults: list[str]
 ) -> None:
-    sign_in(page, empty)
-    page.goto(f"{empty.url}/dialogs/new/")
+    sign_in(page, stack)
+    page.goto(f"{stack.url}/dialogs/new/")
     page.get_by_role("link", name="Connect a server").first.press("Enter")
 
     address = page.get_by_label("Address")
@@ -58,12 +52,12 @@ def test_a_model_is_found_added_and_talked_with(
     assert studio[0].largest > 0
 
 
-def test_it_fits_a_phone_in_the_dark(page: Page, empty: Stack, faults: list[str]) -> None:
+def test_it_fits_a_phone_in_the_dark(page: Page, stack: Stack, faults: list[str]) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")
-    sign_in(page, empty)
+    sign_in(page, stack)
 
-    page.goto(f"{empty.url}/connect/?offer=openrouter")
+    page.goto(f"{stack.url}/connect/?offer=openrouter")
     page.get_by_label("Address").fill("http://127.0.0.1:9")
     page.get_by_role("button", name="Test").click()
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import PASSWORD, answers, ask, begin_dialog, rest, send, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import answers, ask, begin_dialog, rest, send, sign_in
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -34,17 +34,18 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("courses"), DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        # Reading is quicker than writing: typed words fill the window.
-        found.shell("from dialogs.models import Agent; Agent.objects.update(max_output_tokens=16)")
-        yield found
+def brief(demo: Stack) -> Iterator[Stack]:
+    """Reading is quicker than writing: typed words fill the window."""
+    limit = "from dialogs.models import Agent; Agent.objects.update(max_output_tokens={})"
+    demo.shell(limit.format(16))
+    yield demo
+    demo.shell(limit.format(None))
 
 
 @pytest.fixture
-def chat(page: Page, demo: Stack, faults: list[str]) -> Page:
-    sign_in(page, demo)
-    begin_dialog(page, demo)
+def chat(page: Page, brief: Stack, faults: list[str]) -> Page:
+    sign_in(page, brief)
+    begin_dialog(page, brief)
     return page
 
 
@@ -64,7 +65,7 @@ def talk_until_a_new_course(page: Page) -> None:
     pytest.fail(f"After {ENOUGH} messages it is still course 1.")
 
 
-def test_a_full_window_becomes_a_new_course_and_the_talk_goes_on(chat: Page, demo: Stack) -> None:
+def test_a_full_window_becomes_a_new_course_and_the_talk_goes_on(chat: Page, brief: Stack) -> None:
     talk_until_a_new_course(chat)
 
     expect(chat.locator("#course-2")).to_contain_text("It began by itself")
@@ -74,7 +75,7 @@ def test_a_full_window_becomes_a_new_course_and_the_talk_goes_on(chat: Page, dem
     ask(chat, "Say hello in one word.")
     assert answers(chat).count() > recorded
 
-    found = history(demo)
+    found = history(brief)
     before = [(tokens, level) for course, tokens, level in found["readings"] if course == 1]
     after = [(tokens, level) for course, tokens, level in found["readings"] if course == 2]
     assert [number for number, _ in found["courses"]] == [1, 2]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.steps import PASSWORD, begin_dialog, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import begin_dialog, play, sign_in
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -27,12 +24,10 @@ dialog, agent = Dialog.objects.latest("created_at"), Author.AGENT
 
 
 @pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("scripted")
-    (folder / "script.json").write_text(json.dumps({"steps": [{"text": "fine"}]}))
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        found.shell(ROWS)
-        yield found
+def scripted(stack: Stack) -> Stack:
+    play(stack, {"text": "fine"})
+    stack.shell(ROWS)
+    return stack
 
 
 @pytest.fixture

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.steps import (
-    PASSWORD,
     answers,
     ask,
     begin_dialog,
     begin_long_answer,
     composer,
     get_answer,
+    play,
     send,
     sign_in,
 )
-from tests.stack import Stack, running_stack
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -40,9 +38,9 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("scripted")
-    steps = [
+def scripted(stack: Stack) -> Stack:
+    play(
+        stack,
         # What Dominds asks when the context is nearly full is never answered: it stays so while a test looks at it.
         {"match": "nearly full (critical", "text": "One moment.", "hang": True},
         *({"match": level, "text": "ok", "usage": usage(tokens)} for level, tokens in LEVELS.items()),
@@ -51,11 +49,9 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         {"match": "hostile", "text": HOSTILE},
         {"match": "refused", "error": {"code": "authentication_refused", "message": "bad key"}},
         {"text": "fine", "usage": usage(100)},
-    ]
-    (folder / "script.json").write_text(json.dumps({"steps": steps}))
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        found.shell(ROWS)
-        yield found
+    )
+    stack.shell(ROWS)
+    return stack
 
 
 def usage(prompt_tokens: int) -> dict[str, int]:

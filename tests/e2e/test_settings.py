@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PASSWORD, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import sign_in
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -24,12 +24,10 @@ Agent.objects.create(name="Pruner", slug="pruner", llm=llm)
 
 
 @pytest.fixture(scope="module")
-def staffed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def staffed(stack: Stack) -> Stack:
     """A Dominds with one agent."""
-    folder = tmp_path_factory.mktemp("staffed")
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        found.run_manage("shell", "--command", AN_AGENT)
-        yield found
+    stack.shell(AN_AGENT)
+    return stack
 
 
 @contextmanager

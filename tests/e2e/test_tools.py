@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.steps import PASSWORD, answers, ask, begin_dialog, play, rest, send, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import answers, ask, begin_dialog, play, rest, send, sign_in
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -29,11 +28,9 @@ SCROLLS_SIDEWAYS = """() => [document.documentElement, document.getElementById("
 
 
 @pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("scripted")
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        found.shell(ROWS)
-        yield found
+def scripted(stack: Stack) -> Stack:
+    stack.shell(ROWS)
+    return stack
 
 
 @pytest.fixture

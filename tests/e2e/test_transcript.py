@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import PASSWORD, ask, begin_dialog, sign_in
-from tests.stack import Stack, running_stack
+from tests.e2e.steps import ask, begin_dialog, play, sign_in
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -31,12 +28,10 @@ def tell():
 
 
 @pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("scripted")
-    (folder / "script.json").write_text(json.dumps({"steps": [{"text": "It was **so**."}]}))
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
-        found.shell(ROWS)
-        yield found
+def scripted(stack: Stack) -> Stack:
+    play(stack, {"text": "It was **so**."})
+    stack.shell(ROWS)
+    return stack
 
 
 @pytest.fixture
