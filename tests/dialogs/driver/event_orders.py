@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,15 @@ def texts(dialog: Dialog) -> list[str]:
     """What would be sent now, but for the system message."""
     dialog.refresh_from_db()
     return [piece.content for piece in present_context(dialog).pieces]
+
+
+@dataclass(frozen=True)
+class Now:
+    """What was said on the branch, the texts that would be sent next, and where those stand that are messages."""
+
+    branch: Sequence[Message]
+    request: list[str]
+    seqs: list[int]
 
 
 class EventOrders(RuleBasedStateMachine):
@@ -164,61 +174,58 @@ class EventOrders(RuleBasedStateMachine):
     # --- what holds ---
 
     @invariant()
+    def all_of_it_holds(self) -> None:
+        """One look for all of them: to read what would be sent costs as much as many an event."""
+        now = self._look()
+        self.messages_are_only_ever_added()
+        self.no_request_was_invalid()
+        self.instructions_and_reminders_are_in_every_request(now)
+        self.what_is_marked_is_sent_word_for_word(now)
+        self.the_last_words_of_the_person_are_sent(now)
+        assert now.seqs == sorted(now.seqs), "what is sent does not stand in order"
+        self.no_call_was_made_twice()
+        self.every_view_can_be_explained()
+        self.nobody_is_left_waiting()
+
     def messages_are_only_ever_added(self) -> None:
         now = dict(Message.objects.filter(dialog=self.dialog).values_list("pk", "content"))
         assert all(now.get(pk) == content for pk, content in self.said.items())
         self.said = now
 
-    @invariant()
     def no_request_was_invalid(self) -> None:
-        refused = Generation.objects.filter(dialog=self.dialog, error_code="request_refused")
-        assert not refused.exists(), refused.first().error_message  # type: ignore[union-attr]
+        refused = Generation.objects.filter(dialog=self.dialog, error_code="request_refused").first()
+        assert refused is None, refused.error_message
 
-    @invariant()
-    def instructions_and_reminders_are_in_every_request(self) -> None:
+    def instructions_and_reminders_are_in_every_request(self, now: Now) -> None:
         for request in self.requests:
             system = request["messages"][0]
             assert system["role"] == "system"
             assert "Rule 7 holds." in system["content"]
         reminders = Reminder.objects.filter(dialog=self.dialog, removed_at=None)
-        assert all(reminder.content in self._next_request()[0] for reminder in reminders)
+        assert all(reminder.content in now.request[0] for reminder in reminders)
 
-    @invariant()
-    def what_is_marked_is_sent_word_for_word(self) -> None:
-        sent = "\n".join(self._next_request())
-        here = {message.pk for message in self._branch()}
+    def what_is_marked_is_sent_word_for_word(self, now: Now) -> None:
+        here, sent = {message.pk for message in now.branch}, "\n".join(now.request)
         for mark in MessageMark.objects.filter(message_id__in=here).select_related("message"):
             if (mark.pinned or mark.priority == 1) and mark.marked_at < self._compacted_at():
                 assert mark.message.content in sent
 
-    @invariant()
-    def the_last_words_of_the_person_are_sent(self) -> None:
-        typed = [message for message in self._branch() if message.origin == MessageOrigin.TYPED]
-        assert not typed or typed[-1].content in "\n".join(self._next_request())
+    def the_last_words_of_the_person_are_sent(self, now: Now) -> None:
+        typed = [message for message in now.branch if message.origin == MessageOrigin.TYPED]
+        assert not typed or typed[-1].content in "\n".join(now.request)
 
-    @invariant()
-    def what_is_sent_stands_in_order(self) -> None:
-        self.dialog.refresh_from_db()
-        seqs = [piece.message.seq for piece in present_context(self.dialog).pieces if piece.message]
-        assert seqs == sorted(seqs)
-
-    @invariant()
     def no_call_was_made_twice(self) -> None:
         calls = list(ToolCall.objects.filter(message__dialog=self.dialog).values_list("call_id", flat=True))
         assert len(calls) == len(set(calls))
         assert Reminder.objects.filter(dialog=self.dialog).count() <= len(calls)
 
-    @invariant()
     def every_view_can_be_explained(self) -> None:
-        stored = set(Message.objects.filter(dialog=self.dialog).values_list("pk", flat=True))
         for run in CompactionRun.objects.filter(dialog=self.dialog, status=Status.APPLIED):
             ids = {entry["message"] for entry in run.view if "message" in entry}
             covered = {pk for entry in run.view for pk in entry.get("covers", ())}
-            assert ids | covered | set(run.removed) <= stored
+            assert ids | covered | set(run.removed) <= set(self.said)
 
-    @invariant()
     def nobody_is_left_waiting(self) -> None:
-        self.dialog.refresh_from_db()
         assert not self.dialog.is_busy
         assert not CompactionRun.objects.filter(dialog=self.dialog, status__in=("queued", "running")).exists()
 
@@ -255,9 +262,14 @@ class EventOrders(RuleBasedStateMachine):
         self.dialog.refresh_from_db()
         return present_context(self.dialog).branch
 
-    def _next_request(self) -> list[str]:
+    def _look(self) -> Now:
         self.dialog.refresh_from_db()
-        return [message.content for message in chat_request(present_context(self.dialog)).messages]
+        context = present_context(self.dialog)
+        return Now(
+            branch=context.branch,
+            request=[message.content for message in chat_request(context).messages],
+            seqs=[piece.message.seq for piece in context.pieces if piece.message],
+        )
 
     def _compacted_at(self) -> Any:
         """Marks made after the view was made hold from the next compaction on."""
