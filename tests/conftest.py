@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
@@ -37,6 +38,12 @@ def keep_connections() -> None:
     """Each step of the driver would open one of its own, which costs more than the step."""
     if connection.vendor == "sqlite":
         connections.settings["default"]["CONN_MAX_AGE"] = None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def find_static_files_when_asked_for() -> None:
+    """Every test's client has middleware of its own, and WhiteNoise would read all files of the project for each."""
+    settings.WHITENOISE_AUTOREFRESH = True
 
 
 @pytest.fixture(autouse=True)
