@@ -90,7 +90,7 @@ async def test_a_client_that_waits_for_the_whole_and_leaves_stops_the_model_too(
 ) -> None:
     await sync_to_async(play)(said(120, [f"{number} " for number in range(200)], delay=0.05))
     asking = asyncio.create_task(client_of_alice.ask(user("Count")))
-    while not await Generation.objects.aexists():
+    while not await Generation.objects.aexists():  # noqa: ASYNC110  a row is looked for
         await asyncio.sleep(0.05)
 
     asking.cancel()
