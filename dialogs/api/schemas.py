@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from dialogs.api.errors import ApiError, invalid_request
 from dialogs.api.raw_json import parsed
@@ -20,6 +20,14 @@ MAX_MESSAGES = 5_000
 class Body(BaseModel):
     # Strict, as OpenAI is: "5" is no number. The published document is made of these and says so.
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+
+def _whole(number: Any) -> Any:
+    """JSON knows one kind of number: 12.0 is an integer there."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class FunctionCall(Body):
@@ -112,13 +120,13 @@ class ChatBody(Body):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[ToolSpec] | None = None
-    max_tokens: int | None = Field(default=None, ge=1, le=2_000_000_000)
-    max_completion_tokens: int | None = Field(default=None, ge=1, le=2_000_000_000)
-    n: int | None = Field(default=None, ge=1, le=1)
+    max_tokens: Whole | None = Field(default=None, ge=1, le=2_000_000_000)
+    max_completion_tokens: Whole | None = Field(default=None, ge=1, le=2_000_000_000)
+    n: Whole | None = Field(default=None, ge=1, le=1)
     temperature: float | None = None
     top_p: float | None = None
     stop: str | list[str] | None = None
-    seed: int | None = None
+    seed: Whole | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None

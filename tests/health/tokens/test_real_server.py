@@ -16,7 +16,7 @@ def test_after_five_generations_a_real_servers_count_is_foretold_within_two_perc
     chat = prose.conversation(prose.ENGLISH, answer=500)[:25]
     calibration: Calibrating = Uncalibrated()
 
-    with llama.server(context=2048) as address:
+    with llama.server(context=4096) as address:
         for end in range(3, len(chat), 2):
             estimated = count_messages(chat[: end + 1], llama.MODEL)
             reported = llama.prompt_tokens(address, chat[: end + 1])
