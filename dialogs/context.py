@@ -2,6 +2,7 @@
 
 Sent is the current course: one system message (instructions, Taskdoc, reminders), then its branch as it was said, or
 the view that compaction made of it. Of the messages that the driver inserted only the newest goes along, none twice.
+Where a window trims the view, the newest thing that a user says carries how far the task is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from dialogs import model_view
 from dialogs.attachments import blobs_of, with_blobs
+from dialogs.compacting.task_block import task_block
 from dialogs.model_view import Entry
 from dialogs.models import (
     ClientConversation,
@@ -28,6 +30,7 @@ from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
+from dialogs.selectors.providers import max_output_of
 from health.compaction.wire import is_text
 
 
@@ -51,6 +54,8 @@ class Context:
     client: ClientConversation | None = None
     # Texts by their hash, of which messages hold only that: images.
     blobs: Mapping[str, str] = field(default_factory=dict)
+    # How far the task is, where it is told.
+    task: str = ""
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -131,6 +136,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
         run_id=course.head_run_id if course else None,
         client=dialog.client if dialog.is_client_driven else None,
         blobs=blobs_of(message.parts for message in branch),
+        task=task_block(dialog),
     )
 
 
@@ -160,18 +166,12 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     as_said = client is not None and context.run_id is None
     return ChatRequest(
         model=context.dialog.llm.model_id,
-        messages=system + tuple(messages if as_said else _merged(messages)),
+        messages=system + tuple(messages if as_said else _with_task(_merged(messages), context.task)),
         tools=tuple(tools),
         max_output_tokens=max_output_of(context.dialog),
         context_window=context.dialog.llm.context_length,
         options=client.options if client else {},
     )
-
-
-def max_output_of(dialog: Dialog) -> int | None:
-    """The most tokens that an answer may have: what a client asks for, else what the agent is given."""
-    asked = dialog.client.max_output_tokens if dialog.is_client_driven else None
-    return asked or dialog.agent.max_output_tokens
 
 
 def instructions_of(context: Context) -> str:
@@ -214,6 +214,18 @@ def _as_client_said(sent: ChatMessage, piece: Piece, context: Context) -> ChatMe
     parts = tuple(with_blobs(part, context.blobs) for part in piece.parts)
     name = piece.message.parts["wire"].get("name", "") if piece.message else ""
     return replace(sent, parts=parts, name=name)
+
+
+def _with_task(messages: list[ChatMessage], task: str) -> list[ChatMessage]:
+    """Below what a user said last: what stands before that begins as in the request before, and can be cached."""
+    if not task:
+        return messages
+    carries = [at for at, message in enumerate(messages) if message.role == Role.USER and not message.parts]
+    if not carries:
+        return [*messages, ChatMessage(role=Role.USER, content=task)]
+    carrier = messages[carries[-1]]
+    told = replace(carrier, content=f"{carrier.content}\n\n{task}")
+    return [told if message is carrier else message for message in messages]
 
 
 def _merged(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

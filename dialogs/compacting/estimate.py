@@ -75,13 +75,15 @@ def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Coun
     spent = {"summaries": 0, "messages": 0, "tool_results": 0}
     for piece, size in zip(pieces, sizes, strict=True):
         spent[_part_of(piece)] += size + counter.per_message + IMAGE_TOKENS * media_count({"content": piece.parts})
-    taskdoc, reminders, system = counter.count(
+    taskdoc, reminders, system, task = counter.count(
         [
             context.dialog.taskdoc.strip(),
             "\n".join(f"{reminder.number}. {reminder.content}" for reminder in context.reminders),
             system_text(context),
+            context.task,
         ]
     )
+    spent["messages"] += task
     frame = counter.per_message if system else 0
     return Estimate(
         instructions=max(0, system - taskdoc - reminders) + frame,

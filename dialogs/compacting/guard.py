@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dialogs.context import max_output_of
 from dialogs.models import Dialog
 from dialogs.models.llm import ProviderKind
-from dialogs.selectors.providers import configured, loaded_window
+from dialogs.selectors.providers import configured, loaded_window, max_output_of
 from health.compaction.config import ContextConfig
 from health.compaction.pressure import WARNING_SHARE
 from health.configured import context_config

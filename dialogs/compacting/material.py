@@ -20,7 +20,7 @@ from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from health.compaction.config import ContextConfig
 from health.compaction.messages import MARKS, parse
-from health.compaction.ports import Kit
+from health.compaction.ports import Counter, Kit
 from health.compaction.units import ContextState, Unit
 from health.models import CompactionRun
 from health.tokens.messages import overhead_tokens
@@ -55,7 +55,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     state = ContextState(
         units=units,
         limit=run.limit_tokens,
-        overhead_tokens=overhead_tokens(dialog.llm.model_id, tools) + run.reserve_tokens,
+        overhead_tokens=overhead_tokens(dialog.llm.model_id, tools) + run.reserve_tokens + beside(context, counter),
         task=run.focus or dialog.taskdoc.strip()[:TASK_CHARS],
         config=config,
     )
@@ -73,6 +73,11 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         tokens_before=now.tokens + run.reserve_tokens,
         messages_before=len(context.pieces),
     )
+
+
+def beside(context: Context, counter: Counter) -> int:
+    """What is sent with the messages and is none of them: how far the task is."""
+    return counter.count([context.task])[0] if context.task else 0
 
 
 def units_of(context: Context) -> tuple[Unit, ...]:

@@ -74,6 +74,7 @@ def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> S
             "reminders": "\n\n".join(f"{reminder.number}. {reminder.content}" for reminder in context.reminders),
             "tools": json.dumps(request.tools, ensure_ascii=False, sort_keys=True) if request.tools else "",
             "notice": context.notice,
+            "task": context.task,
         },
         options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,

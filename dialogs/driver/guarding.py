@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dialogs.compacting.estimate import counter_of, estimate
 from dialogs.compacting.guard import Guard, guard_of
-from dialogs.compacting.material import units_of
+from dialogs.compacting.material import beside, units_of
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.context import Context
 from dialogs.driver.state import Guarding, State
@@ -57,7 +57,7 @@ def look(dialog: Dialog, guard: Guard) -> Guarding:
 def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[str, object]]) -> str:
     """Why compaction cannot help, told before it is tried: one result too large, or what must stay too much."""
     kit = Kit(counter=counter)
-    overhead = overhead_tokens(context.dialog.llm.model_id, tools) + guard.reserve
+    overhead = overhead_tokens(context.dialog.llm.model_id, tools) + guard.reserve + beside(context, counter)
     state = ContextState(units=kit.counted(units_of(context.whole())), limit=guard.limit, overhead_tokens=overhead)
     system = sum(unit.estimated_tokens or 0 for unit in state.units if unit.role is Role.SYSTEM)
     room = guard.limit - overhead - system

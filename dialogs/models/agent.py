@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+
+
+def unless_direct(collector: Any, field: Any, agents: Any, using: str) -> None:
+    """On deleting an LLM: its agents would be left unable to answer. The hidden one that only stands for it goes too.
+
+    Where dialogs speak to that one, they keep it, and so the LLM.
+    """
+    if others := agents.filter(is_direct=False):
+        models.PROTECT(collector, field, others, using)
+    models.CASCADE(collector, field, agents, using)
 
 
 class Agent(models.Model):
@@ -12,8 +24,7 @@ class Agent(models.Model):
     slug = models.SlugField(_("slug"), max_length=60, unique=True)
     description = models.CharField(_("description"), max_length=300, blank=True)
     instructions = models.TextField(_("instructions"), blank=True)
-    # PROTECT: an agent without its LLM would leave its dialogs unable to answer.
-    llm = models.ForeignKey("dialogs.LLM", on_delete=models.PROTECT, related_name="agents", verbose_name=_("LLM"))
+    llm = models.ForeignKey("dialogs.LLM", on_delete=unless_direct, related_name="agents", verbose_name=_("LLM"))
     max_output_tokens = models.PositiveIntegerField(
         _("max output tokens"), null=True, blank=True, validators=[MinValueValidator(1)]
     )

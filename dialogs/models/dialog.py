@@ -53,6 +53,8 @@ class Dialog(models.Model):
     taskdoc = models.TextField(blank=True)
     # Raised by every change of the Taskdoc, so that two editors notice each other.
     taskdoc_version = models.PositiveIntegerField(default=1)
+    # How far its present task is, as `health.compaction.snapshot` writes it; empty until one begins.
+    task_snapshot = models.JSONField(default=dict, blank=True, editable=False)
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")

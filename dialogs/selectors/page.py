@@ -15,6 +15,7 @@ from dialogs.selectors.over_hits import is_fresh_start_offered
 from dialogs.selectors.providers import missing_key
 from dialogs.selectors.remediation import remediation_status
 from dialogs.selectors.rows import AttemptRow
+from dialogs.selectors.task_snapshot import task_snapshot
 from dialogs.selectors.transcript import SHOWN_ROWS, transcript
 from dialogs.selectors.turns import turn_status
 from health.selectors import history
@@ -40,6 +41,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "rests": "" if dialog.is_client_driven else rest_reason(dialog),
         "meter": dialog_meter(dialog),
         "remediation": None if dialog.is_client_driven else remediation_status(dialog),
+        "task": task_snapshot(dialog),
         "history": history(dialog.pk),
         "card": compaction_card(dialog),
     }

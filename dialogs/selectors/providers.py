@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from dialogs.models import LLM, Provider
+from dialogs.models import LLM, Dialog, Provider
 from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ProviderSettings
@@ -34,6 +34,12 @@ def loaded_window(llm: LLM) -> int | None:
     """
     typed = llm.context_length if llm.context_length_source == WindowSource.ADMIN else None
     return min((window for window in (llm.detected_context_length, typed) if window), default=None)
+
+
+def max_output_of(dialog: Dialog) -> int | None:
+    """The most tokens that an answer may have: what a client asks for, else what the agent is given."""
+    asked = dialog.client.max_output_tokens if dialog.is_client_driven else None
+    return asked or dialog.agent.max_output_tokens
 
 
 def settings_for(provider: Provider) -> ProviderSettings:

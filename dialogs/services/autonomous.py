@@ -14,6 +14,7 @@ from dialogs.models import AutonomousRun, Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.schedule import drive_on_commit
 from dialogs.selectors.autonomous import active_run
+from dialogs.services import task_snapshot
 from dialogs.services.messages import request_stop, title_from
 from dialogs.services.rows import current_course, lock, save, written_here
 from dialogs.text import storable
@@ -34,6 +35,7 @@ def start_run(*, dialog: Dialog, goal: str, max_generations: int) -> AutonomousR
     run = AutonomousRun.objects.create(
         dialog=row, goal=goal, max_generations=max_generations, first_course=current_course(row).number
     )
+    task_snapshot.begin(row, goal)
     if not row.titled_by_person and row.current_leaf_id is None:
         row.title = title_from(goal)
     row.paused_by, row.archived_at = PausedBy.NOBODY, None
@@ -84,7 +86,10 @@ def reach_limit(row: Dialog) -> bool:
 
 def finish_run(row: Dialog, *, summary: str) -> bool:
     """End the active run because the agent says that the goal is reached. False when none was active."""
-    return _end(row, EndedBy.DONE, summary=storable(summary))
+    ended = _end(row, EndedBy.DONE, summary=storable(summary))
+    if ended:
+        task_snapshot.complete(row, summary=storable(summary))
+    return ended
 
 
 def _end(row: Dialog, ended_by: AutonomousRun.EndedBy, *, summary: str = "") -> bool:

@@ -15,6 +15,7 @@ from dialogs.prompts import prompt
 from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.tool_calls import offers_tools
+from dialogs.services import task_snapshot
 from dialogs.services.remediation import close_prompts
 from dialogs.services.rows import (
     add_message,
@@ -41,6 +42,7 @@ def start_course(*, dialog: Dialog) -> Course:
     if row.current_leaf is None or row.current_leaf.origin == MessageOrigin.HANDOVER:
         raise DialogError(_("This course has just begun: there is nothing to leave behind."))
     course = open_course(row, opened_by=OpenedBy.USER)
+    task_snapshot.reset(row)
     close_answer(row)
     return course
 

@@ -14,6 +14,7 @@ from dialogs.models import Course, Dialog, Message, QueuedMessage
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.schedule import drive_on_commit
+from dialogs.services import task_snapshot
 from dialogs.services.cleaning import clean_text
 from dialogs.services.questions import answer_by_message
 from dialogs.services.remediation import forget
@@ -72,6 +73,7 @@ def add_typed(row: Dialog, text: str) -> Message:
     row.paused_by = PausedBy.NOBODY
     # What a person undid is compacted again before this message is answered, if it is still too much.
     Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
+    task_snapshot.go_on(row, text)
     return add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=row.current_leaf)
 
 
@@ -101,6 +103,7 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
     if message.pk != _last_typed(row).pk:
         raise InvalidMessage(_("Only your last message can be edited."))
     forget(message.course)
+    task_snapshot.say_anew(row, before=message.content, goal=text)
     row.paused_by = PausedBy.NOBODY
     edited = add_message(
         row,

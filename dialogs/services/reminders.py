@@ -14,6 +14,7 @@ from dialogs.errors import DialogError
 from dialogs.models import Course, Dialog, Reminder
 from dialogs.models.reminder import Author
 from dialogs.services.rows import current_course, lock, save, written_here
+from dialogs.services.task_snapshot import observe
 from dialogs.text import storable
 
 REMINDER_CHARS = 8_000
@@ -90,6 +91,8 @@ def add_reminder(*, dialog: Dialog, content: str, author: Author) -> Reminder:
         course=course,
         is_continuation=_is_continuation(course, author),
     )
+    if author == Author.AGENT:
+        observe(row, text)
     save(row)
     return reminder
 

@@ -17,6 +17,7 @@ from dialogs.prompts import level_word, prompt
 from dialogs.search import index_words
 from dialogs.selectors.tool_calls import calls_of, withheld_above
 from dialogs.services.rows import add_message
+from dialogs.services.task_snapshot import note_call
 from dialogs.text import storable
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def _add_result(row: Dialog, call: ToolCall) -> None:
         parent=row.current_leaf,
         parts=parts | ({"withheld": instead} if instead else {}),
     )
+    note_call(row, call)
     # The message holds the text now.
     call.result = ""
     call.save(update_fields=["result", "result_message"])

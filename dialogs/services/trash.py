@@ -18,7 +18,7 @@ from dialogs.services.rows import lock
 from health import rewards
 
 # The keys of a generation's manifest that may hold the hash of a blob.
-BLOB_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice")
+BLOB_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice", "task")
 
 
 @transaction.atomic

@@ -49,6 +49,11 @@ GRADES = {
     "approximate": gettext_lazy("approximate: a related vocabulary"),
     "rough": gettext_lazy("rough: by characters"),
 }
+PHASES_OF_TASK = {
+    "planning": gettext_lazy("planning"),
+    "executing": gettext_lazy("executing"),
+    "completed": gettext_lazy("completed"),
+}
 # What a replay counts.
 EFFECTS = {
     "over_hits": gettext_lazy("Requests above the limit"),
@@ -64,6 +69,11 @@ register.filter("in_words", in_words)
 @register.filter
 def loss_kind(kind: str) -> str:
     return str(LOSSES.get(kind, kind))
+
+
+@register.filter
+def phase_of_task(phase: str) -> str:
+    return str(PHASES_OF_TASK.get(phase, phase))
 
 
 @register.filter

@@ -6,24 +6,34 @@ what it is for. Beside it, the gate of seed 3 before the bulky `elementsJson`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from health.compaction.config import PayloadLimits
 
 PLANNING, EXECUTING, COMPLETED = "planning", "executing", "completed"
+PHASES = (PLANNING, EXECUTING, COMPLETED)
 FAILURES_BEFORE_ELEMENTS = 3
-_LINE_CHARS = 200
+# A snapshot is small however long its task is: of more than this, the newest stay.
+MOST_ACTIONS = 50
+MOST_OBSERVATIONS = 8
+GOAL_CHARS = 600
+OBSERVATION_CHARS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSnapshot:
-    """An update names what it changes; the rest stays. A new task begins with a new snapshot (`begun`)."""
+    """An update names what it changes; the rest stays. A new task begins with a new snapshot (`begun`).
+
+    `earlier_actions` is how many there were before `completed_actions`.
+    """
 
     goal: str = ""
     current_phase: str = PLANNING
     completed_actions: tuple[str, ...] = ()
     key_observations: tuple[str, ...] = ()
+    earlier_actions: int = 0
 
     def updated(
         self,
@@ -44,12 +54,29 @@ class TaskSnapshot:
     def acted(self, tool: str) -> TaskSnapshot:
         """One action more; the first one ends the planning."""
         phase = EXECUTING if self.current_phase == PLANNING else self.current_phase
-        return replace(self, completed_actions=(*self.completed_actions, tool), current_phase=phase)
+        acted = replace(self, completed_actions=(*self.completed_actions, tool), current_phase=phase)
+        return acted.shown(MOST_ACTIONS)
+
+    def observed(self, text: str) -> TaskSnapshot:
+        """One observation more; the oldest makes room. The same one again is no news."""
+        others = [other for other in self.key_observations if other != _line(text)]
+        return self.updated(key_observations=[*others, _line(text)][-MOST_OBSERVATIONS:])
+
+    def shown(self, most_actions: int) -> TaskSnapshot:
+        """With the newest actions only; the others are counted."""
+        left = max(0, len(self.completed_actions) - most_actions)
+        return replace(
+            self, completed_actions=self.completed_actions[left:], earlier_actions=self.earlier_actions + left
+        )
+
+    @property
+    def actions_in_all(self) -> int:
+        return self.earlier_actions + len(self.completed_actions)
 
     def block(self, *, limits: PayloadLimits | None = None) -> str:
         """What the model reads: a line each, the newest actions only, nothing of it in the shape of a new message."""
-        shown = self.completed_actions[-(limits or PayloadLimits()).max_actions :]
-        actions = f"Completed actions ({len(shown)} of {len(self.completed_actions)}, newest last)"
+        shown = self.shown((limits or PayloadLimits()).max_actions).completed_actions
+        actions = f"Completed actions ({len(shown)} of {self.actions_in_all}, newest last)"
         lines = (
             ("Goal", (self.goal,)),
             ("Phase", (self.current_phase,)),
@@ -61,13 +88,37 @@ class TaskSnapshot:
 
 
 def begun(goal: str) -> TaskSnapshot:
-    """The snapshot of a task that begins, and what a reset leaves."""
-    return TaskSnapshot(goal=goal)
+    """The snapshot of a task that begins."""
+    return TaskSnapshot(goal=goal if len(goal) <= GOAL_CHARS else f"{goal[: GOAL_CHARS - 1]}…")
+
+
+def as_json(snapshot: TaskSnapshot) -> dict[str, Any]:
+    """In the seed's names, as it is stored and as programs read it."""
+    return {
+        "goal": snapshot.goal,
+        "currentPhase": snapshot.current_phase,
+        "completedActions": list(snapshot.completed_actions),
+        "keyObservations": list(snapshot.key_observations),
+        "earlierActions": snapshot.earlier_actions,
+    }
+
+
+def from_json(stored: Mapping[str, Any]) -> TaskSnapshot | None:
+    """None where no task has begun: then nothing is stored."""
+    if not stored:
+        return None
+    return TaskSnapshot(
+        goal=stored["goal"],
+        current_phase=stored["currentPhase"],
+        completed_actions=tuple(stored["completedActions"]),
+        key_observations=tuple(stored["keyObservations"]),
+        earlier_actions=stored["earlierActions"],
+    )
 
 
 def _line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
+    return line if len(line) <= OBSERVATION_CHARS else f"{line[: OBSERVATION_CHARS - 1]}…"
 
 
 @dataclass(frozen=True, kw_only=True)

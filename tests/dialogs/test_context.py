@@ -166,3 +166,21 @@ def test_the_agents_limit_of_an_answer_goes_along(limit: int | None) -> None:
     asked = request(QUESTION, max_output_tokens=limit)
 
     assert (asked.model, asked.max_output_tokens) == ("tiny", limit)
+
+
+def test_how_far_the_task_is_stands_below_what_the_user_said_last() -> None:
+    sent = chat_request(context(typed("Hello"), answered("Hi."), typed("Go on."), answered("Well."), task="[Phase]"))
+
+    assert [message.content for message in sent.messages] == ["You help.", "Hello", "Hi.", "Go on.\n\n[Phase]", "Well."]
+
+
+def test_how_far_the_task_is_goes_to_no_message_that_holds_an_image() -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    shown = replaced(typed("Look"), parts={"wire": {"content": [{"type": "text", "text": "Look"}, image]}})
+
+    sent = chat_request(context(shown, task="[Phase]"))
+
+    assert [(message.content, bool(message.parts)) for message in sent.messages[1:]] == [
+        ("Look", True),
+        ("[Phase]", False),
+    ]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.models import LLM, Dialog, Message, Provider
+from dialogs.models import LLM, Agent, Dialog, Message, Provider
+from dialogs.services.client_turns import direct_agent
+from dialogs.services.dialogs import create_dialog
 from tests.builders import a_generation
 from tests.dialogs.admin.conftest import told
 
@@ -154,3 +157,47 @@ def test_the_types_of_the_settings_can_be_chosen_with_what_they_mean(staff: Clie
     assert 'value="forgotten" selected' in listed
     llm.refresh_from_db()
     assert llm.limit_type == "cloud_grok"
+
+
+def delete(client: Client, llm: LLM) -> str:
+    """Asks for it and confirms; what the page before says."""
+    url = f"/admin/dialogs/llm/{llm.pk}/delete/"
+    asked = client.get(url).content.decode()
+    client.post(url, {"post": "yes"})
+    return asked
+
+
+def test_an_llm_that_clients_spoke_to_takes_its_hidden_agent_along(staff: Client, llm: LLM) -> None:
+    direct_agent(llm)
+
+    delete(staff, llm)
+
+    assert not LLM.objects.exists()
+    assert not Agent.objects.exists()
+
+
+def test_the_same_from_the_list(staff: Client, llm: LLM) -> None:
+    direct_agent(llm)
+
+    staff.post("/admin/dialogs/llm/", {"action": "delete_selected", "_selected_action": [llm.pk], "post": "yes"})
+
+    assert not LLM.objects.exists()
+
+
+def test_with_dialogs_it_stays_and_they_are_counted(staff: Client, llm: LLM, alice: User) -> None:
+    dialog = create_dialog(owner=alice, agent=direct_agent(llm))
+
+    asked = delete(staff, llm)
+
+    assert "1 dialog needs it" in asked
+    assert LLM.objects.get() == llm
+    assert Dialog.objects.get() == dialog
+
+
+def test_an_llm_of_an_agent_that_people_choose_stays(staff: Client, agent: Agent, llm: LLM) -> None:
+    direct_agent(llm)
+
+    asked = delete(staff, llm)
+
+    assert "Helper" in asked
+    assert Agent.objects.filter(llm=llm).count() == 2

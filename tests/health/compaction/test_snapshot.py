@@ -7,7 +7,16 @@ import dataclasses
 import pytest
 
 from health.compaction.config import PayloadLimits
-from health.compaction.snapshot import ElementsGate, TaskSnapshot, begun
+from health.compaction.snapshot import (
+    GOAL_CHARS,
+    MOST_ACTIONS,
+    MOST_OBSERVATIONS,
+    ElementsGate,
+    TaskSnapshot,
+    as_json,
+    begun,
+    from_json,
+)
 
 GOAL = "Open Safari and search Google"
 
@@ -60,6 +69,49 @@ def test_the_number_of_shown_actions_is_set_in_one_place() -> None:
 
     assert "b; c" in snapshot.block(limits=PayloadLimits(max_actions=2))
     assert "a; b" not in snapshot.block(limits=PayloadLimits(max_actions=2))
+
+
+def test_of_a_long_task_the_oldest_names_make_room_and_are_counted() -> None:
+    snapshot = begun(GOAL)
+    for number in range(MOST_ACTIONS + 3):
+        snapshot = snapshot.acted(f"step{number}")
+
+    assert snapshot.completed_actions[0] == "step3"
+    assert len(snapshot.completed_actions) == MOST_ACTIONS
+    assert snapshot.actions_in_all == MOST_ACTIONS + 3
+    assert f"(8 of {MOST_ACTIONS + 3}, newest last)" in snapshot.block()
+
+
+def test_showing_fewer_actions_loses_none_of_their_number() -> None:
+    shown = begun(GOAL).updated(completed_actions=["a", "b", "c"]).shown(2)
+
+    assert (shown.completed_actions, shown.earlier_actions) == (("b", "c"), 1)
+
+
+def test_the_newest_observations_stay_and_none_stands_twice() -> None:
+    snapshot = begun(GOAL)
+    for number in [*range(MOST_OBSERVATIONS + 1), 3]:
+        snapshot = snapshot.observed(f"seen {number}\n")
+
+    assert snapshot.key_observations[-1] == "seen 3"
+    assert snapshot.key_observations[0] == "seen 1"
+    assert len(snapshot.key_observations) == MOST_OBSERVATIONS
+
+
+@pytest.mark.parametrize(("chars", "kept"), [(GOAL_CHARS, "x" * GOAL_CHARS), (700, "x" * (GOAL_CHARS - 1) + "…")])
+def test_a_goal_that_is_a_whole_document_is_cut(chars: int, kept: str) -> None:
+    assert begun("x" * chars).goal == kept
+
+
+def test_what_is_stored_is_read_back_as_it_was() -> None:
+    snapshot = begun(GOAL).acted("osa").observed("Safari is open").shown(0)
+
+    assert from_json(as_json(snapshot)) == snapshot
+    assert set(as_json(snapshot)) >= {"goal", "currentPhase", "completedActions", "keyObservations"}
+
+
+def test_nothing_stored_is_no_snapshot() -> None:
+    assert from_json({}) is None
 
 
 def test_the_block_is_labelled_as_data_and_leaves_out_what_is_empty() -> None:
