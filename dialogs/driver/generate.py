@@ -12,6 +12,7 @@ from dialogs.compacting.guard import guard_of
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, chat_request, instructions_of, read_context
 from dialogs.driver.audience import NOBODY, Audience
+from dialogs.driver.debugging import log_statistics
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.state import Failure, Policy
@@ -123,6 +124,7 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
         case Ending.FULL:
             cut_off = replace(answer, calls=(), finish_reason="length")
             generations.finish(claim, generation=call.generation, answer=cut_off, cut_short=True)
+    log_statistics(claim.dialog_id)
 
 
 def learn(call: Call, live: LiveAnswer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -28,11 +29,15 @@ class Command(BaseCommand):
         parser.add_argument("--host", default=settings.DOMINDS_HOST)
         parser.add_argument("--port", type=port, default=settings.DOMINDS_PORT)
         parser.add_argument("--no-demo", action="store_true", help="do not start the demo model")
+        parser.add_argument("--debug", action="store_true", help="log more, as DOMINDS_LOG_LEVEL=DEBUG does")
         half = parser.add_mutually_exclusive_group()
         half.add_argument("--web-only", action="store_true", help="no workers: they run elsewhere")
         half.add_argument("--worker-only", action="store_true", help="no web server: it runs elsewhere")
 
     def handle(self, **options: Any) -> None:
+        if options["debug"]:
+            # For the processes that it starts: they read their settings anew.
+            os.environ["DOMINDS_LOG_LEVEL"] = "DEBUG"
         chosen = Options(
             host=options["host"],
             port=options["port"],

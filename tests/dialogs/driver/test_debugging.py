@@ -1,0 +1,56 @@
+"""The line of statistics: after every fifth generation, and only where the log is kept at DEBUG."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from dialogs.models import Dialog
+from dialogs.selectors.task_snapshot import context_stats
+from dialogs.selectors.turns import dialog_to_drive
+from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "Context stats" in record.getMessage()]
+
+
+def generate(dialog: Dialog, times: int) -> None:
+    for number in range(times):
+        ask(dialog, f"Question {number}")
+        drive_until_idle(dialog)
+
+
+def test_it_comes_after_every_fifth_generation(dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    play(said(10))
+
+    with caplog.at_level(logging.DEBUG, logger="dialogs"):
+        generate(dialog, 11)
+
+    # Each question and each answer is a message.
+    assert [re.sub(r"~\d+", "~N", line) for line in lines(caplog)] == [
+        "Context stats: 10 messages, ~N tokens",
+        "Context stats: 20 messages, ~N tokens",
+    ]
+
+
+def test_it_tells_what_programs_are_told(dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    play(said(10))
+
+    with caplog.at_level(logging.DEBUG, logger="dialogs"):
+        generate(dialog, 5)
+
+    assert lines(caplog) == [str(context_stats(dialog_to_drive(dialog.pk)))]
+
+
+def test_without_debugging_there_is_none(dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    play(said(10))
+
+    with caplog.at_level(logging.INFO, logger="dialogs"):
+        generate(dialog, 5)
+
+    assert not lines(caplog)
