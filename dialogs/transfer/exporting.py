@@ -23,7 +23,7 @@ from dialogs.models import (
 )
 from dialogs.services.rows import lock
 from dialogs.services.trash import BLOB_KEYS
-from dialogs.transfer import exporting_views
+from dialogs.transfer import exporting_events, exporting_views
 from dialogs.transfer.entries import Seqs, entry_of
 from dialogs.transfer.exporting_views import Numbers
 from dialogs.transfer.shape import (
@@ -96,6 +96,8 @@ def _file(dialog: Dialog) -> DialogFile:
         view_changes=exporting_views.view_changes(dialog, numbers),
         texts=tuple(texts.values()),
         client=_client(dialog),
+        task=exporting_events.task(dialog),
+        events=exporting_events.events(dialog, seqs, numbers),
     )
 
 

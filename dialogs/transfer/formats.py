@@ -10,6 +10,7 @@ from dialogs.transfer.place import Place, Reader, flag, json_object, list_of, ma
 from dialogs.transfer.shape import (
     FIRST_FORMAT,
     FORMAT,
+    FOURTH_FORMAT,
     SECOND_FORMAT,
     THIRD_FORMAT,
     CallEntry,
@@ -24,6 +25,7 @@ from dialogs.transfer.shape import (
     SentEntry,
 )
 from dialogs.transfer.shape_client import ClientEntry
+from dialogs.transfer.shape_events import EventEntry, TaskEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from dialogs.transfer.tables import (
     CALL,
@@ -45,6 +47,7 @@ from dialogs.transfer.tables import (
     seqs,
     short_text,
 )
+from dialogs.transfer.tables_events import EVENT, TASK
 from dialogs.transfer.tables_views import COMPACTION, MARK, VIEW_CHANGE
 
 DIALOG: Table = {
@@ -72,6 +75,8 @@ DIALOG: Table = {
     "view_changes": entries(ViewChangeEntry, VIEW_CHANGE),
     "texts": list_of(long_text, most=5 * MAX_ENTRIES),
     "client": maybe(entry(ClientEntry, CLIENT)),
+    "task": maybe(entry(TaskEntry, TASK)),
+    "events": entries(EventEntry, EVENT),
 }
 
 
@@ -79,7 +84,8 @@ def without(table: Table, *names: str) -> dict[str, Reader[Any]]:
     return {name: read for name, read in table.items() if name not in names}
 
 
-THIRD_DIALOG: Table = {**without(DIALOG, "client"), "format": one_of([THIRD_FORMAT])}
+FOURTH_DIALOG: Table = {**without(DIALOG, "task", "events"), "format": one_of([FOURTH_FORMAT])}
+THIRD_DIALOG: Table = {**without(FOURTH_DIALOG, "client"), "format": one_of([THIRD_FORMAT])}
 SECOND_COURSE = without(COURSE, "head", "guard_held")
 SECOND_SENT = without(SENT, "view", "estimated")
 SECOND_DIALOG: Table = {
@@ -98,6 +104,10 @@ FIRST_DIALOG: Table = {
 
 def present(place: Place) -> DialogFile:
     return DialogFile(**record(place, DIALOG))
+
+
+def fourth(place: Place) -> DialogFile:
+    return DialogFile(**record(place, FOURTH_DIALOG))
 
 
 def third(place: Place) -> DialogFile:
@@ -130,4 +140,9 @@ def _first_sent(texts: dict[str, int]) -> Reader[SentEntry]:
     return read
 
 
-READERS: dict[object, Reader[DialogFile]] = {THIRD_FORMAT: third, SECOND_FORMAT: second, FIRST_FORMAT: first}
+READERS: dict[object, Reader[DialogFile]] = {
+    FOURTH_FORMAT: fourth,
+    THIRD_FORMAT: third,
+    SECOND_FORMAT: second,
+    FIRST_FORMAT: first,
+}

@@ -1,7 +1,7 @@
 """From a checked dialog file to rows: new ids, one transaction, and a dialog at rest.
 
-Generations, calls and compactions are written in files of their own. What a client drove is written in the browser
-from then on (`ordinary.py`).
+Generations, calls, compactions and events are written in files of their own. What a client drove is written in the
+browser from then on (`ordinary.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dialogs.models import Agent, AutonomousRun, Course, Dialog, Message, Queued
 from dialogs.services.generations import keep_blobs
 from dialogs.transfer.adding import BATCH, add
 from dialogs.transfer.importing_calls import Questions, add_calls, add_prompts, add_search_texts
+from dialogs.transfer.importing_events import add_events, task_of
 from dialogs.transfer.importing_generations import add_generations, llm_named
 from dialogs.transfer.importing_views import add_compactions, add_marks, add_view_changes, set_heads
 from dialogs.transfer.reading import read_file
@@ -57,6 +58,7 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
         titled_by_person=file.titled_by_person,
         work_language=file.work_language,
         taskdoc=file.taskdoc,
+        task_snapshot=task_of(file.task),
         active_at=file.active_at,
         last_seq=max((entry.seq for entry in file.messages), default=0),
     )
@@ -66,6 +68,7 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
     add_marks(file.marks, messages)
     set_heads(file.courses, courses, runs)
     add_view_changes(file.view_changes, courses, runs)
+    add_events(dialog, file.events, courses, messages, runs)
     add_generations(file, courses, messages, runs)
     questions = add_calls(file.calls, messages)
     add_search_texts(file.calls, messages)

@@ -1,6 +1,6 @@
 """Laws of a dialog file as a whole: what refers to something finds it, and every level follows from its numbers.
 
-Those of calls, attachments and compaction are in `laws_of_calls.py`, `laws_of_parts.py` and `laws_of_views.py`.
+Those of calls, attachments, compaction and events are in the other files `laws_of_*.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transfer.laws_of_calls import check_calls
+from dialogs.transfer.laws_of_events import check_events
 from dialogs.transfer.laws_of_parts import check_parts
 from dialogs.transfer.laws_of_views import check_views
 from dialogs.transfer.place import Place, find, once
@@ -44,6 +45,7 @@ def check_whole(file: DialogFile) -> None:
     _check_prompts(file)
     _check_runs(file, courses)
     check_views(file)
+    check_events(file)
 
 
 def _check_message(entry: MessageEntry, courses: set[object], seqs: set[object], path: str) -> None:

@@ -1,8 +1,8 @@
 """What a dialog file holds: the field names of the JSON, as values. A change here is a new FORMAT.
 
 Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. Files of the
-older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`, what is
-of a client in `shape_client.py`.
+older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`, of a
+client in `shape_client.py`, of the task and of events in `shape_events.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any
 
 from dialogs.models.dialog import WorkLanguage
 from dialogs.transfer.shape_client import ClientEntry
+from dialogs.transfer.shape_events import EventEntry, TaskEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from health.monitor.levels import Level
 from health.monitor.remediation import COUNTDOWN_TURNS, Due
 
-FORMAT = "dominds.dialog/4"
+FORMAT = "dominds.dialog/5"
+# From before tasks and events were told.
+FOURTH_FORMAT = "dominds.dialog/4"
 # From before clients drove dialogs.
 THIRD_FORMAT = "dominds.dialog/3"
 # From before there was compaction.
@@ -239,3 +242,6 @@ class DialogFile:
     texts: tuple[str, ...] = ()
     # Of a dialog that a client drives.
     client: ClientEntry | None = None
+    # How far the present task is; null where none has begun.
+    task: TaskEntry | None = None
+    events: tuple[EventEntry, ...] = ()

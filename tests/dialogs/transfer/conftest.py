@@ -22,7 +22,9 @@ from dialogs.models import (
     ToolCall,
     ViewChange,
 )
-from health.models import CompactionRun
+from dialogs.services.events import log
+from health.compaction.snapshot import as_json, begun
+from health.models import CompactionRun, ContextEvent
 from health.monitor.levels import Configured
 from health.monitor.usage import Usage, UsageUnavailable
 from health.services import record_reading
@@ -128,7 +130,26 @@ def working_dialog(full_dialog: Dialog) -> Dialog:
     texts = {key: f"The {key}." for key in ("taskdoc", "reminders", "tools", "notice")}
     made = write.call(opening, usage=UsageUnavailable(), status="finished", message=answer, texts=texts)
     add_compactions(full_dialog, made)
+    add_events(full_dialog, opening)
     return finished(full_dialog, answer)
+
+
+def add_events(dialog: Dialog, message: Message) -> None:
+    """A task, and an event with everything that one can have beside one with nothing."""
+    task = begun("Find the cat").acted("read_file").observed("It is in the box").shown(0).acted("ask_human")
+    dialog.task_snapshot = as_json(task)
+    run = CompactionRun.objects.filter(dialog=dialog).first()
+    facts = {
+        "course": message.course_id,
+        "message": message.pk,
+        "turn": 1,
+        "compactions": 3,
+        "trigger": "pre_request",
+        "cause": "Nothing came.",
+        "reason": "What must stay is too much.",
+    }
+    log("TOKEN_LIMIT_EXCEEDED", dialog, run=run, estimated=5200, limit=5000, **facts)
+    log("PROVIDER_OVERFLOW", dialog)
 
 
 def add_notebook(dialog: Dialog, course: Course, typed: Message, inserted: Message) -> None:
@@ -166,6 +187,7 @@ def finished(dialog: Dialog, leaf: Message) -> Dialog:
         (CompactionRun, "queued_at"),
         (MessageMark, "marked_at"),
         (ViewChange, "changed_at"),
+        (ContextEvent, "happened_at"),
     ):
         table._default_manager.update(**{moment: AGO})
     return dialog

@@ -65,7 +65,7 @@ def test_nothing_that_was_exported_is_empty(working_dialog: Dialog) -> None:
     exported = export_json(working_dialog)
 
     assert all(exported[name] for name in exported.keys() - {"client"})
-    for name in ("courses", "reminders", "calls", "prompts", "runs", "marks", "compactions", "view_changes"):
+    for name in ("courses", "reminders", "calls", "prompts", "runs", "marks", "compactions", "view_changes", "events"):
         entries = exported[name]
         # A result stands in its message.
         assert all(any(entry[field] for entry in entries) for field in entries[0].keys() - {"result"})
@@ -97,7 +97,7 @@ def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -
     imported = import_dialog(owner=alice, data=older)
 
     again = export_json(Dialog.objects.get(pk=imported.pk))
-    assert again["format"] == "dominds.dialog/4"
+    assert again["format"] == "dominds.dialog/5"
     assert again["texts"] == ["You help."]
     assert [entry["sent"]["texts"] for entry in again["generations"]] == [{"instructions": 0}] * 3
     assert {key: again[key] for key in ("messages", "queued", "title", "current_leaf")} == {
@@ -108,12 +108,23 @@ def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -
 
 def test_a_file_of_the_third_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    older = {key: value for key, value in newest.items() if key != "client"} | {"format": "dominds.dialog/3"}
+    lacks = {"client", "task", "events"}
+    older = {key: value for key, value in newest.items() if key not in lacks} | {"format": "dominds.dialog/3"}
 
     imported = import_dialog(owner=alice, data=older)
 
-    again = export_json(Dialog.objects.get(pk=imported.pk))
-    assert without_moment(through_a_file(again)) == without_moment(newest)
+    again = without_moment(through_a_file(export_json(Dialog.objects.get(pk=imported.pk))))
+    assert again == without_moment(newest) | {"task": None, "events": []}
+
+
+def test_a_file_of_the_fourth_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
+    newest = through_a_file(export_json(working_dialog))
+    older = {key: value for key, value in newest.items() if key not in {"task", "events"}}
+
+    imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/4"})
+
+    again = without_moment(through_a_file(export_json(Dialog.objects.get(pk=imported.pk))))
+    assert again == without_moment(newest) | {"task": None, "events": []}
 
 
 def test_a_file_of_the_second_format_is_still_read(dialog: Dialog, alice: User) -> None:
