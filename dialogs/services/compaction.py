@@ -160,10 +160,10 @@ def _last_phase(run: CompactionRun, status: str) -> str:
 
 
 def _log(row: Dialog, run: CompactionRun) -> None:
-    """What later learning counts, in seed 4's codes."""
+    """What later learning counts, in seed 4's codes. Recovery comes where no strategy sufficed."""
     codes = [run.code] if run.code in Code.values else []
     if run.recovered:
-        codes.append(Code.RECOVERY_TRIGGERED)
+        codes += [Code.BREAKER_FAILED, Code.RECOVERY_TRIGGERED]
     if run.status == Status.SKIPPED:
         codes.append(Code.RUN_SKIPPED)
     for code in codes:

@@ -9,6 +9,7 @@ import pytest
 from health.critic.patterns import COHERENCE_DROP, LEAST, Finding, Happened, findings
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+DAY = timedelta(hours=24)
 
 
 def events(code: str, count: int, *, agent_id: int = 1, hours_ago: float = 1) -> list[Happened]:
@@ -24,10 +25,13 @@ def test_so_many_of_a_code_are_a_pattern_and_one_less_is_none(code: str, least: 
     assert findings(events(code, least - 1), now=NOW) == ()
 
 
-def test_what_is_older_than_a_day_counts_for_nothing() -> None:
-    happened = events("TOKEN_LIMIT_EXCEEDED", 2) + events("TOKEN_LIMIT_EXCEEDED", 1, hours_ago=24)
+@pytest.mark.parametrize(
+    ("age", "counts"), [(timedelta(hours=24, microseconds=-1), True), (timedelta(hours=24), False)]
+)
+def test_what_is_older_than_a_day_counts_for_nothing(age: timedelta, counts: bool) -> None:
+    oldest = Happened(code="TOKEN_LIMIT_EXCEEDED", agent_id=1, at=NOW - age)
 
-    assert findings(happened, now=NOW) == ()
+    assert bool(findings([*events("TOKEN_LIMIT_EXCEEDED", 2), oldest], now=NOW)) is counts
 
 
 def test_each_agent_is_counted_by_itself() -> None:

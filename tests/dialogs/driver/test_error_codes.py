@@ -1,0 +1,122 @@
+"""Seed 4's three error codes as the driver comes to them: what follows from each, and what is recorded (C149-C152)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dialogs.models import Dialog
+from health.models import CompactionRun, ContextEvent
+from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
+from tests.dialogs.driver.conftest import Play, a_call, ask, drive_until_idle, said
+from tests.dialogs.driver.test_rounds import offer, outside, round_of  # noqa: F401  a fixture
+from tests.standins.serving import serving
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Status = CompactionRun.Status
+TOO_LONG = "This model's maximum context length is 2048 tokens. However, your messages resulted in 2713 tokens."
+ANSWER = {"choices": [{"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}]}
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_compacts(settings: LazySettings) -> None:
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+
+
+class ShortOfRoom:
+    """A server that speaks OpenAI's protocol, and takes no prompt as long as the first one."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    async def answer(self, request: Request) -> Response:
+        self.sizes.append(len(json.dumps((await request.json())["messages"])))
+        if self.sizes[-1] >= self.sizes[0]:
+            error = {"message": TOO_LONG, "type": "invalid_request_error", "code": "context_length_exceeded"}
+            return JSONResponse({"error": error}, status_code=400)
+        return Response(f"data: {json.dumps(ANSWER)}\n\ndata: [DONE]\n\n", media_type="text/event-stream")
+
+
+@pytest.fixture
+def short_of_room() -> Iterator[tuple[ShortOfRoom, str]]:
+    server = ShortOfRoom()
+    with serving(Starlette(routes=[Route("/v1/chat/completions", server.answer, methods=["POST"])])) as url:
+        yield server, f"{url}/v1"
+
+
+def codes(dialog: Dialog) -> list[str]:
+    return list(ContextEvent.objects.filter(dialog=dialog).order_by("pk").values_list("code", flat=True))
+
+
+def test_a_prompt_that_a_server_refuses_as_too_long_is_compacted_and_sent_again(
+    dialog: Dialog, short_of_room: tuple[ShortOfRoom, str]
+) -> None:
+    server, url = short_of_room
+    dialog.llm.provider.kind, dialog.llm.provider.base_url = "openai", url
+    dialog.llm.provider.save()
+    guard(dialog)
+    a_history(dialog, pairs=7)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.trigger) == (Status.APPLIED, "overflow")
+    assert len(server.sizes) == 2
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
+    assert codes(dialog) == ["PROVIDER_OVERFLOW"]
+
+
+def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(
+    dialog: Dialog,
+    play: Play,
+    offer: Any,  # noqa: F811
+) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=4)
+
+    files = iter([long_text(77, sentences=75), long_text(88, sentences=75)])
+
+    async def read(_arguments: Any) -> str:
+        return next(files)
+
+    offer(outside("read_file", read))
+    requests = play(round_of(a_call("read_file", call_id="c1"), a_call("read_file", call_id="c2")), said(None))
+
+    ask(dialog, "Compare the two files.")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.recovered) == (Status.APPLIED, "fresh_start")
+    assert [code for code in codes(dialog) if code in ("BREAKER_FAILED", "RECOVERY_TRIGGERED")] == [
+        "BREAKER_FAILED",
+        "RECOVERY_TRIGGERED",
+    ]
+    assert ContextEvent.objects.get(code="RECOVERY_TRIGGERED").run == run
+    assert len(requests()) == 2
+    assert estimated(dialog) <= 3500
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
+
+
+def test_what_nothing_can_help_is_recorded_and_not_sent(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    requests = play(said(None))
+
+    ask(dialog, long_text(5, sentences=200))
+    drive_until_idle(dialog)
+
+    event = ContextEvent.objects.get(code="TOKEN_LIMIT_EXCEEDED")
+    assert requests() == []
+    assert event.limit == 3500
+    assert event.estimated is not None
+    assert event.estimated > 3500
