@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from functools import wraps
 from typing import Any
 
@@ -12,9 +14,9 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from dialogs.api import background, responding
+from dialogs.api import background, chunks, responding
 from dialogs.api.auth import authenticate, secret_in
-from dialogs.api.errors import ApiError, method_not_allowed, not_found, unknown_host
+from dialogs.api.errors import ApiError, internal, method_not_allowed, not_found, unknown_host
 from dialogs.api.model_list import list_models, one_model
 from dialogs.api.openapi import document
 from dialogs.api.rate import admit
@@ -23,6 +25,7 @@ from dialogs.api.turn import ClientTurn
 from dialogs.models import ApiKey
 from dialogs.threads import in_db, own_threads
 
+logger = logging.getLogger(__name__)
 # Django's own types know no async views.
 View = Callable[..., Any]
 # How long an answer may take to begin before its headers are sent; a failure until then has its own status.
@@ -45,6 +48,9 @@ def door(*methods: str) -> Callable[[View], View]:
                 response = refused(error)
             except DisallowedHost:
                 response = refused(unknown_host())
+            except Exception:
+                logger.exception("%s %s failed", request.method, request.path)
+                response = refused(internal())
             response.headers["X-Content-Type-Options"] = "nosniff"
             return response
 
@@ -119,6 +125,17 @@ def _whole(turn: ClientTurn, sent: responding.Envelope) -> HttpResponse:
     return JsonResponse(responding.whole(turn, sent))
 
 
-def _events(body: AsyncIterator[bytes]) -> StreamingHttpResponse:
+def _events(body: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingHttpResponse(body, content_type="text/event-stream; charset=utf-8", headers=headers)
+    return StreamingHttpResponse(_sound(body), content_type="text/event-stream; charset=utf-8", headers=headers)
+
+
+async def _sound(body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The stream; where it breaks for a reason of ours, an error at its end."""
+    try:
+        async with aclosing(body) as pieces:
+            async for piece in pieces:
+                yield piece
+    except Exception:
+        logger.exception("An answer broke off")
+        yield chunks.event(internal().as_json())

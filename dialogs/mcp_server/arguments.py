@@ -26,7 +26,9 @@ class Arguments(BaseModel):
 
 class ListDialogs(Arguments):
     query: str = Field(default="", max_length=1_000, description="Words that must all occur in title or messages.")
-    shelf: Literal["active", "archived", "trash"] = Field(default="active", description="Where the dialogs stand.")
+    shelf: Literal["active", "clients", "archived", "trash"] = Field(
+        default="active", description="Where the dialogs stand; clients: the active ones that other programs drive."
+    )
     limit: int = Field(default=20, ge=1, le=100)
     cursor: str = Field(default="", max_length=100, description=NEXT)
 

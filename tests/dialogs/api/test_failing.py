@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from dialogs.api import responding, views
 from dialogs.driver.run import drive
 from dialogs.models import Dialog, Generation
 from dialogs.selectors.turns import due_dialogs
@@ -16,6 +17,17 @@ from tests.dialogs.api.conftest import Client, Play, assistant, said, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 Status = Generation.Status
+SECRET = "/srv/secret/path"
+INTERNAL = {
+    "message": "Dominds failed while it was answering. Its log has the details.",
+    "type": "api_error",
+    "param": None,
+    "code": "internal_error",
+}
+
+
+def broken(*_args: Any, **_kwargs: Any) -> Any:
+    raise RuntimeError(f"Nobody thought of {SECRET}")
 
 
 def failing(code: str, **details: Any) -> dict[str, Any]:
@@ -72,6 +84,42 @@ async def test_a_failure_in_the_stream_ends_it_with_an_error(client_of_alice: Cl
     assert "[DONE]" not in lines
     failed = await Generation.objects.aget()
     assert (failed.status, failed.partial_text) == (Status.FAILED, "One, two")
+
+
+@pytest.mark.parametrize(("where", "stream"), [("read", False), ("read", True), ("_whole", False)])
+async def test_what_nobody_foresaw_is_an_error_without_any_detail(
+    where: str,
+    stream: bool,
+    client_of_alice: Client,
+    play: Play,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+    monkeypatch.setattr(views, where, broken)
+
+    response = await client_of_alice.ask(user("Hello"), stream=stream)
+
+    assert (response.status_code, response["Content-Type"]) == (500, "application/json")
+    assert response.json()["error"] == INTERNAL
+    assert SECRET not in response.content.decode()
+    (record,) = [record for record in caplog.records if record.name == "dialogs.api.views"]
+    assert record.getMessage() == "POST /v1/chat/completions failed"
+    assert record.exc_info is not None
+    assert SECRET in str(record.exc_info[1])
+
+
+async def test_what_nobody_foresaw_in_the_stream_ends_it_with_such_an_error(
+    client_of_alice: Client, play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+    monkeypatch.setattr(responding, "_ending", broken)
+
+    lines = await client_of_alice.lines(user("Hello"))
+
+    assert json.loads(lines[-1])["error"] == INTERNAL
+    assert SECRET not in "".join(lines)
+    assert SECRET in caplog.text
 
 
 async def test_after_a_failure_the_same_history_is_answered(client_of_alice: Client, play: Play) -> None:

@@ -39,6 +39,19 @@ def test_dialogs_are_found_by_their_words_and_shelf(alice: User, worked: Worked)
     assert not ask(alice, "list_dialogs", shelf="archived")["dialogs"]
 
 
+def test_those_that_clients_drive_have_a_shelf_of_their_own(alice: User, bob: User, dialog: Dialog) -> None:
+    driven = [
+        Dialog(owner=owner, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at, is_client_driven=True)
+        for owner in (alice, bob)
+    ]
+    Dialog.objects.bulk_create(driven)
+
+    found = ask(alice, "list_dialogs", shelf="clients")["dialogs"]
+
+    assert [(one["id"], one["client_driven"]) for one in found] == [(str(driven[0].pk), True)]
+    assert len(ask(alice, "list_dialogs")["dialogs"]) == 2
+
+
 def test_dialogs_come_in_pages_each_one_once(alice: User, dialog: Dialog) -> None:
     others = [Dialog(owner=alice, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at) for _ in range(4)]
     others[0].active_at -= timedelta(days=1)
