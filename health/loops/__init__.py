@@ -2,3 +2,5 @@
 
 `patterns` says what was seen, `likeness` how much two answers are alike.
 """
+
+from __future__ import annotations
