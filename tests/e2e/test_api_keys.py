@@ -69,6 +69,8 @@ def test_a_key_is_made_and_copied_by_keyboard_and_shown_once(page: Page, peopled
     page.get_by_label("Name").press("Enter")
 
     expect(page.get_by_role("heading", name="“My editor” is ready")).to_be_focused()
+    # A script shows the buttons: without it nothing can be copied.
+    expect(page.locator(".copy-button").first).to_be_visible()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Copied")).to_be_focused()

@@ -48,6 +48,8 @@ def chat(page: Page, guarded: Stack, faults: list[str]) -> Page:
     sign_in(page, guarded)
     begin_dialog(page, guarded)
     guarded.shell(PAST)
+    # Written behind the server's back: nobody told the page.
+    page.reload()
     ask(page, "Go on with the rotor.")
     expect(answers(page).last).to_contain_text("Noted.")
     return page
