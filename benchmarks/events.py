@@ -82,28 +82,28 @@ def fill(count: int) -> dict[str, User]:
     return {"many": people[0], "few": people[1], "staff": people[2]}
 
 
-def measure(people: dict[str, User]) -> None:
+def measure(people: dict[str, User], url: str, pages: dict[str, tuple[str, str]]) -> None:
     from django.db import connection
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
     print(f"{connection.vendor}: {'page':<36}{'p50 ms':>8}{'p95 ms':>8}{'p95 CPU ms':>12}{'queries':>9}")
-    for name, (who, query) in PAGES.items():
+    for name, (who, query) in pages.items():
         client = Client()
         client.force_login(people[who])
         took, worked = [], []
         for _round in range(ROUNDS):
             since, busy_since = time.perf_counter(), time.process_time()
-            status = client.get(f"/events/{query}", HTTP_HOST="localhost").status_code
+            status = client.get(f"{url}{query}", HTTP_HOST="localhost").status_code
             took.append(1000 * (time.perf_counter() - since))
             worked.append(1000 * (time.process_time() - busy_since))
             assert status == 200, status
         with CaptureQueriesContext(connection) as queries:
-            client.get(f"/events/{query}", HTTP_HOST="localhost")
+            client.get(f"{url}{query}", HTTP_HOST="localhost")
         p95, busy = statistics.quantiles(took, n=20)[-1], statistics.quantiles(worked, n=20)[-1]
         print(f"  {name:<42}{statistics.median(took):>8.0f}{p95:>8.0f}{busy:>12.0f}{len(queries):>9}", flush=True)
 
 
 if __name__ == "__main__":
     prepare()
-    measure(fill(int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS))
+    measure(fill(int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS), "/events/", PAGES)

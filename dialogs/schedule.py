@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 DRIVE = "dialogs.drive"
 COMPACT = "dialogs.compact"
 LEARN = "dialogs.learn"
+REPLAY = "dialogs.replay"
 # The sweeper asks again by then: hints of a beat must not pile up while no worker is there.
 LEARN_EXPIRES_SECONDS = 50
 
@@ -56,3 +57,17 @@ def queue_learning() -> bool:
         logger.warning("Could not wake the critic: %s", error)
         return False
     return True
+
+
+def queue_replay(what_if_id: int) -> bool:
+    """Queue the next slice of a "what if". False when the broker cannot be reached; who waits for it then does it."""
+    try:
+        app.send_task(REPLAY, args=[what_if_id], queue="compaction", retry=False)
+    except Exception as error:  # kombu and redis each raise their own
+        logger.warning("Could not queue what if %s: %s", what_if_id, error)
+        return False
+    return True
+
+
+def replay_on_commit(what_if_id: int) -> None:
+    transaction.on_commit(lambda: queue_replay(what_if_id), robust=True)

@@ -12,7 +12,7 @@ from celery.signals import worker_process_init
 from django.conf import settings
 
 from dialogs.driver.run import drive as run_drive
-from dialogs.schedule import COMPACT, DRIVE, LEARN, queue_compaction, queue_drive
+from dialogs.schedule import COMPACT, DRIVE, LEARN, REPLAY, queue_compaction, queue_drive, queue_replay
 from dialogs.selectors.compaction import neglected_runs
 from dialogs.selectors.turns import due_dialogs
 from dialogs.services.drafts import apply_overdue_drafts
@@ -61,6 +61,15 @@ def learn() -> None:
     from dialogs.learning.beat import keep_beat
 
     keep_beat()
+
+
+@shared_task(name=REPLAY)
+def replay(what_if_id: int) -> None:
+    """A slice of a "what if"; then whoever waits in the queue has a turn before the next."""
+    from dialogs.what_if.work import perform
+
+    if perform(what_if_id):
+        queue_replay(what_if_id)
 
 
 def sweep() -> int:

@@ -19,6 +19,7 @@ from health.models import (
     ContextSettings,
     HealthReading,
     LlmCalibration,
+    LlmPrice,
     SettingsChange,
 )
 from health.tokens.calibration import Calibration, Sample
@@ -164,3 +165,11 @@ class LlmCalibrationAdmin(ReadOnlyAdmin):
 
 def _arrow(sign: str, *counts: int | None) -> str:
     return " → ".join("?" if count is None else f"{sign}{count:,}" for count in counts)
+
+
+@admin.register(LlmPrice)
+class LlmPriceAdmin(admin.ModelAdmin):
+    """The only numbers here that a person types: no server tells what it costs."""
+
+    list_display = ("llm", "per_million")
+    list_select_related = ("llm",)

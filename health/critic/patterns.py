@@ -35,9 +35,13 @@ class Finding:
 
 def findings(happened: Iterable[Happened], *, now: datetime) -> tuple[Finding, ...]:
     """The most frequent first. What is older than the window, or lies ahead, counts for nothing."""
-    recent = Counter((one.agent_id, one.code) for one in happened if now - WINDOW < one.at <= now)
+    return frequent(Counter((one.agent_id, one.code) for one in happened if now - WINDOW < one.at <= now))
+
+
+def frequent(counts: Counter[tuple[int, str]]) -> tuple[Finding, ...]:
+    """The same of events that somebody has counted, by agent and code."""
     return tuple(
         Finding(code=code, agent_id=agent_id, count=count)
-        for (agent_id, code), count in recent.most_common()
+        for (agent_id, code), count in counts.most_common()
         if count >= LEAST.get(code, count + 1)
     )

@@ -1,12 +1,12 @@
 """What would have happened: a course as it was said, gone through again under another limit.
 
-All numbers are estimates. A compaction is taken to reach the goal and no less than what must stay; what it really
-removes, the engine decides.
+All numbers are estimates. A compaction is taken to reach the goal and no less than what must stay, unless the caller
+has the engine itself to ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -58,21 +58,30 @@ class Happening:
         return Happening(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
+# What a compaction with the request at this message leaves of so many tokens.
+Compacted = Callable[[int, int], int]
+
+
 def replay(growths: Iterable[Growth], rules: Rules) -> Happening:
-    return sum((_one(growth, rules) for growth in growths), start=Happening())
+    return sum((gone_through(one, rules, to_the_goal(one, rules)) for one in growths), start=Happening())
 
 
-def _one(growth: Growth, rules: Rules) -> Happening:
-    trigger, goal = tokens(rules.threshold, rules.limit), tokens(rules.goal, rules.limit)
+def to_the_goal(growth: Growth, rules: Rules) -> Compacted:
+    """What was said last, and what goes along with every request, always stays."""
+    goal = tokens(rules.goal, rules.limit)
+    return lambda at, total: min(total, max(goal, growth.base + growth.sizes[at]))
+
+
+def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> Happening:
+    trigger = tokens(rules.threshold, rules.limit)
     total, found = growth.base, Happening()
-    for size, asks in zip(growth.sizes, growth.asks, strict=True):
+    for at, (size, asks) in enumerate(zip(growth.sizes, growth.asks, strict=True)):
         total += size
         if not asks:
             continue
         before = total
         if total > trigger:
-            # What was said last, and what goes along with every request, always stays.
-            total = min(total, max(goal, growth.base + size))
+            total = compacted(at, total)
         found += Happening(
             requests=1,
             over_hits=before > rules.limit,

@@ -6,8 +6,10 @@ from health.models.calibration import LlmCalibration
 from health.models.compaction_run import CompactionRun
 from health.models.event import ContextEvent
 from health.models.learning import CleanupTask, Proposal
+from health.models.price import LlmPrice
 from health.models.reading import HealthReading
 from health.models.settings import ContextSettings, SettingsChange
+from health.models.what_if import WhatIf
 
 __all__ = [
     "CleanupTask",
@@ -16,6 +18,8 @@ __all__ = [
     "ContextSettings",
     "HealthReading",
     "LlmCalibration",
+    "LlmPrice",
     "Proposal",
     "SettingsChange",
+    "WhatIf",
 ]

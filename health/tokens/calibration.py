@@ -53,6 +53,11 @@ class Calibration:
         """By how much the foretold numbers missed the reported ones, on average: an honest error, not a fit's."""
         return 100 * fmean(abs(sample.foretold - sample.reported) / sample.reported for sample in self.samples)
 
+    @property
+    def bias_percent(self) -> float:
+        """The same with its sign: below nothing where the foretold numbers were too low."""
+        return 100 * fmean((sample.foretold - sample.reported) / sample.reported for sample in self.samples)
+
 
 Calibrating = Calibration | Uncalibrated
 

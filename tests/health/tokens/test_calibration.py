@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from health.tokens.calibration import GENERATIONS, Calibrating, Calibration, Uncalibrated, apply, learn
+from health.tokens.calibration import GENERATIONS, Calibrating, Calibration, Sample, Uncalibrated, apply, learn
 
 
 def learnt(pairs: Iterable[tuple[int, int]]) -> Calibrating:
@@ -51,6 +51,15 @@ def test_the_error_is_of_what_was_foretold_and_falls_as_it_learns() -> None:
     assert once.error_percent == pytest.approx(20)
     assert isinstance(steady, Calibration)
     assert steady.error_percent == 0
+
+
+def test_the_bias_says_whether_too_little_was_foretold() -> None:
+    known = Calibration(
+        samples=tuple(Sample(estimated=100, foretold=foretold, reported=100) for foretold in (80, 90, 120))
+    )
+
+    assert known.bias_percent == pytest.approx(-10 / 3)
+    assert known.error_percent == pytest.approx(50 / 3)
 
 
 @pytest.mark.parametrize(("estimated", "reported"), [(0, 10), (-5, 10), (1_000, 0), (1_000, 60), (100, 5_000)])

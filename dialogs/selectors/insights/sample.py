@@ -1,0 +1,89 @@
+"""What only single runs can tell: the reward of each strategy, and how long compactions took. Of the newest runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import ceil
+from statistics import fmean, stdev
+from typing import Any
+
+from dialogs.selectors.insights.scope import Scope
+from health.compaction.strategies import REGISTRY
+
+MOST_RUNS = 1000
+READ = ("dialog__agent", "dialog__llm", "reward", "steps", "started_at", "finished_at")
+Key = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Took:
+    """Seconds. Half of the runs took no longer than `half`, 95 of 100 no longer than `most`."""
+
+    half: float
+    most: float
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> Took | None:
+        rising = sorted(seconds)
+        return cls(half=_share(rising, 0.5), most=_share(rising, 0.95)) if rising else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earned:
+    """The rewards of the runs in which a strategy changed something; of one run there is no spread."""
+
+    strategy: str
+    runs: int
+    mean: float
+    spread: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """`took` is by agent and LLM, `all_took` of all together."""
+
+    runs: int
+    took: Mapping[Key, Took | None] = field(default_factory=dict)
+    all_took: Took | None = None
+    earned: tuple[Earned, ...] = ()
+
+
+def sample(scope: Scope) -> Sample:
+    """One query for both: steps are read here, since no two databases agree on how to look into them."""
+    newest = scope.runs().filter(finished_at__isnull=False, started_at__isnull=False).order_by("-id")
+    seconds: defaultdict[Key, list[float]] = defaultdict(list)
+    rewards: defaultdict[str, list[float]] = defaultdict(list)
+    rows = list(newest.values_list(*READ)[:MOST_RUNS])
+    for agent, llm, reward, steps, started, finished in rows:
+        seconds[agent, llm].append(_seconds(started, finished))
+        for name in _at_work(steps) if reward is not None else ():
+            rewards[name].append(reward)
+    earned = (_earned(name, found) for name, found in rewards.items())
+    return Sample(
+        runs=len(rows),
+        took={key: Took.of(found) for key, found in seconds.items()},
+        all_took=Took.of(one for found in seconds.values() for one in found),
+        earned=tuple(sorted(earned, key=lambda one: -one.runs)),
+    )
+
+
+def _at_work(steps: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The strategies that changed something; detection, recovery and success are no strategies."""
+    return {step["phase"] for step in steps if step.get("changed") and step["phase"] in REGISTRY}
+
+
+def _earned(strategy: str, rewards: Sequence[float]) -> Earned:
+    spread = stdev(rewards) if len(rewards) > 1 else None
+    return Earned(strategy=strategy, runs=len(rewards), mean=fmean(rewards), spread=spread)
+
+
+def _seconds(started: datetime, finished: datetime) -> float:
+    return max(0.0, (finished - started).total_seconds())
+
+
+def _share(rising: Sequence[float], share: float) -> float:
+    """The nearest rank: a number that was really measured."""
+    return rising[ceil(share * len(rising)) - 1]

@@ -1,0 +1,52 @@
+"""Whose numbers, of which agent and LLM, since when: the three tables that tell of it, cut to that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from django.db.models import Model, QuerySet
+
+from health.models import CompactionRun, ContextEvent, HealthReading
+
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """None: everybody's, any agent, any LLM, from the beginning."""
+
+    owner_id: int | None = None
+    agent_id: int | None = None
+    llm_id: int | None = None
+    since: datetime | None = None
+
+    def of(self, *, agent_id: int, llm_id: int) -> Scope:
+        return replace(self, agent_id=agent_id, llm_id=llm_id)
+
+    def events(self) -> QuerySet[ContextEvent]:
+        rows = ContextEvent.objects.order_by()
+        return self._cut(rows, owner="owner", agent="agent", llm="llm", when="happened_at")
+
+    def runs(self) -> QuerySet[CompactionRun]:
+        """A run is of the agent and the LLM that its dialog has now."""
+        rows = CompactionRun.objects.order_by()
+        return self._cut(rows, owner="dialog__owner", agent="dialog__agent", llm="dialog__llm", when="queued_at")
+
+    def readings(self) -> QuerySet[HealthReading]:
+        """Those that were measured: a reading without a number is of a provider that reports none."""
+        rows = HealthReading.objects.filter(prompt_tokens__isnull=False).order_by()
+        dialog = "generation__dialog"
+        return self._cut(
+            rows, owner=f"{dialog}__owner", agent=f"{dialog}__agent", llm="generation__llm", when="read_at"
+        )
+
+    def _cut(self, rows: QuerySet[Row], *, owner: str, agent: str, llm: str, when: str) -> QuerySet[Row]:
+        wanted: dict[str, Any] = {
+            owner: self.owner_id,
+            agent: self.agent_id,
+            llm: self.llm_id,
+            f"{when}__gte": self.since,
+        }
+        return rows.filter(**{name: value for name, value in wanted.items() if value is not None})

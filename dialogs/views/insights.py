@@ -1,0 +1,97 @@
+"""The Insights page: how contexts fared, for each agent with its LLM. One's own, and for staff everybody's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from dialogs.selectors.events import agents_to_choose, llms_to_choose
+from dialogs.selectors.insights.errors import Missed, missed_by
+from dialogs.selectors.insights.figures import Figures, Pair, Table, table
+from dialogs.selectors.insights.patterns import Pattern, patterns
+from dialogs.selectors.insights.sample import Sample, Took, sample
+from dialogs.selectors.insights.scope import Scope
+from dialogs.selectors.insights.series import series
+from dialogs.views.events import PERIODS, Asked
+from dialogs.views.insights_chart import picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A row of the table. `url` shows its chart; without, it is the row of all, or one of something deleted."""
+
+    figures: Figures
+    took: Took | None
+    missed: Missed | None = None
+    pair: Pair | None = None
+    url: str = ""
+
+
+@never_cache
+@require_safe
+def insights(request: HttpRequest) -> HttpResponse:
+    asked, person, now = Asked.of(request.GET), cast("User", request.user), timezone.now()
+    is_all = person.is_staff and "all" in request.GET
+    scope = Scope(
+        owner_id=None if is_all else person.pk,
+        agent_id=asked.filter.agent_id,
+        llm_id=asked.filter.llm_id,
+        since=asked.filter.since,
+    )
+    found, runs = table(scope), sample(scope)
+    context = {
+        "asked": asked,
+        "is_all": is_all,
+        "other": asked.url("insights", all="" if is_all else 1),
+        "agents": agents_to_choose(),
+        "llms": llms_to_choose(),
+        "periods": PERIODS,
+        "rows": _rows(found, runs, asked, is_all),
+        "total": Shown(figures=found.total, took=runs.all_took),
+        "left_out": found.left_out,
+        "sample": runs,
+        "patterns": [_pattern(one) for one in patterns(scope.owner_id, now=now)],
+    }
+    return render(request, "learning/insights.html", context | _charted(found, scope, now))
+
+
+def _rows(found: Table, runs: Sample, asked: Asked, is_all: bool) -> list[Shown]:
+    missed = missed_by({pair.llm for pair in found.pairs if pair.llm})
+    return [_row(pair, runs, missed, asked, is_all) for pair in found.pairs]
+
+
+def _row(pair: Pair, runs: Sample, missed: Mapping[int, Missed], asked: Asked, is_all: bool) -> Shown:
+    key = (pair.agent.pk if pair.agent else None, pair.llm.pk if pair.llm else None)
+    own = {"agent": key[0], "llm": key[1], "all": 1 if is_all else ""}
+    return Shown(
+        pair=pair,
+        figures=pair.figures,
+        took=runs.took.get(key),
+        missed=missed.get(key[1] or 0),
+        url=asked.url("insights", **own) + "#chart" if all(key) else "",
+    )
+
+
+def _charted(found: Table, scope: Scope, now: datetime) -> dict[str, Any]:
+    """The chart of the first pair that there is one of: the one asked for, or where most went on."""
+    for pair in found.pairs:
+        if pair.agent and pair.llm:
+            drawn = picture(series(scope, agent=pair.agent, llm=pair.llm, now=now))
+            return {"charted": pair, "picture": drawn}
+    return {}
+
+
+def _pattern(found: Pattern) -> dict[str, Any]:
+    events = Asked(code=found.code, agent=found.agent.pk, llm=0, days="1")
+    proposal = f"{reverse('proposals')}#proposal-{found.proposal_id}" if found.proposal_id else ""
+    return {"found": found, "events": events.url("events"), "proposal": proposal}

@@ -1,0 +1,125 @@
+"""One dialog under one limit and one chain: the critic's replay, with the engine itself for every compaction in it.
+
+No model is asked, nothing is stored, and static vectors do, as in a worker of the turns. All numbers are estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+from dialogs.compacting.facts import LEAST_GAIN
+from dialogs.compacting.guard import guard_of
+from dialogs.compacting.material import Material, material
+from dialogs.compacting.work import config_for
+from dialogs.learning.growths import growth_of
+from dialogs.models import Dialog
+from dialogs.what_if.variants import Variant
+from health.adapters import embeddings
+from health.compaction.chain import compact
+from health.compaction.config import ContextConfig
+from health.compaction.losses import BINDING
+from health.compaction.outcome import CompactionOutcome, Loss, Status
+from health.compaction.ports import Answer, Embed, Need
+from health.compaction.runner import run
+from health.configured import context_config
+from health.critic.replay import Growth, Happening, Rules, gone_through, to_the_goal
+from health.models import CompactionRun
+
+EMBEDDER = "static"
+# For the compactions of one replay. After that the goal counts as reached, and the row says so.
+MOST_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """`lost` are facts that stand only in the archive in the end, `bindings` the sentences among them that bind."""
+
+    happening: Happening
+    lost: int = 0
+    bindings: int = 0
+    is_cut_short: bool = False
+
+
+@dataclass(kw_only=True)
+class Course:
+    """A dialog's course, read once for all that is tried on it."""
+
+    dialog: Dialog
+    growth: Growth
+    reserve: int
+    config: ContextConfig = field(default_factory=ContextConfig)
+
+
+def read_course(dialog: Dialog) -> Course:
+    config = context_config()
+    guard = guard_of(dialog, config)
+    reserve = guard.reserve if guard else 0
+    growth = growth_of(dialog, reserve=reserve)
+    return Course(dialog=dialog, growth=growth, reserve=reserve, config=guard.config if guard else config)
+
+
+def replayed(course: Course, variant: Variant) -> Replayed:
+    config = course.config
+    rules = Rules(limit=variant.limit, threshold=config.warning_threshold, goal=config.goal)
+    engine = Engine(course, variant, rules)
+    happening = gone_through(course.growth, rules, engine.compacted)
+    gone = [loss for loss in engine.losses if not loss.kept]
+    return Replayed(
+        happening=happening,
+        lost=len(gone),
+        bindings=sum(loss.kind == BINDING for loss in gone),
+        is_cut_short=engine.is_cut_short,
+    )
+
+
+class Engine:
+    """Compacts the course up to a message, from the originals each time, as the guard does."""
+
+    def __init__(self, course: Course, variant: Variant, rules: Rules) -> None:
+        self.course, self.variant = course, variant
+        self.losses: Sequence[Loss] = ()
+        self.is_cut_short = False
+        self._goal = to_the_goal(course.growth, rules)
+        self._embed = embeddings.embedder(EMBEDDER)
+        self._until = monotonic() + MOST_SECONDS
+        self._material: Material | None = None
+
+    def compacted(self, at: int, total: int) -> int:
+        if monotonic() > self._until:
+            self.is_cut_short = True
+            return self._goal(at, total)
+        outcome = self._outcome(at)
+        after = outcome.estimated_tokens_after
+        gain = 1 - after / max(1, total)
+        if outcome.status is not Status.APPLIED or (gain < LEAST_GAIN and total <= self.variant.limit):
+            return total
+        self.losses = outcome.losses
+        return after
+
+    def _outcome(self, at: int) -> CompactionOutcome:
+        begun = self._begun()
+        units = begun.state.units
+        # The system message comes first where there is one; a growth counts it to its base.
+        offset = len(units) - len(self.course.growth.sizes)
+        state = begun.state.having(units[: offset + at + 1])
+        return run(compact(state, begun.kit, chain=self.variant.chain, judge=False), answer=self._answer)
+
+    def _answer(self, need: Need) -> Answer:
+        return self._embed(need) if isinstance(need, Embed) else None
+
+    def _begun(self) -> Material:
+        """Read when it is needed: under a high limit it never is. The run is a wish that nobody stores."""
+        if self._material is None:
+            dialog = self.course.dialog
+            wish = CompactionRun(
+                dialog=dialog,
+                leaf=dialog.current_leaf,
+                trigger=CompactionRun.Trigger.PRE_REQUEST,
+                chain=list(self.variant.chain),
+                limit_tokens=self.variant.limit,
+                reserve_tokens=self.course.reserve,
+            )
+            self._material = material(wish, config_for(wish))
+        return self._material

@@ -1,0 +1,131 @@
+"""The Insights page: one's own numbers, everybody's for staff, and no more queries however many there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from dialogs.models import Agent, Dialog
+from dialogs.services.events import log
+from health.models import LlmCalibration, Proposal
+from tests.builders import a_reading
+from tests.dialogs.compaction_runs import a_run, a_step
+from tests.dialogs.views.pages import page
+from tests.dialogs.views.test_events import another
+
+INSIGHTS = "/insights/"
+
+
+def a_day(dialog: Dialog) -> None:
+    """One measured answer, one over-hit, one compaction."""
+    a_run(
+        dialog, status="applied", estimated_before=4500, estimated_after=3420, reward=1.25, coherence=0.875,
+        steps=[a_step("trim_payloads", 4500, 3420)], started_at=timezone.now(), finished_at=timezone.now(),
+    )  # fmt: skip
+    a_reading(dialog, 640)
+    log("OVER_HIT", dialog, estimated=5200, limit=5000)
+
+
+def test_numbers_say_whether_they_were_measured_or_estimated(as_alice: Client, dialog: Dialog) -> None:
+    Dialog.objects.filter(pk=dialog.pk).update(title="The pump")
+    a_day(dialog)
+    LlmCalibration.objects.create(llm=dialog.llm, samples=[[90, 90, 100], [120, 120, 100]])
+
+    shown = page(as_alice, INSIGHTS)
+
+    for words in ("Helper", "scripted/tiny", "640", "≈1,080", "≈4,500", "1.25", "0.88", "15.0 %", "+5.0 %"):
+        assert words in shown.text
+    assert "Trim payloads" in shown.text
+    assert "The pump" not in shown.text
+    assert shown.offences == []
+
+
+def test_an_empty_page_says_what_will_appear_and_when(as_alice: Client) -> None:
+    shown = page(as_alice, INSIGHTS)
+
+    assert "Nothing to tell yet" in shown.text
+    assert "With the first answer" in shown.text
+
+
+def test_where_nothing_was_compacted_there_are_dashes_and_no_zeros(as_alice: Client, dialog: Dialog) -> None:
+    a_run(dialog, status="cancelled")
+    a_reading(dialog, 640)
+    dialog.compaction_runs.all().delete()
+
+    (row,) = as_alice.get(INSIGHTS).context["rows"]
+
+    assert (row.figures.over_hits, row.took, row.missed) == (None, None, None)
+
+
+def test_nobody_sees_anothers_numbers_and_only_staff_see_everybodys(
+    as_bob: Client, client: Client, sam: User, dialog: Dialog
+) -> None:
+    a_day(dialog)
+    client.force_login(sam)
+
+    assert as_bob.get(f"{INSIGHTS}?all=1").context["rows"] == []
+    assert client.get(INSIGHTS).context["rows"] == []
+    (row,) = client.get(f"{INSIGHTS}?all=1").context["rows"]
+    assert row.figures.over_hits == 1
+    assert str(dialog.pk) not in client.get(f"{INSIGHTS}?all=1").content.decode()
+
+
+def test_a_row_leads_to_its_own_chart(as_alice: Client, dialog: Dialog) -> None:
+    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
+    a_day(dialog)
+    log("OVER_HIT", another(dialog, agent=zoe), limit=5000)
+
+    urls = {row.pair.agent: row.url for row in as_alice.get(f"{INSIGHTS}?days=1").context["rows"]}
+
+    assert as_alice.get(f"{INSIGHTS}?days=1").context["charted"].agent == dialog.agent
+    assert as_alice.get(urls[zoe]).context["charted"].agent == zoe
+
+
+def test_a_pattern_leads_to_its_events_and_for_staff_to_the_proposal(
+    as_alice: Client, alice: User, dialog: Dialog
+) -> None:
+    for _each in range(3):
+        log("OVER_HIT", dialog)
+    proposal = Proposal.objects.create(kind="limit", agent=dialog.agent)
+
+    seen = page(as_alice, INSIGHTS)
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
+    by_staff = page(as_alice, INSIGHTS)
+
+    events = f"/events/?code=OVER_HIT&agent={dialog.agent_id}&days=1"
+    assert "3 times: the context was over its limit" in " ".join(seen.text.split())
+    assert events in seen.links()
+    assert "staff decide" in seen.text
+    assert f"/proposals/#proposal-{proposal.pk}" in by_staff.links()
+
+
+def test_the_page_asks_no_more_however_much_there_is(as_alice: Client, dialog: Dialog) -> None:
+    asked = []
+    for days in (3, 9):
+        for number in range(days):
+            agent = Agent.objects.create(name=f"A {days} {number}", slug=f"a-{days}-{number}", llm=dialog.llm)
+            log("WARNING", another(dialog, agent=agent), limit=5000)
+            a_day(dialog)
+        with CaptureQueriesContext(connection) as queries:
+            as_alice.get(INSIGHTS)
+        asked.append(len(queries))
+
+    few, many = asked
+    assert few == many <= 22
+
+
+def test_nonsense_in_the_address_is_read_as_the_default(as_alice: Client, dialog: Dialog) -> None:
+    a_day(dialog)
+
+    shown = as_alice.get(f"{INSIGHTS}?agent=x&llm=99999999999999999999&days=x&all=x")
+
+    assert len(shown.context["rows"]) == 1
+
+
+def test_a_stranger_signs_in_first(client: Client, db: Any) -> None:
+    assert client.get(INSIGHTS).status_code == 302
