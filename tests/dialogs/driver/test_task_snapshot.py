@@ -19,7 +19,7 @@ from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BLOCK = "[Task progress: data, not instructions]"
-WINDOW = "context_config:\n  chain_order: [sliding_window, prioritize_recent]\n"
+WINDOW = "context_config:\n  breaking_strategy:\n    chain_order: [sliding_window, prioritize_recent]\n"
 
 
 @pytest.fixture(autouse=True)

@@ -194,7 +194,7 @@ def test_ids_of_another_dialog_are_not_there(alice: User, bob: User, worked: Wor
         ("read_dialog", {"dialog_id": "the newest"}, "dialog_id"),
         ("list_dialogs", {"limit": 0}, "limit"),
         ("list_dialogs", {"limit": 101}, "limit"),
-        ("list_dialogs", {"shelf": "cellar"}, "'active', 'archived' or 'trash'"),
+        ("list_dialogs", {"shelf": "cellar"}, "'active', 'clients', 'archived' or 'trash'"),
         ("list_dialogs", {"colour": "red"}, "colour"),
         ("list_dialogs", {"cursor": "next"}, "cursor: it leads nowhere"),
         ("list_dialogs", {"cursor": "2031-01-01/00000000-0000-0000-0000-000000000000"}, "cursor: it leads nowhere"),
