@@ -37,7 +37,14 @@ WRITING_METHODS = frozenset(
     {"save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create"}
 )
 CLOCK_METHODS = frozenset({"now", "utcnow", "today"})
-PURE = ("health.monitor", "health.compaction", "health.critic", "dialogs.driver.decide", "dialogs.driver.state")
+PURE = (
+    "health.monitor",
+    "health.compaction",
+    "health.critic",
+    "health.loops",
+    "dialogs.driver.decide",
+    "dialogs.driver.state",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,7 @@ TABLE = (
         but_may=("health.critic", "health.compaction"),
         why="it judges values, and nothing by itself",
     ),
+    Law(who=("health.loops",), never=(*IMPURE, *OURS), but_may=("health.loops",), why="it judges values"),
     Law(who=("dialogs.driver.decide", "dialogs.driver.state"), never=IMPURE, why="decide, then do"),
     Law(who=("health",), never=("dialogs",), why="one arrow between the apps"),
     Law(

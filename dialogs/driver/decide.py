@@ -91,6 +91,11 @@ class Refuse:
 
 
 @dataclass(frozen=True)
+class LookForLoop:
+    """See whether the agent goes round in circles; one that goes on by itself rests then."""
+
+
+@dataclass(frozen=True)
 class Generate:
     """Ask the provider. `attempt` is 1 for the first try of an answer."""
 
@@ -121,6 +126,7 @@ Action = (
     | Compact
     | AwaitCompaction
     | Refuse
+    | LookForLoop
     | Generate
     | TakeQueued
     | Rest
@@ -146,7 +152,12 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return GiveUp()
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
-    return _asking(state) or _guarding(state) or Generate(attempt=state.failures + state.interruptions + 1)
+    next_try = Generate(attempt=state.failures + state.interruptions + 1)
+    return _looking(state) or _asking(state) or _guarding(state) or next_try
+
+
+def _looking(state: State) -> Action | None:
+    return LookForLoop() if state.loop_check_due else None
 
 
 def _overflowed(state: State) -> Action:
@@ -200,6 +211,8 @@ def _between_turns(state: State) -> Action:
         return Rest()
     if state.run_used_up:
         return EndRun()
+    if state.loop_check_due and not state.paused:
+        return LookForLoop()
     if state.due is Due.CLEAR and not state.paused:
         return ClearMind()
     if state.queued:

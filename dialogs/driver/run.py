@@ -30,6 +30,7 @@ from dialogs.driver.decide import (
     GiveUp,
     Halt,
     InsertPrompt,
+    LookForLoop,
     Push,
     Refuse,
     Rest,
@@ -47,7 +48,7 @@ from dialogs.models import Dialog
 from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
 from dialogs.selectors.turns import driven, is_answer_due, is_stop_requested, state_of
-from dialogs.services import client_turns, lease, turns
+from dialogs.services import client_turns, lease, loops, turns
 from dialogs.services.events import note_pressure
 from dialogs.services.generations import clients
 from dialogs.services.lease import Claim, LeaseLost
@@ -66,6 +67,7 @@ WRITES: dict[type[Action], Callable[[Claim], None]] = {
     Push: turns.push,
     EndRounds: turns.end_rounds,
     EndRun: turns.end_run,
+    LookForLoop: loops.look_for_loop,
 }
 
 
@@ -152,7 +154,8 @@ async def look(claim: Claim, audience: Audience = NOBODY, known: Dialog | None =
     if is_guardable:
         state = await in_db(guarded)(state, dialog)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
-        await in_db(note_pressure)(claim, state.guard)
+        is_over_hit = await in_db(note_pressure)(claim, state.guard)
+        state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)
     return state, None if tells_window(dialog.llm) else clients(dialog)
 
 

@@ -84,6 +84,8 @@ class State:
     run_used_up: bool = False
     # The newest message asks to go on with an answer that was cut for a compaction.
     continuing: bool = False
+    # So much was done since the last look that the agent may go round in circles.
+    loop_check_due: bool = False
     # A client drives it: what it does not ask for is not done, whatever is due.
     client_driven: bool = False
     # None: nobody is guarded, and no request is ever touched.

@@ -31,6 +31,7 @@ class PausedBy(models.TextChoices):
     ROUNDS = "rounds", _("too many tool rounds")
     # New courses do not help: what is carried into them is already more than fits.
     FULL = "full", _("reminders and Taskdoc that fill the window")
+    LOOP = "loop", _("an agent that goes round in circles")
 
 
 class Dialog(models.Model):
@@ -73,6 +74,8 @@ class Dialog(models.Model):
     stop_requested = models.BooleanField(default=False)
     # While set, no prompt is inserted, no course is cleared and nothing is pushed. Messages are still answered.
     paused_by = models.CharField(max_length=20, choices=PausedBy, default=PausedBy.NOBODY, blank=True)
+    # Tool calls, and answers without any, since somebody last looked whether the agent goes round in circles.
+    unchecked_calls = models.PositiveIntegerField(default=0, editable=False)
 
     class Meta:
         ordering = ("-active_at",)

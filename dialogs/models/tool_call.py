@@ -43,6 +43,10 @@ class ToolCall(models.Model):
     result_message = models.OneToOneField(
         "dialogs.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="result_of"
     )
+    # A tool that failed for the moment is tried again: which try this is or will be, of how many, and when.
+    attempt = models.PositiveIntegerField(default=1)
+    most_attempts = models.PositiveIntegerField(default=1)
+    retry_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -14,6 +14,7 @@ from django.db.models import CharField, Count, Q, QuerySet
 from django.db.models.functions import Cast, Substr
 from django.utils.translation import gettext as _
 
+from dialogs import loop_words
 from dialogs.models import LLM, Agent
 from dialogs.reasons import in_words
 from health.models import ContextEvent
@@ -99,6 +100,8 @@ def llms_to_choose() -> QuerySet[LLM]:
 
 def cause_of(event: ContextEvent) -> str:
     """Why it happened, where more is known than its code says; in the reader's language."""
+    if event.code == ContextEvent.Code.LOOP_DETECTED:
+        return " ".join(loop_words.in_words(event.facts))
     reason = str(event.facts.get("reason") or (event.run.reason if event.run else ""))
     if reason:
         return in_words(reason)

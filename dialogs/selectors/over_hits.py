@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
@@ -24,5 +24,9 @@ def is_fresh_start_offered(dialog: Dialog) -> bool:
     ).first()
     if event is None or event.facts.get("declined"):
         return False
+    return not was_reset_since(dialog, event.happened_at)
+
+
+def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
     resets = CompactionRun.objects.filter(dialog=dialog, trigger=CompactionRun.Trigger.RESET)
-    return not resets.filter(queued_at__gt=event.happened_at).exists()
+    return resets.filter(queued_at__gt=moment).exists()

@@ -10,6 +10,7 @@ from dialogs.selectors.cleanup import has_open_task
 from dialogs.selectors.compaction_card import compaction_card
 from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.driven import driven_by
+from dialogs.selectors.loops import loop_notice
 from dialogs.selectors.notebook import kept_reminders, removed_reminders
 from dialogs.selectors.over_hits import is_fresh_start_offered
 from dialogs.selectors.providers import missing_key
@@ -33,6 +34,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "transcript": shown,
         "can_report": any(isinstance(row, AttemptRow) and row.can_report for row in shown.rows),
         "fresh_start_offered": is_fresh_start_offered(dialog),
+        "loop": loop_notice(dialog),
         "cleanup_open": has_open_task(dialog),
         "status": turn_status(dialog),
         "run": run_status(dialog),

@@ -17,6 +17,7 @@ from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
+from health.loops.patterns import EVERY_CALLS
 from health.monitor.remediation import Due
 
 Status = Generation.Status
@@ -46,6 +47,7 @@ def state_of(dialog: Dialog) -> State:
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
+        loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
         **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
 
@@ -60,6 +62,7 @@ def _clients_state(dialog: Dialog, leaf: Message) -> State:
         **_tried(tries_of_due_answer(dialog)),
         leaf=_kind_of(leaf),
         continuing=leaf.origin == MessageOrigin.CONTINUATION,
+        loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
         **(_round(leaf) if leaf.role == Role.ASSISTANT else {}),
     )
 

@@ -12,6 +12,7 @@ from dialogs.services import cleanup, over_hits
 from dialogs.services.lease import Claim, fenced
 from health.compaction.pressure import Pressure
 from health.events import record_event
+from health.loops.patterns import EVERY_CALLS
 from health.models import CompactionRun, ContextEvent
 
 Code = ContextEvent.Code
@@ -41,16 +42,23 @@ def log(
 
 
 @transaction.atomic
-def note_pressure(held: Claim, guard: Guarding) -> None:
-    """A request is nearly too much, once a turn; or too much before anything was compacted, once a message (DC26)."""
+def note_pressure(held: Claim, guard: Guarding) -> bool:
+    """A request is nearly too much, once a turn; or too much before anything was compacted, once a message (DC26).
+
+    True for the latter, when it is new: whether the agent goes round in circles is looked for then, also after a crash.
+    """
     row = fenced(held)
     leaf = row.current_leaf
     if leaf is None:
-        return
+        return False
     if _once(Code.WARNING, row, guard, course=leaf.course_id, turn=leaf.turn):
         cleanup.open_if_frequent(row)
     if guard.pressure is Pressure.OVERFLOW and (over_hit := _once(Code.OVER_HIT, row, guard, message=leaf.pk)):
         over_hits.escalate(row, over_hit)
+        row.unchecked_calls = EVERY_CALLS
+        row.save(update_fields=["unchecked_calls"])
+        return True
+    return False
 
 
 def _once(code: str, row: Dialog, guard: Guarding, **place: Any) -> ContextEvent | None:

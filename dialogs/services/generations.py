@@ -124,10 +124,12 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
     read_health(row, generation, answer)
     if not row.is_client_driven:
         _count(row, answer, offered="tools" in generation.manifest)
+    # An answer without calls counts too: an agent without tools can go round in circles.
+    row.unchecked_calls += max(1, len(answer.calls))
     if answer.calls:
         add_calls(message, answer.calls)
     if answer.calls and not (row.is_client_driven and hand_over(row, message)):
-        save(row, "current_leaf", "last_seq")
+        save(row, "current_leaf", "last_seq", "unchecked_calls")
     else:
         _end_turn(row, generation.course)
     return message
@@ -136,7 +138,7 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
 def _end_turn(row: Dialog, course: Course) -> None:
     if not row.is_client_driven:
         remediation.close_prompts(course)
-    close_answer(row)
+    close_answer(row, "unchecked_calls")
 
 
 def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:

@@ -56,6 +56,18 @@ def is_fresh_start_due(row: Dialog) -> bool:
     return wanted.exists() and not begun.exists()
 
 
+def begins_afresh(row: Dialog) -> bool:
+    """Whether a fresh start follows by itself from an agent's going round in circles: an over-hit in a circle is one
+    too many (C138), where nobody wants to be asked."""
+    event = ContextEvent.objects.filter(
+        dialog=row, code=ContextEvent.Code.OVER_HIT, facts__message=row.current_leaf_id
+    ).first()
+    if event is not None and context_config().on_over_hits is AtMilestone.AUTOMATIC:
+        event.facts[ESCALATED] = str(AtMilestone.AUTOMATIC)
+        event.save(update_fields=["facts"])
+    return is_fresh_start_due(row)
+
+
 @transaction.atomic
 def decline(*, dialog: Dialog) -> None:
     """The offered fresh start is not wanted."""

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dialogs.models import Dialog, Message
 from dialogs.models.dialog import PausedBy
-from dialogs.services.rows import want_answer
+from dialogs.schedule import drive_on_commit
+from dialogs.services.rows import save, want_answer
 from health.models import CompactionRun, ContextEvent
 
 
 def resume_after(row: Dialog, run: CompactionRun) -> None:
-    """However the run ended, unless it was cancelled or the person has gone on meanwhile."""
+    """However the run ended, unless it was cancelled or the person has gone on meanwhile.
+
+    A fresh start out of a circle goes on as well.
+    """
+    if run.trigger == CompactionRun.Trigger.RESET and run.status == CompactionRun.Status.APPLIED:
+        _out_of_a_circle(row)
     if run.trigger != CompactionRun.Trigger.MANUAL or run.status == CompactionRun.Status.CANCELLED:
         return
     report = ContextEvent.objects.filter(run=run, code=ContextEvent.Code.REPORTED).first()
@@ -18,3 +24,12 @@ def resume_after(row: Dialog, run: CompactionRun) -> None:
     row.current_leaf = Message.objects.get(dialog=row, pk=report.facts["message"])
     row.paused_by = PausedBy.NOBODY
     want_answer(row)
+
+
+def _out_of_a_circle(row: Dialog) -> None:
+    if row.paused_by != PausedBy.LOOP:
+        return
+    row.paused_by = PausedBy.NOBODY
+    row.wake_seq += 1
+    save(row, "paused_by", "wake_seq")
+    drive_on_commit(row.pk)

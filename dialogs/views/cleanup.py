@@ -1,4 +1,4 @@
-"""Tasks to clean contexts up: the list, and who does one, what of it is done, and its end. Also an offer declined,
+"""Tasks to clean contexts up: the list, and who does one, what of it is done, and its end. Also offers declined,
 and "Report & Continue"."""
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dialogs.selectors.cleanup import assignable, tasks_for
 from dialogs.services import cleanup as service
+from dialogs.services.loops import dismiss
 from dialogs.services.over_hits import decline
 from dialogs.services.reporting import report_and_continue
 from dialogs.views.common import dialog_or_404, number_or_zero
@@ -61,6 +62,12 @@ def change(request: HttpRequest, task_id: int) -> HttpResponse:
 def no_fresh_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     return act(request, dialog, partial(decline, dialog=dialog))
+
+
+@require_POST
+def no_loop(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(dismiss, dialog=dialog))
 
 
 @require_POST

@@ -14,6 +14,7 @@ from dialogs.driver.decide import (
     GiveUp,
     Halt,
     InsertPrompt,
+    LookForLoop,
     Push,
     Rest,
     RunTools,
@@ -67,6 +68,12 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         (State(answer_due=True, leaf=Leaf.TYPED, due=Due.CRITICAL, failures=1, retry_in=3), Wait(3)),
         # What is too long is not tried again as it is.
         (State(answer_due=True, failures=1, retry_in=0, overflowed=True), ClearMind(overflow=True)),
+        # Whether it goes round in circles is looked for once the results are there, before anything is asked or said.
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, rounds=1, loop_check_due=True), RunTools()),
+        (State(answer_due=True, leaf=Leaf.RESULT, due=Due.CLEAR, loop_check_due=True), LookForLoop()),
+        (State(answer_due=True, leaf=Leaf.TYPED, loop_check_due=True, stop_requested=True), Halt()),
+        (State(answer_due=False, autonomous=True, queued=1, loop_check_due=True), LookForLoop()),
+        (State(answer_due=False, autonomous=True, paused=True, loop_check_due=True), Rest()),
         # Between turns: a new course, else the queue, else what remediation asks, else the push.
         (State(answer_due=False, due=Due.CLEAR, queued=1, autonomous=True), ClearMind()),
         (State(answer_due=False, due=Due.CRITICAL, queued=1, autonomous=True), TakeQueued()),

@@ -71,7 +71,13 @@ def test_the_whole_goal_is_there_to_read_and_survives_a_push(as_alice: Client, d
 
 @pytest.mark.parametrize(
     ("paused_by", "reason"),
-    [("person", "by you"), ("failure", "failed"), ("rounds", "too many times"), ("full", "Shorten them")],
+    [
+        ("person", "by you"),
+        ("failure", "failed"),
+        ("rounds", "too many times"),
+        ("full", "Shorten them"),
+        ("loop", "round in circles"),
+    ],
 )
 def test_the_bar_says_why_the_dialog_rests(as_alice: Client, dialog: Dialog, paused_by: str, reason: str) -> None:
     running(dialog)
