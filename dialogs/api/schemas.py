@@ -27,7 +27,9 @@ def _whole(number: Any) -> Any:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+WHOLE = BeforeValidator(_whole)
+# Bounds stand before it, or the published document would not have them.
+TokenCount = Annotated[int, Field(ge=1, le=2_000_000_000), WHOLE]
 
 
 class FunctionCall(Body):
@@ -120,13 +122,13 @@ class ChatBody(Body):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[ToolSpec] | None = None
-    max_tokens: Whole | None = Field(default=None, ge=1, le=2_000_000_000)
-    max_completion_tokens: Whole | None = Field(default=None, ge=1, le=2_000_000_000)
-    n: Whole | None = Field(default=None, ge=1, le=1)
+    max_tokens: TokenCount | None = None
+    max_completion_tokens: TokenCount | None = None
+    n: Annotated[int, Field(ge=1, le=1), WHOLE] | None = None
     temperature: float | None = None
     top_p: float | None = None
     stop: str | list[str] | None = None
-    seed: Whole | None = None
+    seed: Annotated[int, WHOLE] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None

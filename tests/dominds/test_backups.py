@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sqlite3
 import tarfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 
 from dominds import backups
 from dominds.supervisor import lock
@@ -27,6 +30,13 @@ def data_dir(tmp_path: Path, settings: Any) -> Path:
     settings.DOMINDS_DATA_DIR = tmp_path
     (tmp_path / "secret_key").write_text(settings.SECRET_KEY)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def no_thread_keeps_the_replaced_file() -> Iterator[None]:
+    """The thread on which async tests ask the database has a connection of its own, to the file that was there."""
+    yield
+    asyncio.run(sync_to_async(connections.close_all)())
 
 
 @pytest.fixture
