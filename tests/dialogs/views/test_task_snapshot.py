@@ -112,7 +112,8 @@ def test_the_panel_says_how_far_the_task_is(as_alice: Client, dialog: Dialog) ->
 
     shown = panel(as_alice, dialog)
 
-    assert [word in shown for word in (GOAL, "executing", "step1", "step8", "the newest 8", ">9<")] == [True] * 6
+    for word in (GOAL, "executing", "step1", "step8", "the newest 8", ">9<", 'start="2"'):
+        assert word in shown
     assert "step0" not in shown
     assert "&lt;b&gt;none&lt;/b&gt;" in shown
 
