@@ -58,12 +58,15 @@ class ContextEvent(models.Model):
         verbose_name_plural = _("context events")
         ordering = ("-id",)
         indexes = [
-            models.Index(fields=["code", "happened_at"], name="context_event_code"),
+            # Everybody's and a person's own, counted by agent and LLM without a look at the rows.
+            models.Index(fields=["code", "happened_at", "agent", "llm"], name="context_event_counts"),
             models.Index(fields=["agent", "code", "happened_at"], name="context_event_agent"),
             models.Index(fields=["happened_at"], name="context_event_when"),
             # A person's own, the newest first.
             models.Index(fields=["owner", "-happened_at", "-id"], name="context_event_own"),
-            models.Index(fields=["owner", "code", "-happened_at", "-id"], name="context_event_own_code"),
+            models.Index(
+                fields=["owner", "code", "-happened_at", "-id", "agent", "llm"], name="context_event_own_counts"
+            ),
             models.Index(fields=["owner", "agent", "-happened_at", "-id"], name="context_event_own_agent"),
         ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Count, F, Max, Q, Sum
@@ -17,15 +17,19 @@ from dialogs.models import LLM, Agent
 from dialogs.selectors.insights.scope import Scope
 from health.models import CompactionRun, ContextEvent
 
-MOST_PAIRS = 50
+MOST_PAIRS = 20
 Code, Status = ContextEvent.Code, CompactionRun.Status
-Key = tuple[int | None, int | None]
+# What only somebody who is guarded can have.
+WATCHED = (Code.OVER_HIT, Code.WARNING, Code.PROVIDER_OVERFLOW)
 APPLIED = Q(status=Status.APPLIED)
+Key = tuple[int | None, int | None]
+# Fields of `Figures` by name, for each agent with its LLM.
+Parts = dict[Key, dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """What so many numbers add up to. Added to another it is the mean of both."""
+    """What so many numbers add up to."""
 
     total: float = 0.0
     count: int = 0
@@ -49,9 +53,6 @@ class Figures:
     reward: Mean = field(default_factory=Mean)
     coherence: Mean = field(default_factory=Mean)
     saved: int = 0
-
-    def __add__(self, other: Figures) -> Figures:
-        return Figures(**{one.name: _joined(one.name, self, other) for one in fields(self)})
 
     @property
     def is_watched(self) -> bool:
@@ -87,13 +88,6 @@ class Figures:
         return self.events.get(code, 0) if self.is_watched else None
 
 
-def _joined(name: str, one: Figures, other: Figures) -> Any:
-    left, right = getattr(one, name), getattr(other, name)
-    if isinstance(left, Mapping):
-        return {key: left.get(key, 0) + right.get(key, 0) for key in {**left, **right}}
-    return max(left, right) if name == "highest" else left + right
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pair:
     """An agent with an LLM. One that was deleted since has no name, and no chart."""
@@ -114,51 +108,79 @@ class Table:
 
 def table(scope: Scope) -> Table:
     """Where most went wrong or was compacted stands first, then who was used most."""
-    found: defaultdict[Key, Figures] = defaultdict(Figures)
-    for key, figures in (*_readings(scope), *_events(scope), *_runs(scope)):
-        found[key] += figures
-    ordered = sorted(found.items(), key=lambda one: (-one[1].trouble, -one[1].generations))
+    parts: defaultdict[Key, dict[str, Any]] = defaultdict(dict)
+    for found in (_readings(scope), _events(scope), _runs(scope)):
+        for key, values in found.items():
+            parts[key] |= values
+    rows = [(key, Figures(**values)) for key, values in parts.items()]
+    rows.sort(key=lambda row: (-row[1].trouble, -row[1].generations))
     return Table(
-        pairs=tuple(_named(ordered[:MOST_PAIRS])),
-        total=sum(found.values(), start=Figures()),
-        left_out=max(0, len(ordered) - MOST_PAIRS),
+        pairs=tuple(_named(rows[:MOST_PAIRS])),
+        total=_total([figures for _key, figures in rows]),
+        left_out=max(0, len(rows) - MOST_PAIRS),
     )
 
 
-def _readings(scope: Scope) -> Iterable[tuple[Key, Figures]]:
+def _readings(scope: Scope) -> Parts:
     rows = scope.readings().values_list("generation__dialog__agent", "generation__llm")
-    for agent, llm, count, highest in rows.annotate(count=Count("*"), highest=Max("prompt_tokens")):
-        yield (agent, llm), Figures(generations=count, highest=highest)
+    counted = rows.annotate(count=Count("*"), highest=Max("prompt_tokens"))
+    return {(agent, llm): {"generations": count, "highest": highest} for agent, llm, count, highest in counted}
 
 
-def _events(scope: Scope) -> Iterable[tuple[Key, Figures]]:
-    for agent, llm, code, count in scope.events().values_list("agent", "llm", "code").annotate(count=Count("*")):
-        yield (agent, llm), Figures(events={code: count})
+def _events(scope: Scope) -> Parts:
+    found: defaultdict[Key, dict[str, int]] = defaultdict(dict)
+    rows = scope.events().filter(code__in=WATCHED).values_list("agent", "llm", "code")
+    for agent, llm, code, count in rows.annotate(count=Count("*")):
+        found[agent, llm][code] = count
+    return {key: {"events": counts} for key, counts in found.items()}
 
 
-def _runs(scope: Scope) -> Iterable[tuple[Key, Figures]]:
-    rows = (
-        scope.runs()
-        .values("dialog__agent", "dialog__llm", "status")
-        .annotate(
-            count=Count("*"),
-            rewards=Count("reward"),
-            reward_sum=Sum("reward"),
-            coherences=Count("coherence"),
-            coherence_sum=Sum("coherence"),
-            saved=Sum(F("estimated_before") - F("estimated_after"), filter=APPLIED),
-        )
+def _runs(scope: Scope) -> Parts:
+    found: defaultdict[Key, list[Mapping[str, Any]]] = defaultdict(list)
+    rows = scope.runs().values("dialog__agent", "dialog__llm", "status")
+    for row in rows.annotate(
+        count=Count("*"),
+        rewards=Count("reward"),
+        reward_sum=Sum("reward"),
+        coherences=Count("coherence"),
+        coherence_sum=Sum("coherence"),
+        saved=Sum(F("estimated_before") - F("estimated_after"), filter=APPLIED),
+    ):
+        found[row["dialog__agent"], row["dialog__llm"]].append(row)
+    return {
+        key: {
+            "runs": {row["status"]: row["count"] for row in rows},
+            "reward": _mean(rows, "reward"),
+            "coherence": _mean(rows, "coherence"),
+            "saved": sum(row["saved"] or 0 for row in rows),
+        }
+        for key, rows in found.items()
+    }
+
+
+def _mean(rows: Iterable[Mapping[str, Any]], name: str) -> Mean:
+    return sum((Mean(total=row[f"{name}_sum"] or 0.0, count=row[f"{name}s"]) for row in rows), start=Mean())
+
+
+def _total(every: Iterable[Figures]) -> Figures:
+    every = tuple(every)
+    return Figures(
+        generations=sum(one.generations for one in every),
+        highest=max((one.highest for one in every), default=0),
+        events=_added(one.events for one in every),
+        runs=_added(one.runs for one in every),
+        reward=sum((one.reward for one in every), start=Mean()),
+        coherence=sum((one.coherence for one in every), start=Mean()),
+        saved=sum(one.saved for one in every),
     )
-    for row in rows:
-        yield (
-            (row["dialog__agent"], row["dialog__llm"]),
-            Figures(
-                runs={row["status"]: row["count"]},
-                reward=Mean(total=row["reward_sum"] or 0.0, count=row["rewards"]),
-                coherence=Mean(total=row["coherence_sum"] or 0.0, count=row["coherences"]),
-                saved=row["saved"] or 0,
-            ),
-        )
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: defaultdict[str, int] = defaultdict(int)
+    for one in counts:
+        for name, count in one.items():
+            found[name] += count
+    return dict(found)
 
 
 def _named(found: Iterable[tuple[Key, Figures]]) -> Iterable[Pair]:

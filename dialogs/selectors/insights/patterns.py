@@ -13,6 +13,8 @@ from dialogs.selectors.insights.scope import Scope
 from health.critic.patterns import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Finding, frequent
 from health.models import Proposal
 
+MOST = 10
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
@@ -28,7 +30,7 @@ class Pattern:
 
 def patterns(owner_id: int | None, *, now: datetime) -> list[Pattern]:
     """Of one person's dialogs, or of everybody's; the most frequent first."""
-    found = frequent(_counted(Scope(owner_id=owner_id, since=now - WINDOW)))
+    found = frequent(_counted(Scope(owner_id=owner_id, since=now - WINDOW)))[:MOST]
     agents = Agent.objects.in_bulk({one.agent_id for one in found})
     waiting = Proposal.objects.filter(status=Proposal.Status.OPEN, agent__in=agents)
     proposals = dict(waiting.order_by("id").values_list("agent", "id")) if found else {}
@@ -40,9 +42,9 @@ def patterns(owner_id: int | None, *, now: datetime) -> list[Pattern]:
 
 
 def _counted(scope: Scope) -> Counter[tuple[int, str]]:
-    events = scope.events().filter(code__in=LEAST, agent__isnull=False).values_list("agent", "code")
+    events = scope.events().filter(code__in=LEAST).values_list("agent", "code")
     drops = scope.runs().filter(coherence__lt=LEAST_COHERENCE).values_list("dialog__agent")
     return Counter(
-        {(agent, code): count for agent, code, count in events.annotate(count=Count("*"))}
+        {(agent, code): count for agent, code, count in events.annotate(count=Count("*")) if agent}
         | {(agent, COHERENCE_DROP): count for agent, count in drops.annotate(count=Count("*"))}
     )

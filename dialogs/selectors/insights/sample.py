@@ -12,8 +12,11 @@ from typing import Any
 
 from dialogs.selectors.insights.scope import Scope
 from health.compaction.strategies import REGISTRY
+from health.models import CompactionRun
 
-MOST_RUNS = 1000
+MOST_RUNS = 500
+Status = CompactionRun.Status
+ENDED = (Status.APPLIED, Status.UNDONE, Status.SKIPPED, Status.FAILED, Status.CANCELLED)
 READ = ("dialog__agent", "dialog__llm", "reward", "steps", "started_at", "finished_at")
 Key = tuple[int | None, int | None]
 
@@ -52,11 +55,10 @@ class Sample:
 
 
 def sample(scope: Scope) -> Sample:
-    """One query for both: steps are read here, since no two databases agree on how to look into them."""
-    newest = scope.runs().filter(finished_at__isnull=False, started_at__isnull=False).order_by("-id")
+    """Steps are read here, since no two databases agree on how to look into them."""
     seconds: defaultdict[Key, list[float]] = defaultdict(list)
     rewards: defaultdict[str, list[float]] = defaultdict(list)
-    rows = list(newest.values_list(*READ)[:MOST_RUNS])
+    rows = _newest(scope)
     for agent, llm, reward, steps, started, finished in rows:
         seconds[agent, llm].append(_seconds(started, finished))
         for name in _at_work(steps) if reward is not None else ():
@@ -68,6 +70,14 @@ def sample(scope: Scope) -> Sample:
         all_took=Took.of(one for found in seconds.values() for one in found),
         earned=tuple(sorted(earned, key=lambda one: -one.runs)),
     )
+
+
+def _newest(scope: Scope) -> list[tuple[Any, ...]]:
+    """Which they are is in an index; only those are looked at."""
+    ended = scope.runs().filter(status__in=ENDED).order_by("-queued_at")
+    newest = list(ended.values_list("pk", flat=True)[:MOST_RUNS])
+    runs = CompactionRun.objects.filter(pk__in=newest, started_at__isnull=False, finished_at__isnull=False)
+    return list(runs.order_by().values_list(*READ))
 
 
 def _at_work(steps: Iterable[Mapping[str, Any]]) -> set[str]:

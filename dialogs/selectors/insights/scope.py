@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import F, Model, QuerySet
 
 from health.models import CompactionRun, ContextEvent, HealthReading
 
@@ -46,7 +46,9 @@ class Scope:
         wanted: dict[str, Any] = {
             owner: self.owner_id,
             agent: self.agent_id,
-            llm: self.llm_id,
+            "the_llm": self.llm_id,
             f"{when}__gte": self.since,
         }
-        return rows.filter(**{name: value for name, value in wanted.items() if value is not None})
+        asked = {name: value for name, value in wanted.items() if value is not None}
+        # As a sum it hides from SQLite an index that is no help: one LLM has most of the rows.
+        return rows.alias(the_llm=F(llm) + 0).filter(**asked)

@@ -17,13 +17,14 @@ from django.db.models.functions import Cast, Substr
 from dialogs.compacting.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.selectors.insights.scope import Row, Scope
-from health.models import CompactionRun
+from health.models import CompactionRun, ContextEvent
 
-MOST_POINTS, MOST_MARKS = 150, 60
+MOST_POINTS, MOST_MARKS = 100, 60
 # Up to so long, the most of each so many letters of "2026-11-22 01:30": ten minutes, an hour, a day.
 LETTERS = ((timedelta(days=1), 15), (timedelta(days=8), 13))
 LETTERS_OF_A_DAY = 10
 Status = CompactionRun.Status
+TELL_LIMITS = (ContextEvent.Code.WARNING, ContextEvent.Code.OVER_HIT, ContextEvent.Code.TOKEN_LIMIT_EXCEEDED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ def series(scope: Scope, *, agent: Agent, llm: LLM, now: datetime) -> Series:
     made = one.runs().filter(finished_at__isnull=False)
     applied = made.filter(status__in=(Status.APPLIED, Status.UNDONE), estimated_after__isnull=False)
     marks = _points(applied, "finished_at", "estimated_before", "estimated_after", letters=letters, most=MOST_MARKS)
-    events = one.events().filter(limit__isnull=False)
+    events = one.events().filter(code__in=TELL_LIMITS, limit__isnull=False)
     limits = chain(
         _points(events, "happened_at", "limit", letters=letters, most=MOST_POINTS),
         _points(made, "finished_at", "limit_tokens", letters=letters, most=MOST_POINTS),
