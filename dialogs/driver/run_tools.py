@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Iterable
 from typing import Any
 
 import jsonschema
 
+from dialogs.driver.run_outside import ask_person, perform_outside
 from dialogs.driver.streaming import end
 from dialogs.driver.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError
 from dialogs.driver.tools.registry import tools_for
@@ -25,10 +25,8 @@ from dialogs.services import rounds
 from dialogs.services.lease import Claim
 from dialogs.threads import in_db
 
-logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
-FAULT = "The tool failed inside Dominds. Calling it again in the same way will not help."
 
 
 async def run_tools(claim: Claim, *, refused: bool) -> None:
@@ -100,14 +98,13 @@ async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool]) -> None:
         await in_db(rounds.end_call)(claim, call, failed=True, result=str(error))
         return
     if call.name == ASK_HUMAN:
-        choices = arguments.get("choices", ())
-        await in_db(rounds.ask_person)(claim, call, text=arguments["question"], choices=choices)
+        await ask_person(claim, call, arguments)
     elif call.name == CLEAR_MIND:
         await in_db(rounds.clear_mind)(claim, call, reminder=arguments.get("reminder_content", ""))
     elif isinstance(tool, DialogTool):
         await in_db(_perform_here)(claim, call, tool, arguments)
     else:
-        await _perform_outside(claim, call, tool, arguments)
+        await perform_outside(claim, call, tool, arguments)
 
 
 def _known(call: ToolCall, tools: dict[str, Tool]) -> Tool:
@@ -138,18 +135,3 @@ def _perform_here(claim: Claim, call: ToolCall, tool: DialogTool, arguments: Arg
         rounds.perform(claim, call, lambda row: tool.perform(row, arguments))
     except (ToolError, DialogError) as error:
         rounds.end_call(claim, call, failed=True, result=str(error))
-
-
-async def _perform_outside(claim: Claim, call: ToolCall, tool: OutsideTool, arguments: Arguments) -> None:
-    await in_db(rounds.start_call)(claim, call, idempotent=tool.idempotent)
-    try:
-        async with asyncio.timeout(tool.timeout_seconds):
-            failed, result = False, await tool.perform(arguments)
-    except ToolError as error:
-        failed, result = True, str(error)
-    except TimeoutError:
-        failed, result = True, f"The tool did not answer within {tool.timeout_seconds:g} s."
-    except Exception:
-        logger.exception("Tool %s failed", call.name)
-        failed, result = True, FAULT
-    await in_db(rounds.end_call)(claim, call, failed=failed, result=result)

@@ -34,7 +34,12 @@ class CallRow:
     @property
     def key(self) -> str:
         asked = self.question.status if self.question else ""
-        return f"{self.call.pk}:{self.call.status}:{asked}:{bool(self.withheld)}"
+        return f"{self.call.pk}:{self.call.status}:{self.call.attempt}:{asked}:{bool(self.withheld)}"
+
+    @property
+    def is_tried_again(self) -> bool:
+        """It failed for the moment, and waits for its next try."""
+        return self.call.status == ToolCall.Status.PENDING and self.call.retry_at is not None
 
     @property
     def is_cut(self) -> bool:

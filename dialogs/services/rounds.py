@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
@@ -30,12 +31,22 @@ CLEARED = "A new course begins."
 
 
 @transaction.atomic
-def start_call(held: Claim, call: ToolCall, *, idempotent: bool) -> None:
+def start_call(held: Claim, call: ToolCall, *, idempotent: bool, attempt: int = 1) -> None:
     """Commit that the call is being made before it is."""
     row = fenced(held)
     call.status, call.idempotent, call.started_at = Status.RUNNING, idempotent, timezone.now()
-    call.save(update_fields=["status", "idempotent", "started_at"])
+    call.attempt, call.retry_at = attempt, None
+    call.save(update_fields=["status", "idempotent", "started_at", "attempt", "retry_at"])
     save(row)
+
+
+@transaction.atomic
+def await_retry(held: Claim, call: ToolCall, *, attempt: int, most: int, seconds: float) -> None:
+    """The last try failed, and may be made again: meanwhile the call is not being made, should this worker die."""
+    fenced_and_shown(held)
+    call.status, call.attempt, call.most_attempts = Status.PENDING, attempt, most
+    call.retry_at = timezone.now() + timedelta(seconds=seconds)
+    call.save(update_fields=["status", "attempt", "most_attempts", "retry_at"])
 
 
 @transaction.atomic
@@ -51,11 +62,13 @@ def fenced_and_shown(held: Claim) -> Dialog:
 
 @transaction.atomic
 def ask_person(held: Claim, call: ToolCall, *, text: str, choices: Sequence[str]) -> None:
-    """Put the question before the person. The dialog waits without a worker."""
+    """Put the question before the person, once however often it is delivered. The dialog waits without a worker."""
     row = fenced_and_shown(held)
-    Question.objects.create(dialog=row, tool_call=call, text=storable(text), choices=[storable(c) for c in choices])
-    call.status, call.started_at = Status.WAITING, timezone.now()
-    call.save(update_fields=["status", "started_at"])
+    asked = {"dialog": row, "text": storable(text), "choices": [storable(c) for c in choices]}
+    _question, is_new = Question.objects.get_or_create(tool_call=call, defaults=asked)
+    if is_new:
+        call.status, call.started_at = Status.WAITING, timezone.now()
+        call.save(update_fields=["status", "started_at"])
 
 
 @transaction.atomic

@@ -174,3 +174,8 @@ class ContextConfig:
     retry_per_tool: tuple[tuple[str, RetryPolicy], ...] = (
         ("askQuestion", RetryPolicy(max_attempts=4, backoff_base_seconds=10)),
     )
+
+    def retries_of(self, *names: str) -> RetryPolicy:
+        """A tool's own, by the first of its names that has one; else the default."""
+        own = dict(self.retry_per_tool)
+        return next((own[name] for name in names if name in own), self.retry_default)

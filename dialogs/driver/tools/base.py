@@ -19,6 +19,14 @@ class ToolError(Exception):
     """The tool could not do what was asked. `str(error)` is sent to the model: say what it can do instead."""
 
 
+class TransientError(ToolError):
+    """It may go well in a moment. `unsent`: it certainly has not been asked for yet, so nothing can happen twice."""
+
+    def __init__(self, message: str, *, unsent: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.unsent, self.retry_after = unsent, retry_after
+
+
 @dataclass(frozen=True, kw_only=True)
 class DialogTool:
     """Reads or writes this dialog, in one transaction with the record that it was done: never done twice."""
@@ -31,15 +39,18 @@ class DialogTool:
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideTool:
-    """Reaches outside the database. Awaited for at most `timeout_seconds`.
+    """Reaches outside the database. Awaited for at most `timeout_seconds`, each time it is tried.
 
-    `idempotent`: may be run again after a crash. `parallel`: may run beside its neighbours of one round.
+    It is handed a key beside its arguments, the same whenever one call is made again. `idempotent`: may be run again
+    after a crash, and after a failure that passes. `parallel`: may run beside its neighbours of one round.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
-    perform: Callable[[Arguments], Awaitable[str]]
+    perform: Callable[[Arguments, str], Awaitable[str]]
+    # What it is called where it comes from, if that is another name.
+    own_name: str = ""
     idempotent: bool = False
     parallel: bool = False
     timeout_seconds: float = 60.0

@@ -31,6 +31,8 @@ NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 4_000
 MAX_RESULT_CHARS = 200_000
 MAX_PAGES = 100
+# Where a call's key stands in the `_meta` of its request.
+KEY = "dominds/idempotencyKey"
 # A person, or a turn, waits while a server is asked what it has.
 LISTING_SECONDS = 30.0
 # What closing a session may take beyond the server's own time.
@@ -48,16 +50,18 @@ def mcp_tools(agent: Agent) -> tuple[OutsideTool, ...]:
 
 
 def _tool(server: McpServer, described: Mapping[str, Any], name: str) -> OutsideTool:
-    async def perform(arguments: Arguments) -> str:
-        return await call_tool(server, described["name"], arguments)
+    async def perform(arguments: Arguments, key: str) -> str:
+        return await call_tool(server, described["name"], arguments, key=key)
 
-    read_only = (described.get("annotations") or {}).get("readOnlyHint") is True
+    hints = described.get("annotations") or {}
+    read_only = hints.get("readOnlyHint") is True
     return OutsideTool(
         name=name,
         description=(described.get("description") or "")[:MAX_DESCRIPTION_CHARS],
         parameters={"type": "object", "properties": {}} | (described.get("inputSchema") or {}),
         perform=perform,
-        idempotent=read_only,
+        own_name=described["name"],
+        idempotent=read_only or hints.get("idempotentHint") is True,
         parallel=read_only,
         timeout_seconds=server.timeout_seconds + CLOSING_SECONDS,
     )
@@ -72,9 +76,13 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-async def call_tool(server: McpServer, name: str, arguments: Arguments) -> str:
-    """What the tool answered, as text. Raises ToolError, also when the tool says that it failed."""
-    result = await in_session(server, lambda client: client.call_tool(name, dict(arguments)))
+async def call_tool(server: McpServer, name: str, arguments: Arguments, *, key: str = "") -> str:
+    """What the tool answered, as text. Raises ToolError, also when the tool says that it failed.
+
+    With the key a server can tell a call that is made again from another one.
+    """
+    meta: Any = {KEY: key} if key else None
+    result = await in_session(server, lambda client: client.call_tool(name, dict(arguments), meta=meta))
     text = in_words(result)
     if result.is_error:
         raise ToolError(text)

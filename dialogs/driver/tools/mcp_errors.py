@@ -9,33 +9,49 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TextIO
 
+import anyio
+import httpx2
 from django.utils.translation import gettext as _
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED
 
-from dialogs.driver.tools.base import ToolError
+from dialogs.driver.tools.base import ToolError, TransientError
 from dialogs.models import McpServer
+from dialogs.providers.errors import retry_after
 from dialogs.secrets import KeyUnreadable
 from dialogs.selectors.mcp import secrets_of
 
 KEPT_BYTES = 2_000
 QUOTED_CHARS = 300
+# HTTP's words for "not now".
+BUSY = frozenset({408, 429, 502, 503, 504})
 
 
 class Overheard(asyncio.Protocol):
-    """What a server says beside the protocol: the end of its stderr, and whether its stdout held anything but MCP."""
+    """What a server says beside the protocol: the end of its stderr, whether its stdout held anything but MCP, how it
+    answered over HTTP; and whether a session was opened, after which a request may have been heard."""
 
     def __init__(self) -> None:
         self.stderr = b""
         self.garbage = False
+        self.is_open = False
+        self.status = 0
+        self.retry_after: float | None = None
 
     def data_received(self, data: bytes) -> None:
         self.stderr = (self.stderr + data)[-KEPT_BYTES:]
 
     async def hear(self, message: object) -> None:
         self.garbage = self.garbage or isinstance(message, Exception)
+
+    async def note_answer(self, response: httpx2.Response) -> None:
+        """Requests go by POST; what else is asked of a server decides nothing."""
+        if response.request.method == "POST":
+            self.status = response.status_code
+            self.retry_after = retry_after(response.headers, now=datetime.now(UTC))
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[TextIO]:
@@ -55,12 +71,30 @@ class Overheard(asyncio.Protocol):
 
 
 def trouble(server: McpServer, error: Exception, overheard: Overheard, *, seconds: float) -> ToolError:
+    words = _in_words(server, error, overheard, seconds)
+    if not _may_pass(_first(error), overheard):
+        return ToolError(words)
+    wait = overheard.retry_after if overheard.status in BUSY else None
+    return TransientError(words, unsent=not overheard.is_open, retry_after=wait)
+
+
+def _may_pass(error: BaseException, overheard: Overheard) -> bool:
+    """Whether it lies with the way to the server, or with its being busy; not with what was asked of it."""
+    match error:
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+            return False
+        case MCPError(code=code):
+            return code == CONNECTION_CLOSED or overheard.status in BUSY
+    return isinstance(error, TimeoutError | ConnectionError | httpx2.TransportError | anyio.BrokenResourceError)
+
+
+def _in_words(server: McpServer, error: Exception, overheard: Overheard, seconds: float) -> str:
     said = [_what_happened(server, _first(error), seconds)]
     if overheard.garbage:
         said.append(_("It wrote something to its output that is not MCP."))
     if overheard.last_line:
         said.append(_("Its last words: %(words)s") % {"words": overheard.last_line})
-    return ToolError(_without_secrets(server, " ".join(said)))
+    return _without_secrets(server, " ".join(said))
 
 
 def _first(error: BaseException) -> BaseException:

@@ -79,11 +79,17 @@ async def _work_in_session(
             errlog = await stack.enter_async_context(overheard.listening())
             transport = stdio_client(_program(server), errlog=errlog)
         else:
-            http = httpx2.AsyncClient(headers=secrets_of(server), timeout=server.timeout_seconds)
+            http = httpx2.AsyncClient(
+                headers=secrets_of(server),
+                timeout=server.timeout_seconds,
+                event_hooks={"response": [overheard.note_answer]},
+            )
             await stack.enter_async_context(http)
             transport = streamable_http_client(server.url, http_client=http)
         client = Client(transport, client_info=WHO_WE_ARE, message_handler=overheard.hear, cache=None)
-        return await work(await stack.enter_async_context(client))
+        session = await stack.enter_async_context(client)
+        overheard.is_open = True
+        return await work(session)
 
 
 def _program(server: McpServer) -> StdioServerParameters:

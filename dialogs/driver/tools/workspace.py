@@ -59,7 +59,7 @@ def workspace_tools(agent: Agent) -> tuple[OutsideTool, ...]:
 def _tool(
     agent: Agent, function: Callable[..., str], *, description: str, parameters: dict[str, object]
 ) -> OutsideTool:
-    async def perform(arguments: Arguments) -> str:
+    async def perform(arguments: Arguments, _key: str) -> str:
         return await asyncio.to_thread(_guarded, lambda: function(Workspace.of(agent), **arguments))
 
     return OutsideTool(

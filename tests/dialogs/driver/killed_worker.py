@@ -113,7 +113,7 @@ def outside_tools(_agent: Agent, traces: Path) -> tuple[OutsideTool, ...]:
 
 
 def _tracing(name: str, traces: Path, *, idempotent: bool) -> OutsideTool:
-    async def perform(arguments: Arguments) -> str:
+    async def perform(_arguments: Arguments, _key: str) -> str:
         with traces.open("a") as file:
             file.write(f"{name}\n")
         return f"{name}: done."

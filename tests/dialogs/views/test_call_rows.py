@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -38,6 +38,25 @@ def with_id(found: Page, dom_id: str) -> dict[str, str | None]:
 
 
 # --- Calls -------------------------------------------------------------------------------------
+
+
+def test_a_call_that_is_tried_again_says_when_and_which_try_it_is(
+    as_alice: Client, dialog: Dialog, answer: Message
+) -> None:
+    soon = timezone.now() + timedelta(seconds=8)
+    a_call(answer, attempt=2, most_attempts=3, retry_at=soon)
+
+    found = shown(as_alice, dialog)
+
+    assert "trying again soon (2 of 3)" in words(found)
+    [clock] = [attrs for _tag, attrs in found.tags if attrs.get("data-words") == "trying again in %s s"]
+    assert datetime.fromisoformat(str(clock["data-until"])) == soon
+
+
+def test_a_call_that_is_over_is_not_tried_again(as_alice: Client, dialog: Dialog, answer: Message) -> None:
+    a_call(answer, status="done", attempt=2, most_attempts=3, retry_at=timezone.now())
+
+    assert "trying again" not in words(shown(as_alice, dialog))
 
 
 def test_an_answer_that_only_calls_is_not_called_empty(as_alice: Client, dialog: Dialog, answer: Message) -> None:

@@ -17,7 +17,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from dialogs.driver.tools.base import OutsideTool, ToolError
+from dialogs.driver.tools.base import OutsideTool, ToolError, TransientError
 from dialogs.driver.tools.mcp import ask_all, call_tool, mcp_tools, read_tools, record_all, refresh_stale
 from dialogs.models import Agent, McpServer
 from dialogs.services.mcp import record_problem, record_tools, set_secrets
@@ -77,7 +77,7 @@ def test_the_reference_time_server_tells_the_time(agent: Agent, make_server: Mak
 
     ask_and_record(server)
     tool = offered(agent, "__get_current_time")
-    said = asyncio.run(tool.perform({"timezone": "Asia/Shanghai"}))
+    said = asyncio.run(tool.perform({"timezone": "Asia/Shanghai"}, ""))
 
     assert tool.name == "time__get_current_time"
     assert tool.parameters["required"] == ["timezone"]
@@ -92,6 +92,16 @@ def test_what_only_reads_may_run_again_and_beside_others(agent: Agent, make_serv
 
     assert (reading.idempotent, reading.parallel) == (True, True)
     assert (writing.idempotent, writing.parallel) == (False, False)
+
+
+def test_what_changes_nothing_when_done_twice_may_run_again_but_not_beside_others(
+    agent: Agent, make_server: MakeServer
+) -> None:
+    make_server(tools=[{"name": "put", "annotations": {"readOnlyHint": False, "idempotentHint": True}}])
+
+    put = offered(agent, "put")
+
+    assert (put.idempotent, put.parallel, put.own_name) == (True, False, "put")
 
 
 def test_the_driver_waits_longer_than_the_call_itself(agent: Agent, make_server: MakeServer) -> None:
@@ -147,7 +157,7 @@ def test_an_address_is_asked_and_called_like_a_program(agent: Agent, make_server
 
     ask_and_record(server)
 
-    assert asyncio.run(offered(agent, "lab__add").perform({"first": 2, "second": 3})) == "5"
+    assert asyncio.run(offered(agent, "lab__add").perform({"first": 2, "second": 3}, "")) == "5"
 
 
 def test_a_call_leaves_no_process_behind(make_server: MakeServer, pid_file: Path) -> None:
@@ -210,6 +220,40 @@ def test_a_program_that_prints_garbage_is_given_up_quietly(
 
 def test_a_program_that_greets_before_it_serves_is_used(make_server: MakeServer) -> None:
     assert call(make_server("chatty"), "add", first=2, second=3) == "5"
+
+
+@pytest.mark.parametrize(
+    ("how", "tool", "unsent"),
+    [("stdio", "die", False), ("stdio", "hang", False), ("complain", "add", True), ("deaf", "add", True)],
+)
+def test_whether_a_call_was_asked_for_is_known(make_server: MakeServer, how: str, tool: str, unsent: bool) -> None:
+    with pytest.raises(TransientError) as failure:
+        call(make_server(how, timeout_seconds=4), tool)
+
+    assert failure.value.unsent is unsent
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields"),
+    [("fail", {}), ("nothing", {}), ("add", {"command": "no-such-program"}), ("add", {"command": "'unclosed"})],
+)
+def test_what_would_fail_again_is_no_passing_trouble(
+    make_server: MakeServer, tool: str, fields: dict[str, str]
+) -> None:
+    with pytest.raises(ToolError) as failure:
+        call(make_server(**fields), tool)
+
+    assert not isinstance(failure.value, TransientError)
+
+
+def test_an_address_where_nobody_answers_may_be_tried_again_and_a_nonsensical_one_not(make_server: MakeServer) -> None:
+    with pytest.raises(TransientError) as failure:
+        call(make_server(name="a", transport="http", url="http://127.0.0.1:9/mcp"), "add")
+    assert failure.value.unsent
+
+    with pytest.raises(ToolError) as nonsense:
+        call(make_server(name="b", transport="http", url="nonsense"), "add")
+    assert not isinstance(nonsense.value, TransientError)
 
 
 def test_last_words_are_told_without_secrets(make_server: MakeServer) -> None:

@@ -31,7 +31,7 @@ def folder(agent: Agent, settings: Any, tmp_path: Path) -> Path:
 def use(agent: Agent, name: str, **arguments: Any) -> str:
     """Call one tool as the driver would; a file that makes it wait fails the test."""
     tool = next(tool for tool in workspace_tools(agent) if tool.name == name)
-    return asyncio.run(asyncio.wait_for(tool.perform(arguments), timeout=10))
+    return asyncio.run(asyncio.wait_for(tool.perform(arguments, ""), timeout=10))
 
 
 def test_an_agent_has_no_files_unless_an_admin_says_so(agent: Agent) -> None:

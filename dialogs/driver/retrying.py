@@ -1,0 +1,64 @@
+"""Trying a tool again that failed for the moment (C25, C26, DC34): after waits that grow, and never what might be done
+twice. Clock and chance are handed in."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from dialogs.driver.tools.base import ToolError, TransientError
+from health.compaction.config import RetryPolicy
+
+Result = TypeVar("Result")
+# Doubled more often than this, every base is above every longest wait.
+MOST_DOUBLINGS = 60
+NOT_KNOWN = "Whether it did anything is not known, so it was not tried again."
+
+
+def next_wait(
+    error: TransientError, *, attempt: int, policy: RetryPolicy, is_safe: bool, chance: float
+) -> float | None:
+    """Seconds until the next try after this one failed, or None to give up.
+
+    Anything up to the base, doubled for each earlier wait: `chance` in [0, 1) spreads those who fail together. A
+    server's Retry-After is never undercut; one longer than the longest wait ends the tries.
+    """
+    if attempt >= policy.max_attempts or not (is_safe or error.unsent):
+        return None
+    wished = error.retry_after or 0.0
+    if wished > policy.max_delay_seconds:
+        return None
+    doubled = policy.backoff_base_seconds * 2.0 ** min(attempt - 1, MOST_DOUBLINGS)
+    return max(wished, chance * min(policy.max_delay_seconds, doubled))
+
+
+async def with_retries(
+    make: Callable[[int], Awaitable[Result]],
+    *,
+    policy: RetryPolicy,
+    is_safe: bool,
+    on_wait: Callable[[int, float], Awaitable[None]],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    chance: Callable[[], float] = random.random,
+) -> Result:
+    """What `make` brings, which is told which try it is. Before each wait `on_wait` is told the try that follows, and
+    in how many seconds. Raises ToolError."""
+    attempt = 1
+    while True:
+        try:
+            return await make(attempt)
+        except TransientError as error:
+            seconds = next_wait(error, attempt=attempt, policy=policy, is_safe=is_safe, chance=chance())
+            if seconds is None:
+                raise ToolError(_last_words(error, attempt=attempt, is_safe=is_safe)) from error
+        attempt += 1
+        await on_wait(attempt, seconds)
+        await sleep(seconds)
+
+
+def _last_words(error: TransientError, *, attempt: int, is_safe: bool) -> str:
+    if not (is_safe or error.unsent):
+        return f"{error} {NOT_KNOWN}"
+    return f"{error} It was tried {attempt} times." if attempt > 1 else str(error)

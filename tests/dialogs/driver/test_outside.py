@@ -1,0 +1,256 @@
+"""Calls to a real MCP server that fails for a while: what is made again, what never, and what is seen meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from channels.db import database_sync_to_async
+from django.db import OperationalError
+
+from dialogs.driver import run_tools
+from dialogs.driver.retrying import NOT_KNOWN, with_retries
+from dialogs.driver.tools.base import OutsideTool, TransientError, schema
+from dialogs.driver.tools.mcp import ask_all, call_tool, record_all
+from dialogs.models import Agent, Dialog, McpServer, Message, Question, ToolCall
+from dialogs.selectors.call_rows import call_rows
+from dialogs.services import lease, rounds
+from dialogs.services.messages import request_stop
+from dialogs.services.questions import answer_question
+from dialogs.services.tool_calls import interrupt_running
+from health.compaction.config import ContextConfig, RetryPolicy
+from health.compaction.configuration import dump
+from health.models import ContextSettings
+from tests.builders import a_call, an_answer
+from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.tools.moody_server import Mood, moody_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+AT_ONCE = RetryPolicy(backoff_base_seconds=0)
+QUESTION = json.dumps({"question": "Which box?"})
+
+
+@pytest.fixture
+def mood() -> Iterator[Mood]:
+    with moody_server() as found:
+        yield found
+
+
+@pytest.fixture
+def server(agent: Agent, mood: Mood) -> McpServer:
+    """The agent's, asked already what it has; failures are tried again at once."""
+    config = ContextConfig(retry_default=AT_ONCE, retry_per_tool=(("askQuestion", AT_ONCE),))
+    ContextSettings.objects.update_or_create(pk=1, defaults={"values": dump(config)})
+    server = McpServer.objects.create(name="shop", transport="http", url=mood.url, timeout_seconds=20)
+    agent.mcp_servers.add(server)
+    record_all([server], async_to_sync(ask_all)([server]))
+    return server
+
+
+def made(dialog: Dialog, play: Play, tool: str) -> ToolCall:
+    """The call of this tool that the agent has made."""
+    play(calling(10, f"shop__{tool}"), said(10))
+    ask(dialog)
+    drive_until_idle(dialog)
+    return ToolCall.objects.select_related("result_message").latest("id")
+
+
+def result(call: ToolCall) -> str:
+    assert call.result_message is not None
+    return call.result_message.content
+
+
+def test_a_busy_server_is_asked_again_under_the_same_key(
+    dialog: Dialog, play: Play, mood: Mood, server: McpServer
+) -> None:
+    mood.calls = 2
+
+    call = made(dialog, play, "look")
+
+    assert (call.status, result(call)) == ("done", "look: done.")
+    assert (call.attempt, call.most_attempts, call.retry_at) == (3, 3, None)
+    assert len(mood.asked) == 3
+    assert len(set(mood.asked)) == 1
+    assert mood.done == [("look", mood.asked[0])]
+
+
+def test_another_call_has_another_key(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
+    made(dialog, play, "look")
+    made(dialog, play, "look")
+
+    assert len(set(mood.asked)) == 2
+    assert "" not in mood.asked
+
+
+def test_a_server_that_stays_busy_fails_the_call(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
+    mood.calls = 9
+
+    call = made(dialog, play, "look")
+
+    assert call.status == "failed"
+    assert result(call).endswith("It was tried 3 times.")
+    assert (len(mood.asked), mood.done) == (3, [])
+
+
+def test_what_may_be_done_twice_is_done_again_when_its_answer_is_lost(
+    dialog: Dialog, play: Play, mood: Mood, server: McpServer
+) -> None:
+    mood.losing = 1
+
+    call = made(dialog, play, "put")
+
+    assert call.status == "done"
+    assert [tool for tool, _key in mood.done] == ["put", "put"]
+    assert len(set(mood.done)) == 1
+
+
+def test_nothing_is_bought_twice(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
+    mood.losing = 1
+
+    call = made(dialog, play, "buy")
+
+    assert call.status == "failed"
+    assert result(call).endswith(NOT_KNOWN)
+    assert [tool for tool, _key in mood.done] == ["buy"]
+
+
+def test_what_was_never_asked_for_is_asked_for_again(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
+    # Its first question is in the new way of MCP, the second in the old one.
+    mood.opening = 2
+
+    call = made(dialog, play, "buy")
+
+    assert (call.status, call.attempt) == ("done", 2)
+    assert [tool for tool, _key in mood.done] == ["buy"]
+
+
+def test_the_servers_own_wish_is_waited_for(mood: Mood, server: McpServer) -> None:
+    mood.calls, mood.retry_after = 1, "7"
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def on_wait(_attempt: int, _seconds: float) -> None:
+        pass
+
+    answer = asyncio.run(
+        with_retries(
+            lambda _attempt: call_tool(server, "look", {}, key="k"),
+            policy=RetryPolicy(),
+            is_safe=True,
+            on_wait=on_wait,
+            sleep=sleep,
+            chance=lambda: 0.0,
+        )
+    )
+
+    assert (answer, slept) == ("look: done.", [7.0])
+
+
+# --- Waiting ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool whose server wishes to be left alone for most of a minute."""
+
+    async def perform(_arguments: Any, _key: str) -> str:
+        raise TransientError("Busy.", retry_after=50)
+
+    tool = OutsideTool(name="look", description="", parameters=schema(), perform=perform, idempotent=True)
+    monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: (tool,))
+
+
+async def until_waiting() -> ToolCall:
+    # It is a row: there is no event to wait for.
+    while not (call := await ToolCall.objects.exclude(retry_at=None).afirst()):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    return call
+
+
+def test_waiting_is_seen_and_a_stop_ends_it_at_once(dialog: Dialog, play: Play, away: None) -> None:
+    play(calling(10, "look"))
+    ask(dialog)
+    seen: list[tuple[bool, int, int]] = []
+
+    async def look_and_stop() -> None:
+        call = await until_waiting()
+        [row] = (await database_sync_to_async(call_rows)([call.message_id]))[call.message_id]
+        seen.append((row.is_tried_again, row.call.attempt, row.call.most_attempts))
+        await database_sync_to_async(request_stop)(dialog=dialog)
+
+    drive_until_idle(dialog, beside=look_and_stop)
+
+    assert seen == [(True, 2, 3)]
+    assert (dialog.answer_due, ToolCall.objects.get().status) == (False, "withdrawn")
+
+
+def test_a_call_that_waits_when_its_worker_dies_is_made_anew(dialog: Dialog) -> None:
+    ask(dialog)
+    call = a_call(an_answer(dialog))
+    claim = lease.Claim(dialog.pk, dialog.lease_token, dialog.wake_seq)
+    rounds.start_call(claim, call, idempotent=False)
+
+    rounds.await_retry(claim, call, attempt=2, most=3, seconds=30)
+    dialog.refresh_from_db()
+    interrupt_running(dialog)
+
+    call.refresh_from_db()
+    assert call.status == "pending"
+
+
+# --- Questions --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lost_commits(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """So many times the question is stored, and then the database is gone before it says so."""
+    store = rounds.ask_person
+
+    def lose(times: int) -> None:
+        left = [True] * times
+
+        def stored_but_not_said(*args: Any, **kwargs: Any) -> None:
+            store(*args, **kwargs)
+            if left:
+                left.pop()
+                raise OperationalError("server closed the connection unexpectedly")
+
+        monkeypatch.setattr(rounds, "ask_person", stored_but_not_said)
+
+    return lose
+
+
+def test_a_question_that_is_delivered_again_is_asked_once(
+    dialog: Dialog, play: Play, server: McpServer, lost_commits: Callable[[int], None]
+) -> None:
+    lost_commits(2)
+    play(calling(10, "ask_human", QUESTION), said(10, "Thanks."))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+    question = Question.objects.get()
+    assert (question.text, question.status, ToolCall.objects.get().status) == ("Which box?", "pending", "waiting")
+
+    answer_question(dialog=dialog, question_id=question.pk, answer="The red one")
+    drive_until_idle(dialog)
+    assert Question.objects.get().status == "answered"
+    assert Message.objects.filter(content="Thanks.").count() == 1
+
+
+def test_an_answered_question_stays_answered_when_it_is_delivered_again(dialog: Dialog) -> None:
+    ask(dialog)
+    call = a_call(an_answer(dialog), name="ask_human")
+    claim = lease.Claim(dialog.pk, dialog.lease_token, dialog.wake_seq)
+    rounds.ask_person(claim, call, text="Which box?", choices=[])
+    answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer="The red one")
+
+    rounds.ask_person(claim, ToolCall.objects.get(pk=call.pk), text="Which box?", choices=[])
+
+    call.refresh_from_db()
+    assert (Question.objects.get().answer, call.status) == ("The red one", "done")

@@ -1,0 +1,162 @@
+"""When a tool is tried again, after which waits, and when never. Nobody sleeps here."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialogs.driver.retrying import NOT_KNOWN, next_wait, with_retries
+from dialogs.driver.tools.base import ToolError, TransientError
+from health.compaction.config import ContextConfig, RetryPolicy
+
+AWAY = TransientError("The server is away.")
+UNSENT = TransientError("The server is away.", unsent=True)
+MOST = 0.999999999
+
+
+class Tries:
+    """A tool that fails with each of these and then answers; and what was waited for it."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.made: list[int] = []
+        self.told: list[tuple[int, float]] = []
+        self.slept: list[float] = []
+
+    async def make(self, attempt: int) -> str:
+        self.made.append(attempt)
+        if self.failures:
+            raise self.failures.pop(0)
+        return "Done."
+
+    async def on_wait(self, attempt: int, seconds: float) -> None:
+        self.told.append((attempt, seconds))
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    def run(self, policy: RetryPolicy, *, is_safe: bool = True, chance: float = 1.0) -> str:
+        waiting = with_retries(
+            self.make, policy=policy, is_safe=is_safe, on_wait=self.on_wait, sleep=self.sleep, chance=lambda: chance
+        )
+        return asyncio.run(waiting)
+
+
+def policy_of(*names: str) -> RetryPolicy:
+    return ContextConfig().retries_of(*names)
+
+
+def test_the_default_is_three_tries_with_waits_of_up_to_five_and_ten_seconds() -> None:
+    tries = Tries(AWAY, AWAY)
+
+    assert tries.run(policy_of("read_file")) == "Done."
+    assert (tries.made, tries.slept) == ([1, 2, 3], [5, 10])
+    assert tries.told == [(2, 5), (3, 10)]
+
+
+def test_a_question_has_four_tries_with_waits_of_up_to_ten_twenty_and_forty_seconds() -> None:
+    tries = Tries(AWAY, AWAY, AWAY)
+
+    tries.run(policy_of("pager__askQuestion", "askQuestion"))
+
+    assert tries.slept == [10, 20, 40]
+
+
+def test_a_tools_own_numbers_go_by_the_first_name_that_has_some() -> None:
+    one, two = RetryPolicy(max_attempts=1), RetryPolicy(max_attempts=2)
+    config = ContextConfig(retry_per_tool=(("add", one), ("lab__add", two)))
+
+    assert (config.retries_of("lab__add", "add"), config.retries_of("new__add", "add")) == (two, one)
+    assert config.retries_of("other", "") == config.retry_default
+
+
+def test_after_the_last_try_it_fails_and_says_how_often_it_was_tried() -> None:
+    tries = Tries(AWAY, AWAY, AWAY)
+
+    with pytest.raises(ToolError, match=r"^The server is away\. It was tried 3 times\.$"):
+        tries.run(policy_of("read_file"))
+
+    assert tries.made == [1, 2, 3]
+
+
+def test_what_a_tool_says_itself_is_its_answer() -> None:
+    tries = Tries(ToolError("There is no such file."))
+
+    with pytest.raises(ToolError, match=r"^There is no such file\.$"):
+        tries.run(policy_of("read_file"))
+
+    assert (tries.made, tries.slept) == ([1], [])
+
+
+def test_what_may_have_been_done_is_not_done_again() -> None:
+    tries = Tries(AWAY)
+
+    with pytest.raises(ToolError, match=NOT_KNOWN):
+        tries.run(policy_of("send_letter"), is_safe=False)
+
+    assert tries.made == [1]
+
+
+def test_what_was_certainly_not_asked_for_is_tried_again_whatever_it_does() -> None:
+    tries = Tries(UNSENT, AWAY)
+
+    with pytest.raises(ToolError, match=NOT_KNOWN):
+        tries.run(policy_of("send_letter"), is_safe=False)
+
+    assert tries.made == [1, 2]
+
+
+@pytest.mark.parametrize(("wished", "waited"), [(3, 5), (30, 30), (60, 60)])
+def test_retry_after_is_never_undercut(wished: float, waited: float) -> None:
+    busy = TransientError("Busy.", retry_after=wished)
+
+    assert next_wait(busy, attempt=1, policy=RetryPolicy(), is_safe=True, chance=1) == waited
+
+
+def test_a_retry_after_beyond_the_longest_wait_ends_the_tries() -> None:
+    busy = TransientError("Busy.", retry_after=61)
+
+    assert next_wait(busy, attempt=1, policy=RetryPolicy(), is_safe=True, chance=0) is None
+
+
+@given(st.integers(1, 5_000), st.floats(0, MOST), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_a_wait_lies_between_nothing_and_the_longest(attempt: int, chance: float, base: float, most: float) -> None:
+    policy = RetryPolicy(max_attempts=10_000, backoff_base_seconds=base, max_delay_seconds=most)
+
+    seconds = next_wait(AWAY, attempt=attempt, policy=policy, is_safe=True, chance=chance)
+
+    assert seconds is not None
+    assert 0 <= seconds <= most
+
+
+def test_chance_spreads_the_waits_over_the_whole_of_the_base() -> None:
+    def wait(chance: float) -> float | None:
+        return next_wait(AWAY, attempt=2, policy=RetryPolicy(), is_safe=True, chance=chance)
+
+    assert [wait(0), wait(0.5), wait(MOST)] == [0, 5, pytest.approx(10)]
+
+
+def test_whoever_cancels_does_not_wait() -> None:
+    tries = Tries(AWAY)
+
+    async def cancelled_while_waiting() -> None:
+        begun = asyncio.Event()
+
+        async def for_ever(_seconds: float) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        trying = asyncio.create_task(
+            with_retries(tries.make, policy=RetryPolicy(), is_safe=True, on_wait=tries.on_wait, sleep=for_ever)
+        )
+        await begun.wait()
+        trying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await trying
+
+    asyncio.run(cancelled_while_waiting())
+
+    assert tries.made == [1]
