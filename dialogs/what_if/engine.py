@@ -19,7 +19,7 @@ from dialogs.what_if.variants import Variant
 from health.adapters import embeddings
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig
-from health.compaction.losses import BINDING
+from health.compaction.losses import BINDING, MOST_LOSSES
 from health.compaction.outcome import CompactionOutcome, Loss, Status
 from health.compaction.ports import Answer, Embed, Need
 from health.compaction.runner import run
@@ -39,6 +39,8 @@ class Replayed:
     happening: Happening
     lost: int = 0
     bindings: int = 0
+    # So many are lost that the engine stops listing them.
+    are_more_lost: bool = False
     is_cut_short: bool = False
 
 
@@ -70,6 +72,7 @@ def replayed(course: Course, variant: Variant) -> Replayed:
         happening=happening,
         lost=len(gone),
         bindings=sum(loss.kind == BINDING for loss in gone),
+        are_more_lost=len(gone) >= MOST_LOSSES,
         is_cut_short=engine.is_cut_short,
     )
 

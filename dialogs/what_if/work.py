@@ -74,6 +74,7 @@ def _added(row: Row, one: Replayed, price: Decimal | None) -> Row:
         **asdict(one.happening),
         "lost": one.lost,
         "bindings": one.bindings,
+        "more_lost": int(one.are_more_lost),
         "cut_short": int(one.is_cut_short),
         "dialogs": 1,
         "unpriced": int(price is None),

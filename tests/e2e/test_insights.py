@@ -38,11 +38,10 @@ for number in range(40):
     HealthReading.objects.filter(pk=reading.pk).update(read_at=now - timedelta(hours=12 * (40 - number)))
 for number in range(8):
     ended = now - timedelta(days=2 * number, hours=1)
-    steps = [a_step("trim_payloads", 4700, 4400), a_step("summarize_old", 4400, 3300)]
-    times = {{"started_at": ended - timedelta(seconds=number), "finished_at": ended}}
+    steps = [a_step("trim_payloads", 4700, 4400), a_step("summarize_old", 4400, 3300, ms=300 * number)]
     run = a_run(
         dialog, status="applied", estimated_before=4700, estimated_after=3300, reward=1 + number / 10, coherence=0.9,
-        limit_tokens=4000 if number > 4 else 5000, steps=steps, **times,
+        limit_tokens=4000 if number > 4 else 5000, steps=steps, finished_at=ended,
     )
     CompactionRun.objects.filter(pk=run.pk).update(queued_at=ended)
 LlmCalibration.objects.create(llm=llm, samples=[[90, 96, 100], [120, 98, 100]])

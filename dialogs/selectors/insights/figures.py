@@ -21,6 +21,7 @@ MOST_PAIRS = 20
 Code, Status = ContextEvent.Code, CompactionRun.Status
 # What only somebody who is guarded can have.
 WATCHED = (Code.OVER_HIT, Code.WARNING, Code.PROVIDER_OVERFLOW)
+STATUS_WORDS = dict(Status.choices)
 APPLIED = Q(status=Status.APPLIED)
 Key = tuple[int | None, int | None]
 # Fields of `Figures` by name, for each agent with its LLM.
@@ -82,7 +83,7 @@ class Figures:
     @property
     def statuses(self) -> list[tuple[str, int]]:
         """In the order of a run's life, with the words for people."""
-        return [(str(Status(name).label), self.runs[name]) for name in Status.values if self.runs.get(name)]
+        return [(str(word), self.runs[name]) for name, word in STATUS_WORDS.items() if self.runs.get(name)]
 
     def _happened(self, code: str) -> int | None:
         return self.events.get(code, 0) if self.is_watched else None

@@ -42,9 +42,9 @@ def patterns(owner_id: int | None, *, now: datetime) -> list[Pattern]:
 
 
 def _counted(scope: Scope) -> Counter[tuple[int, str]]:
-    events = scope.events().filter(code__in=LEAST).values_list("agent", "code")
+    events = scope.events().filter(code__in=LEAST).values_list("code", "agent")
     drops = scope.runs().filter(coherence__lt=LEAST_COHERENCE).values_list("dialog__agent")
     return Counter(
-        {(agent, code): count for agent, code, count in events.annotate(count=Count("*")) if agent}
+        {(agent, code): count for code, agent, count in events.annotate(count=Count("*")) if agent}
         | {(agent, COHERENCE_DROP): count for agent, count in drops.annotate(count=Count("*"))}
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from math import ceil
 from statistics import fmean, stdev
 from typing import Any
@@ -17,7 +16,8 @@ from health.models import CompactionRun
 MOST_RUNS = 500
 Status = CompactionRun.Status
 ENDED = (Status.APPLIED, Status.UNDONE, Status.SKIPPED, Status.FAILED, Status.CANCELLED)
-READ = ("dialog__agent", "dialog__llm", "reward", "steps", "started_at", "finished_at")
+# Nothing that stands behind a run's view, which may be long.
+READ = ("dialog__agent", "dialog__llm", "reward", "steps")
 Key = tuple[int | None, int | None]
 
 
@@ -59,8 +59,9 @@ def sample(scope: Scope) -> Sample:
     seconds: defaultdict[Key, list[float]] = defaultdict(list)
     rewards: defaultdict[str, list[float]] = defaultdict(list)
     rows = _newest(scope)
-    for agent, llm, reward, steps, started, finished in rows:
-        seconds[agent, llm].append(_seconds(started, finished))
+    for agent, llm, reward, steps in rows:
+        if steps:
+            seconds[agent, llm].append(_seconds(steps))
         for name in _at_work(steps) if reward is not None else ():
             rewards[name].append(reward)
     earned = (_earned(name, found) for name, found in rewards.items())
@@ -74,10 +75,9 @@ def sample(scope: Scope) -> Sample:
 
 def _newest(scope: Scope) -> list[tuple[Any, ...]]:
     """Which they are is in an index; only those are looked at."""
-    ended = scope.runs().filter(status__in=ENDED).order_by("-queued_at")
+    ended = scope.runs().filter(status__in=ENDED).order_by("-queued_at", "-id")
     newest = list(ended.values_list("pk", flat=True)[:MOST_RUNS])
-    runs = CompactionRun.objects.filter(pk__in=newest, started_at__isnull=False, finished_at__isnull=False)
-    return list(runs.order_by().values_list(*READ))
+    return list(CompactionRun.objects.filter(pk__in=newest).order_by().values_list(*READ))
 
 
 def _at_work(steps: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -90,8 +90,8 @@ def _earned(strategy: str, rewards: Sequence[float]) -> Earned:
     return Earned(strategy=strategy, runs=len(rewards), mean=fmean(rewards), spread=spread)
 
 
-def _seconds(started: datetime, finished: datetime) -> float:
-    return max(0.0, (finished - started).total_seconds())
+def _seconds(steps: Iterable[Mapping[str, Any]]) -> float:
+    return sum(step["ms"] for step in steps) / 1000
 
 
 def _share(rising: Sequence[float], share: float) -> float:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, TypeVar
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
 
 from django.db.models import F, Model, QuerySet
 
 from health.models import CompactionRun, ContextEvent, HealthReading
 
 Row = TypeVar("Row", bound=Model)
+BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,9 @@ class Scope:
             owner: self.owner_id,
             agent: self.agent_id,
             "the_llm": self.llm_id,
-            f"{when}__gte": self.since,
+            # Always some: else SQLite takes an index without the moment, in which not all is that is counted.
+            f"{when}__gte": self.since or BEGINNING,
         }
         asked = {name: value for name, value in wanted.items() if value is not None}
         # As a sum it hides from SQLite an index that is no help: one LLM has most of the rows.
-        return rows.alias(the_llm=F(llm) + 0).filter(**asked)
+        return cast("QuerySet[Row]", rows.alias(the_llm=F(llm) + 0)).filter(**asked)

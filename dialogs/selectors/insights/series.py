@@ -19,7 +19,7 @@ from dialogs.models import LLM, Agent, Dialog
 from dialogs.selectors.insights.scope import Row, Scope
 from health.models import CompactionRun, ContextEvent
 
-MOST_POINTS, MOST_MARKS = 100, 60
+MOST_POINTS, MOST_MARKS = 60, 40
 # Up to so long, the most of each so many letters of "2026-11-22 01:30": ten minutes, an hour, a day.
 LETTERS = ((timedelta(days=1), 15), (timedelta(days=8), 13))
 LETTERS_OF_A_DAY = 10

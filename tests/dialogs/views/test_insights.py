@@ -129,3 +129,12 @@ def test_nonsense_in_the_address_is_read_as_the_default(as_alice: Client, dialog
 
 def test_a_stranger_signs_in_first(client: Client, db: Any) -> None:
     assert client.get(INSIGHTS).status_code == 302
+
+
+def test_an_agent_is_chosen_by_its_name_whatever_that_is(as_alice: Client, dialog: Dialog) -> None:
+    zoe = Agent.objects.create(name="<b>Zoe & Co", slug="zoe", llm=dialog.llm)
+
+    shown = as_alice.get(f"{INSIGHTS}?agent={zoe.pk}").content.decode()
+
+    assert f'<option value="{zoe.pk}" selected>&lt;b&gt;Zoe &amp; Co</option>' in shown
+    assert f'<option value="{dialog.agent_id}">Helper</option>' in shown

@@ -108,3 +108,11 @@ def test_a_round_of_tools_is_gone_through_result_by_result(dialog: Dialog) -> No
     assert found.happening.requests == 12 + 12
     assert found.happening.compactions > 0
     assert found.happening.failures == 0
+
+
+def test_where_more_is_lost_than_is_listed_it_says_so(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = replayed(course, Variant(3500, CHAIN))
+    monkeypatch.setattr(engine, "MOST_LOSSES", some.lost)
+
+    assert not some.are_more_lost
+    assert replayed(course, Variant(3500, CHAIN)).are_more_lost

@@ -14,7 +14,7 @@ from dialogs.services.events import log
 from dialogs.services.messages import post_message
 from health.models import CompactionRun, ContextEvent, HealthReading
 from tests.builders import a_reading
-from tests.dialogs.compaction_runs import a_run
+from tests.dialogs.compaction_runs import a_run, a_step
 
 Maker = Callable[..., Any]
 
@@ -52,7 +52,7 @@ def compacted(dialog: Dialog, now: datetime) -> Maker:
     def make(*, ago: timedelta = timedelta(), seconds: float = 2, **fields: Any) -> CompactionRun:
         ended = now - ago
         values = {"status": "applied", "estimated_before": 4500, "estimated_after": 3420}
-        times = {"started_at": ended - timedelta(seconds=seconds), "finished_at": ended}
+        times = {"steps": [a_step("trim_payloads", 4500, 3420, ms=1000 * seconds)], "finished_at": ended}
         run = a_run(dialog, **(values | times | fields))
         CompactionRun.objects.filter(pk=run.pk).update(queued_at=ended)
         return run
