@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -17,7 +19,6 @@ pages = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
-from dialogs.mcp_server.http import mcp_over_http  # noqa: E402
 from dialogs.routing import websocket_urlpatterns  # noqa: E402
 from dominds.api_handler import ApiHandler  # noqa: E402
 
@@ -28,10 +29,16 @@ async def http(scope: dict[str, Any], receive: Callable[..., Any], send: Callabl
     await _handler(scope["path"])(scope, receive, send)
 
 
+async def mcp(*asgi: Any) -> None:
+    """The SDK takes a second to load: that is done when somebody asks, while others are answered."""
+    server = await asyncio.to_thread(import_module, "dialogs.mcp_server.http")
+    await server.mcp_over_http(*asgi)
+
+
 def _handler(path: str) -> Callable[..., Any]:
     if path.startswith("/v1/"):
         return api
-    return mcp_over_http if path.rstrip("/") == "/mcp" else pages
+    return mcp if path.rstrip("/") == "/mcp" else pages
 
 
 application = ProtocolTypeRouter(

@@ -17,7 +17,6 @@ from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.mcp_form import McpServerForm
 from dialogs.admin.probing import CallsAfterSaving, Finding, show
-from dialogs.driver.tools.mcp import ask_all, record_all
 from dialogs.models import McpServer
 from dialogs.secrets import KeyUnreadable
 from dialogs.selectors.mcp import secrets_of
@@ -82,6 +81,9 @@ class McpServerAdmin(CallsAfterSaving):
 
 def ask(servers: Iterable[McpServer]) -> list[Finding]:
     """Ask these servers for their tools, all at once, and say what came."""
+    # Loaded when it is needed: it takes a second, and hardly anybody asks.
+    from dialogs.driver.tools.mcp_servers import ask_all, record_all
+
     rows = list(servers)
     record_all(rows, async_to_sync(ask_all)(rows))
     return [

@@ -15,7 +15,7 @@ from django.db import OperationalError
 from dialogs.driver import run_tools
 from dialogs.driver.retrying import NOT_KNOWN, with_retries
 from dialogs.driver.tools.base import OutsideTool, TransientError, schema
-from dialogs.driver.tools.mcp import ask_all, call_tool, record_all
+from dialogs.driver.tools.mcp_servers import ask_all, call_tool, record_all
 from dialogs.models import Agent, Dialog, McpServer, Message, Question, ToolCall
 from dialogs.selectors.call_rows import call_rows
 from dialogs.services import lease, rounds

@@ -13,7 +13,7 @@ from mcp.types import ToolAnnotations
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dialogs.driver.tools.mcp import KEY
+from dialogs.driver.tools.mcp_servers import KEY
 from tests.standins.serving import serving
 
 

@@ -18,7 +18,8 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from dialogs.driver.tools.base import OutsideTool, ToolError, TransientError
-from dialogs.driver.tools.mcp import ask_all, call_tool, mcp_tools, read_tools, record_all, refresh_stale
+from dialogs.driver.tools.mcp import mcp_tools, refresh_stale
+from dialogs.driver.tools.mcp_servers import ask_all, call_tool, read_tools, record_all
 from dialogs.models import Agent, McpServer
 from dialogs.services.mcp import record_problem, record_tools, set_secrets
 from tests.dialogs.driver.tools.conftest import MakeServer
@@ -340,7 +341,7 @@ import asyncio, os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "dominds.settings"
 import django
 django.setup()
-from dialogs.driver.tools.mcp import call_tool
+from dialogs.driver.tools.mcp_servers import call_tool
 from dialogs.models import McpServer
 asyncio.run(call_tool(McpServer(name="lab", transport="stdio", command=sys.argv[1]), "add", {}))
 """
@@ -418,7 +419,7 @@ def test_refreshing_never_raises(
     async def broken(_server: McpServer) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("dialogs.driver.tools.mcp.read_tools", broken)
+    monkeypatch.setattr("dialogs.driver.tools.mcp_servers.read_tools", broken)
     make_server()
 
     async_to_sync(refresh_stale)(agent)
