@@ -51,10 +51,9 @@ test: install-dev  ## run every test: units, services, real processes, then a re
 test-long: install-dev  ## run the tests with large counts
 	$(BIN)/python -m pytest tests --ignore tests/e2e -m long
 
-test-postgres: install-dev  ## run the same tests on a PostgreSQL that is started for them
+test-postgres: install-dev  ## run what asks a database again, on a PostgreSQL that is started for it
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(ONE_BY_ONE)
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest tests/e2e
 
 check: install-dev  ## everything a commit must pass: style, types, templates, migrations, tests
 	$(BIN)/ruff check .

@@ -47,6 +47,20 @@ def find_static_files_when_asked_for() -> None:
     settings.WHITENOISE_AUTOREFRESH = True
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL only what asks a database is run again: the rest has no way to tell the difference."""
+    if connection.vendor == "sqlite":
+        return
+    asking = [item for item in items if _asks_a_database(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(asking)])
+    items[:] = asking
+
+
+def _asks_a_database(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return bool(item.get_closest_marker("django_db") or item.get_closest_marker("stack")) or "db" in fixtures
+
+
 def pytest_collection_finish() -> None:
     """What nine thousand tests were collected into stays to the end: the garbage collector need not walk through it."""
     gc.collect()
