@@ -13,7 +13,7 @@ from dialogs.selectors.insights.scope import Scope
 from health.compaction.strategies import REGISTRY
 from health.models import CompactionRun
 
-MOST_RUNS = 500
+MOST_RUNS = 300
 Status = CompactionRun.Status
 ENDED = (Status.APPLIED, Status.UNDONE, Status.SKIPPED, Status.FAILED, Status.CANCELLED)
 # Nothing that stands behind a run's view, which may be long.
