@@ -43,11 +43,12 @@ class Chooser:
         self.chosen: list[int] = []
         self._taken = bytearray(len(candidates))
         self._groups: set[int] = set()
-        # Gains by how often a feature stands already, and closed gaps by chunk: look-ups in the innermost loop.
-        self._gains = [[weight * adds for adds in _ADDS] for weight in features.weights]
+        # What a feature adds if it is said once more, and how often it stands. The innermost loop only looks up.
+        self._gains = list(features.weights)
         self._times = [0] * len(features.weights)
         # What each adds, as last computed. It never grows, so it is a bound until it is computed again.
         self._worths = [own * one.prior + one.bonus for own, one in zip(features.own, candidates, strict=True)]
+        # Closed gaps by chunk.
         self._joins = bytearray(len(candidates))
 
     def choose(self, budget_tokens: int) -> list[int]:
@@ -78,11 +79,6 @@ class Chooser:
                 cost += other.tokens + (0 if other.group == one.group else other.label)
             yield worth / max(1, cost) ** self.exponent
 
-    def _lean(self, at: int) -> int | None:
-        """What the chunk leans on, if that does not stand yet."""
-        other = self.candidates[at].leans_on
-        return None if other is None or self._taken[other] else other
-
     def _beside(self, at: int) -> Iterator[int]:
         """The chunks right before and after it in the same message, not taken yet."""
         group = self.candidates[at].group
@@ -95,32 +91,32 @@ class Chooser:
 
     def _offer(self, at: int, worth_of: Callable[[int], float]) -> tuple[float, int]:
         """What it adds for its tokens, and its tokens; with what it leans on, if that does not stand yet."""
-        one, groups = self.candidates[at], self._groups
-        worth = worth_of(at)
-        cost = one.tokens + (-GAP_TOKENS * self._joins[at] if one.group in groups else one.label)
-        if (lean := self._lean(at)) is not None:
+        one, groups, joins = self.candidates[at], self._groups, self._joins[at]
+        worth, lean = worth_of(at), one.leans_on
+        cost = one.tokens + (-GAP_TOKENS * joins if one.group in groups else one.label)
+        if lean is not None and not self._taken[lean]:
             other = self.candidates[lean]
             worth += worth_of(lean)
             cost += other.tokens + (0 if other.group in groups or other.group == one.group else other.label)
         cost = max(1, cost)
-        return worth * (1 + JOIN * self._joins[at]) / cost**self.exponent, cost
+        return worth * (1 + JOIN * joins) / cost**self.exponent, cost
 
     def _worth(self, at: int) -> float:
-        gains, times = self._gains, self._times
-        covers = sum([gains[key][times[key]] for key in self.features.each[at]])
+        covers = sum(map(self._gains.__getitem__, self.features.each[at]))
         candidate = self.candidates[at]
         worth = self._worths[at] = covers * candidate.prior + candidate.bonus
         return worth
 
     def _take(self, at: int, heap: list[tuple[float, int]]) -> None:
         """Choose it with what it leans on; their neighbours are worth more from now on."""
-        lean = self._lean(at)
-        for one in (at,) if lean is None else (lean, at):
+        lean = self.candidates[at].leans_on
+        for one in (at,) if lean is None or self._taken[lean] else (lean, at):
             self.chosen.append(one)
             self._taken[one] = 1
             self._groups.add(self.candidates[one].group)
             for key in self.features.each[one]:
-                self._times[key] = min(self._times[key] + 1, len(DIMINISHING))
+                self._times[key] = times = min(self._times[key] + 1, len(DIMINISHING))
+                self._gains[key] = self.features.weights[key] * _ADDS[times]
             for beside in self._beside(one):
                 self._joins[beside] += 1
                 heapq.heappush(heap, (-self._bound(beside), beside))

@@ -47,7 +47,9 @@ def _furthest(reads: Iterable[Read]) -> dict[str, int]:
 
 def _read_of(unit: Unit, furthest: dict[str, int], told: set[str]) -> int:
     """An earlier summary is named by itself or by what it stood for."""
-    names = unit.sources if unit.id in unit.sources else (unit.id, *unit.sources)
+    if not unit.source_ids:
+        return furthest.get(unit.id, 0) if unit.id in told else 0
+    names = (unit.id, *unit.source_ids)
     return 0 if told.isdisjoint(names) else max([furthest.get(name, 0) for name in names])
 
 

@@ -33,10 +33,10 @@ def cuts(units: Sequence[Unit]) -> list[Cut]:
     found: list[Cut] = []
     start = 0
     while start < len(units):
-        end = _end(units, start, last) if units[start].round_id else start + 1
-        piece = tuple(units[start:end])
+        first = units[start]
+        piece = tuple(units[start : _end(units, start, last)]) if first.round_id else (first,)
         found.append(Cut(start, piece, not protected.isdisjoint([unit.id for unit in piece])))
-        start = end
+        start += len(piece)
     return found
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
+from operator import add
+
+import numpy as np
 
 from health.compaction.stopwords import STOPWORDS
 from health.compaction.text import CJK
@@ -39,7 +41,7 @@ def tokens_of(text: str) -> list[str]:
     found: list[str] = []
     for token in _TOKEN.findall(text):
         if token[0] > "\u2e80":
-            found.extend(token[at : at + 2] for at in range(max(1, len(token) - 1)))
+            found.extend(map(add, token, token[1:]) if len(token) > 1 else token)
         else:
             found.append(token)
     return found
@@ -54,22 +56,45 @@ def shape_weight(token: str) -> float:
         return 0.0
     if len(token) > LONGEST and not any(mark in token for mark in "./@"):
         return 0.1
-    if _DIGIT.search(token):
-        return _NUMBER
-    if _JOINT.search(token) or not (token.islower() or token.istitle() or token.isupper()):
+    if not token.isalpha():  # a plain word, which most are, has neither digits nor joints
+        if _DIGIT.search(token):
+            return _NUMBER
+        if _JOINT.search(token):
+            return _NAME
+    if not (token.islower() or token.istitle() or token.isupper()):
         return _NAME
     return _CAPITAL if token[0].isupper() else _WORD
 
 
 class _Numbers(dict[str, int]):
-    """The number of each token; a new one is numbered when it is first asked for."""
+    """The number of each token as written; a new one is numbered when it is first asked for.
 
-    def __init__(self, numbered: Callable[[str], int]) -> None:
-        self._numbered = numbered
+    Spellings that differ in case have one number: a name, and the weight of the spelling that promises most.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.shapes: list[float] = []
+        self._by_name: dict[str, int] = {}
 
     def __missing__(self, token: str) -> int:
-        number = self[token] = self._numbered(token)
+        number, weight = _SAYS_NOTHING, shape_weight(token)
+        if weight:
+            name = token.lower()
+            number = self._by_name.setdefault(name, len(self.names))
+            if number == len(self.names):
+                self.names.append(name)
+                self.shapes.append(weight)
+            elif weight > self.shapes[number]:
+                self.shapes[number] = weight
+        self[token] = number
         return number
+
+
+def _times(keys: list[int], count: int) -> list[int]:
+    """How often each number below `count` is among the keys."""
+    times: list[int] = np.bincount(np.array(keys, dtype=np.intp), minlength=count).tolist()
+    return times
 
 
 class Features:
@@ -77,25 +102,23 @@ class Features:
 
     def __init__(self, texts: Sequence[str], *, from_tool: Sequence[bool], messages: Sequence[int] = ()) -> None:
         """`messages` number the message of each chunk; without them each is one by itself."""
-        self.names: list[str] = []
-        self._shapes: list[float] = []
-        self._numbers: dict[str, int] = {}
-        as_written = _Numbers(self._numbered)
+        numbers = _Numbers()
+        self.names, self._shapes, number_of = numbers.names, numbers.shapes, numbers.__getitem__
         named: dict[bool, list[int]] = {False: [], True: []}
         self.each: list[list[int]] = []
         begun: list[int] = []
         for text, tool in zip(texts, from_tool, strict=True):
             begun.append(len(self.names))
-            distinct = dict.fromkeys(map(as_written.__getitem__, tokens_of(text)))
+            distinct = dict.fromkeys(map(number_of, tokens_of(text)))
             distinct.pop(_SAYS_NOTHING, None)
             keys = list(distinct)
             self.each.append(keys)
             named[tool] += keys
-        said, resulted = Counter(named[False]), Counter(named[True])
-        self.frequency = [said[key] + resulted[key] for key in range(len(self.names))]
+        said, resulted = [_times(named[tool], len(self.names)) for tool in (False, True)]
+        self.frequency = [*map(add, said, resulted)]
         self._done = self._changes([*begun, len(self.names)], from_tool, messages or range(len(texts)))
         self._rarity, self._scale = self._rarities(), math.log(len(texts) + 2)
-        self.weights = [self._weight(key, said[key], resulted[key]) for key in range(len(self.names))]
+        self.weights = [*map(self._weight, range(len(self.names)), said, resulted)]
         # What each chunk says by itself, as if nothing else stood.
         self.own = [sum(map(self.weights.__getitem__, keys)) for keys in self.each]
 
@@ -116,17 +139,6 @@ class Features:
                 known = len({key for keys in self.each[first : last + 1] for key in keys}) - len(new)
                 found.update(new if len(new) <= _FEW * known and known <= _RECORD else ())
         return found
-
-    def _numbered(self, token: str) -> int:
-        weight = shape_weight(token)
-        if not weight:
-            return _SAYS_NOTHING
-        key = self._numbers.setdefault(token.lower(), len(self.names))
-        if key == len(self.names):
-            self.names.append(token.lower())
-            self._shapes.append(weight)
-        self._shapes[key] = max(self._shapes[key], weight)
-        return key
 
     def _weight(self, key: int, said: int, resulted: int) -> float:
         frequency, place = said + resulted, 1.0

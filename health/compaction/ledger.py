@@ -31,6 +31,7 @@ from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synt
 __all__ = ["LEDGER_HEADER", "Entry", "EntryKind", "Ledger", "carry", "extract", "is_ledger"]
 
 _AT_ONCE = 64
+_LAYING_DOWN = INSTRUCTING | {Role.USER}
 _ORDER = {kind: number for number, kind in enumerate(EntryKind)}
 
 
@@ -81,7 +82,7 @@ def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: 
 
 def _may_lay_down(unit: Unit) -> bool:
     """Only the user and the system, and neither the driver's prompts nor what compaction wrote."""
-    return unit.role in (Role.USER, *INSTRUCTING) and not unit.inserted and unit.kind not in WRITTEN
+    return unit.role in _LAYING_DOWN and not unit.inserted and unit.kind not in WRITTEN
 
 
 def _missing(entries: list[Entry], standing: Sequence[Unit]) -> list[Entry]:

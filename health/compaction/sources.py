@@ -93,11 +93,7 @@ def _pieces(text: str, role: Role) -> Sequence[Chunk]:
 
 def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]]) -> list[int | None]:
     """For each chunk the one before it, where it makes little sense without: a reply, or "It moved to Friday"."""
-    leans: list[int | None] = []
-    for one, (at, number) in enumerate(places):
-        before = one - 1 if one else None
-        leans.append(before if before is not None and _leans(sources, at, number) else None)
-    return leans
+    return [one - 1 if one and _leans(sources, at, number) else None for one, (at, number) in enumerate(places)]
 
 
 def _leans(sources: Sequence[Source], at: int, number: int) -> bool:
@@ -109,4 +105,4 @@ def _leans(sources: Sequence[Source], at: int, number: int) -> bool:
     if number or not at or len(source.text) > _SHORT_REPLY:
         return False
     asked = sources[at - 1]
-    return asked.role != source.role and asked.text.rstrip().endswith(("?", "？"))
+    return asked.role is not source.role and asked.text.rstrip().endswith(("?", "？"))

@@ -75,10 +75,10 @@ def _is_abbreviation(line: str, start: int, end: int) -> bool:
 
 
 def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -> None:
-    piece = text[start:end]
-    bare = piece.rstrip() if code else piece.strip()
+    piece = text[start:end].rstrip()
+    bare = piece if code else piece.lstrip()
     if bare:
-        begin = start if code else start + len(piece) - len(piece.lstrip())
+        begin = start + len(piece) - len(bare)
         found.append(Passage(begin, begin + len(bare), bare, code))
 
 

@@ -7,7 +7,7 @@ double of any of them changes the share of what is kept by a point or two.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,10 +59,10 @@ def bonuses(
     matches = yield from _matches(pieces, features, state)
     binding = _binding(state, kit)
     return [
-        float(matches[at]) * min(1.0, features.own[at] / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
+        match * min(1.0, own / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
         + (ALARM_WEIGHT if piece.role is Role.TOOL and _ALARM.search(piece.text) else 0.0)
-        + (BINDING_WEIGHT if _binds(piece, binding) else 0.0)
-        for at, piece in enumerate(pieces)
+        + (BINDING_WEIGHT if piece.source_id in binding and _binds(piece, binding[piece.source_id]) else 0.0)
+        for piece, match, own in zip(pieces, matches.tolist(), features.own, strict=True)
     ]
 
 
@@ -155,6 +155,5 @@ def _binding(state: ContextState, kit: Kit) -> dict[str, list[str]]:
     return found
 
 
-def _binds(piece: Piece, binding: dict[str, list[str]]) -> bool:
-    stated = binding.get(piece.source_id)
-    return stated is not None and any(piece.text in text or text in piece.text for text in stated)
+def _binds(piece: Piece, stated: Iterable[str]) -> bool:
+    return any(piece.text in text or text in piece.text for text in stated)

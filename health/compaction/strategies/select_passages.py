@@ -114,15 +114,8 @@ def chosen_order(
     leans = leaning(sources, places)
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     candidates = [
-        Candidate(
-            tokens=piece.tokens + GAP_TOKENS,
-            bonus=bonus[one],
-            prior=prior[piece.role] * brevity(piece),
-            group=places[one][0],
-            label=labels[places[one][0]],
-            leans_on=leans[one],
-        )
-        for one, piece in enumerate(pieces)
+        Candidate(piece.tokens + GAP_TOKENS, own, prior[piece.role] * brevity(piece), at, labels[at], lean)
+        for piece, own, (at, _), lean in zip(pieces, bonus, places, leans, strict=True)
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
     return [places[one] for one in chooser.choose(frame.room - MARGIN_TOKENS)]
