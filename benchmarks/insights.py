@@ -23,6 +23,12 @@ PAGES = {
     "everybody's, 30 days": ("staff", "?all=1"),
     "everybody's, all time": ("staff", "?all=1&days="),
 }
+# The page's chart comes after its numbers, by a request of its own.
+CHARTS = {
+    "chart, all time, of one who has half": ("many", "?agent=2&llm=1&days="),
+    "chart of everybody's, 30 days": ("staff", "?agent=2&llm=1&all=1"),
+    "chart of everybody's, all time": ("staff", "?agent=2&llm=1&all=1&days="),
+}
 
 
 def compacted_and_measured() -> None:
@@ -90,3 +96,4 @@ if __name__ == "__main__":
     found = events.fill(int(sys.argv[1]) if len(sys.argv) > 1 else events.EVENTS)
     compacted_and_measured()
     events.measure(found, "/insights/", PAGES)
+    events.measure(found, "/insights/chart/", CHARTS)

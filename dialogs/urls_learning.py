@@ -11,6 +11,7 @@ urlpatterns = [
     path("events/export.csv", events.as_csv, name="events_csv"),
     path("events/export.json", events.as_json, name="events_json"),
     path("insights/", insights.insights, name="insights"),
+    path("insights/chart/", insights.chart, name="insights_chart"),
     path("insights/what-if/", what_if.what_if, name="what_if"),
     path("insights/what-if/<int:what_if_id>/", what_if.shown, name="what_if_shown"),
     path("insights/what-if/<int:what_if_id>/cancel/", what_if.cancel, name="what_if_cancel"),

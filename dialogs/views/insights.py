@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, cast
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from dialogs.models import LLM, Agent
 from dialogs.selectors.events import agents_to_choose, llms_to_choose
 from dialogs.selectors.insights.errors import Missed, missed_by
 from dialogs.selectors.insights.figures import Figures, Pair, Table, table
@@ -28,27 +28,22 @@ from dialogs.views.insights_chart import picture
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """A row of the table. `url` shows its chart; without, it is the row of all, or one of something deleted."""
+    """A row of the table. `url` shows its chart, `chart` is that; without, it is of all, or of something deleted."""
 
     figures: Figures
     took: Took | None
     missed: Missed | None = None
     pair: Pair | None = None
     url: str = ""
+    chart: str = ""
 
 
 @never_cache
 @require_safe
 def insights(request: HttpRequest) -> HttpResponse:
-    asked, person, now = Asked.of(request.GET), cast("User", request.user), timezone.now()
-    is_all = person.is_staff and "all" in request.GET
-    scope = Scope(
-        owner_id=None if is_all else person.pk,
-        agent_id=asked.filter.agent_id,
-        llm_id=asked.filter.llm_id,
-        since=asked.filter.since,
-    )
+    asked, is_all, scope = _asked(request)
     found, runs = table(scope), sample(scope)
+    rows = _rows(found, runs, asked, is_all)
     context = {
         "asked": asked,
         "is_all": is_all,
@@ -56,13 +51,38 @@ def insights(request: HttpRequest) -> HttpResponse:
         "agents": agents_to_choose().values_list("pk", "name"),
         "llms": [(llm.pk, llm.slug) for llm in llms_to_choose()],
         "periods": PERIODS,
-        "rows": _rows(found, runs, asked, is_all),
+        "rows": rows,
         "total": Shown(figures=found.total, took=runs.all_took),
         "left_out": found.left_out,
         "sample": runs,
-        "patterns": [_pattern(one) for one in patterns(scope.owner_id, now=now)],
+        "patterns": [_pattern(one) for one in patterns(scope.owner_id, now=timezone.now())],
+        "charted": _charted(rows),
     }
-    return render(request, "learning/insights.html", context | _charted(found, scope, now))
+    return render(request, "learning/insights.html", context)
+
+
+@never_cache
+@require_safe
+def chart(request: HttpRequest) -> HttpResponse:
+    """The page's picture, which comes after its numbers: of the agent and the LLM that are asked for."""
+    asked, _is_all, scope = _asked(request)
+    agent = get_object_or_404(Agent, pk=asked.agent)
+    llm = get_object_or_404(LLM.objects.select_related("provider"), pk=asked.llm)
+    drawn = picture(series(scope, agent=agent, llm=llm, now=timezone.now()))
+    return render(request, "learning/_insights_chart.html", {"agent": agent, "llm": llm, "picture": drawn})
+
+
+def _asked(request: HttpRequest) -> tuple[Asked, bool, Scope]:
+    """What was asked for, whether of everybody, and whose numbers that are."""
+    asked, person = Asked.of(request.GET), cast("User", request.user)
+    is_all = person.is_staff and "all" in request.GET
+    scope = Scope(
+        owner_id=None if is_all else person.pk,
+        agent_id=asked.filter.agent_id,
+        llm_id=asked.filter.llm_id,
+        since=asked.filter.since,
+    )
+    return asked, is_all, scope
 
 
 def _rows(found: Table, runs: Sample, asked: Asked, is_all: bool) -> list[Shown]:
@@ -79,16 +99,13 @@ def _row(pair: Pair, runs: Sample, missed: Mapping[int, Missed], asked: Asked, i
         took=runs.took.get(key),
         missed=missed.get(key[1] or 0),
         url=asked.url("insights", **own) + "#chart" if all(key) else "",
+        chart=asked.url("insights_chart", **own) if all(key) else "",
     )
 
 
-def _charted(found: Table, scope: Scope, now: datetime) -> dict[str, Any]:
-    """The chart of the first pair that there is one of: the one asked for, or where most went on."""
-    for pair in found.pairs:
-        if pair.agent and pair.llm:
-            drawn = picture(series(scope, agent=pair.agent, llm=pair.llm, now=now))
-            return {"charted": pair, "picture": drawn}
-    return {}
+def _charted(rows: list[Shown]) -> Shown | None:
+    """The first of which there is a chart: the one asked for, or where most went on."""
+    return next((row for row in rows if row.url), None)
 
 
 def _pattern(found: Pattern) -> dict[str, Any]:

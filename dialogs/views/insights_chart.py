@@ -93,7 +93,9 @@ def picture(series: Series) -> Picture:
         marks=tuple(_mark(point, scale) for point in series.marks),
         limit="" if is_far else " ".join(_stepped(series.limits, scale)),
         limit_above=limits[-1] if is_far else None,
-        ticks=tuple(Tick(scale.y(share), short(round(share))) for share in (0, scale.top / HEADROOM / 2, scale.top / HEADROOM)),
+        ticks=tuple(
+            Tick(scale.y(share), short(round(share))) for share in (0, scale.top / HEADROOM / 2, scale.top / HEADROOM)
+        ),
         start=series.start,
         end=series.end,
     )
