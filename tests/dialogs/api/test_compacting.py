@@ -176,9 +176,7 @@ async def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compacti
 async def test_what_cannot_fit_is_refused_with_a_status_and_nobody_is_asked(guarded_client: Client, play: Play) -> None:
     read = await sync_to_async(play)(said(900))
 
-    response = await guarded_client.ask(
-        {"role": "system", "content": long_text(1, sentences=200)}, user("Hello"), stream=True
-    )
+    response = await guarded_client.ask({"role": "system", "content": long_text(1, sentences=200)}, user("Hello"))
 
     error = response.json()["error"]
     assert (response.status_code, error["code"], error["param"]) == (400, "context_compaction_failed", "messages")

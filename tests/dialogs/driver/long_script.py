@@ -6,6 +6,8 @@ other by the agent's own `clear_mind`. So any two stretches of 50 generations do
 
 from __future__ import annotations
 
+import random
+from string import ascii_lowercase
 from typing import Any
 
 from tests.dialogs.driver.conftest import calling, said
@@ -42,4 +44,11 @@ def _curating(course: int) -> list[dict[str, Any]]:
 
 
 def _growing(generations: int, tokens: int, *, by: int = 6_000) -> list[dict[str, Any]]:
-    return [said(tokens + number * by, "One more step is done. " * 20) for number in range(generations)]
+    """Each step says something else: who says the same again and again goes round in circles."""
+    return [said(tokens + number * by, _report(tokens + number * by)) for number in range(generations)]
+
+
+def _report(seed: int) -> str:
+    """Seventy words that no other step has."""
+    chance = random.Random(seed)
+    return " ".join("".join(chance.choices(ascii_lowercase, k=6)) for _word in range(70))
