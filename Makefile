@@ -10,10 +10,14 @@ DEMO ?= 1
 EMBEDDINGS ?= 1
 BIN := .venv/bin
 # Tests that start whole processes have the machine to themselves; the rest share it.
-SIDE_BY_SIDE := tests --ignore tests/e2e -m "not stack and not long" --numprocesses 2 --dist loadfile
+TOGETHER := -m "not stack and not long" --numprocesses 2 --dist loadfile
+SIDE_BY_SIDE := tests --ignore tests/e2e $(TOGETHER)
+# What is measured line by line takes twice as long, so that is done where every line counts.
+MEASURED := tests/health tests/dialogs/driver/test_decide.py tests/dialogs/driver/test_guard_rules.py
+OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 ONE_BY_ONE := tests --ignore tests/e2e -m "stack and not long"
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
-PURE := health/monitor/*,dialogs/driver/decide.py,dialogs/driver/state.py,health/compaction/chain.py,health/compaction/invariants.py,health/compaction/ledger.py
+PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/driver/state.py,health/compaction/chain.py,health/compaction/invariants.py,health/compaction/ledger.py
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
 
 # uv is used where it is there. It does not read pip's settings, so it is told where pip finds files.
@@ -42,9 +46,10 @@ run: install  ## start everything on this machine; Ctrl-C stops it
 	@exec $(BIN)/python manage.py $(UP)
 
 test: install-dev  ## run every test: units, services, real processes, then a real browser
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov --cov-report=term
+	$(BIN)/python -m pytest $(MEASURED) $(TOGETHER) --cov --cov-report=
 	$(BIN)/python -m coverage report --include='$(PURE)' --fail-under=100
 	$(BIN)/python -m coverage report --include='health/compaction/*' --fail-under=95
+	$(BIN)/python -m pytest $(OTHERS)
 	$(BIN)/python -m pytest $(ONE_BY_ONE)
 	$(BIN)/python -m pytest tests/e2e
 
