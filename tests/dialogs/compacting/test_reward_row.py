@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.utils import timezone
 
 from dialogs.compacting.guard import by_limit
@@ -52,7 +53,8 @@ def logged(sam: User) -> None:
 def a_compaction(dialog: Dialog) -> CompactionRun:
     guard(dialog)
     a_history(dialog, pairs=16)
-    run = queue_run(lock(dialog), guard=by_limit(dialog), trigger="pre_request")
+    with transaction.atomic():
+        run = queue_run(lock(dialog), guard=by_limit(dialog), trigger="pre_request")
     assert perform(run.pk, embedder="static")
     run.refresh_from_db()
     return run
