@@ -22,13 +22,8 @@ LEARN_EXPIRES_SECONDS = 50
 
 
 def queue_drive(dialog_id: UUID) -> bool:
-    """Queue the turn now. False when the broker cannot be reached."""
-    try:
-        app.send_task(DRIVE, args=[str(dialog_id)], queue="turns", retry=False)
-    except Exception as error:  # kombu and redis each raise their own
-        logger.warning("Could not queue dialog %s: %s. The sweeper will.", dialog_id, error)
-        return False
-    return True
+    """Queue the turn now. False when the broker cannot be reached: the sweeper will."""
+    return _queued(DRIVE, str(dialog_id), queue="turns")
 
 
 def drive_on_commit(dialog_id: UUID) -> None:
@@ -37,12 +32,7 @@ def drive_on_commit(dialog_id: UUID) -> None:
 
 def queue_compaction(run_id: int, *, queue: str = "compaction") -> bool:
     """Queue a run now. False when the broker cannot be reached; whoever waits for the run then does it."""
-    try:
-        app.send_task(COMPACT, args=[run_id], queue=queue, retry=False)
-    except Exception as error:  # kombu and redis each raise their own
-        logger.warning("Could not queue compaction %s: %s", run_id, error)
-        return False
-    return True
+    return _queued(COMPACT, run_id, queue=queue)
 
 
 def compact_on_commit(run_id: int) -> None:
@@ -51,23 +41,22 @@ def compact_on_commit(run_id: int) -> None:
 
 def queue_learning() -> bool:
     """Wake the critic. False when the broker cannot be reached; the sweeper tries again."""
-    try:
-        app.send_task(LEARN, queue="compaction", retry=False, expires=LEARN_EXPIRES_SECONDS)
-    except Exception as error:  # kombu and redis each raise their own
-        logger.warning("Could not wake the critic: %s", error)
-        return False
-    return True
+    return _queued(LEARN, queue="compaction", expires=LEARN_EXPIRES_SECONDS)
 
 
 def queue_replay(what_if_id: int) -> bool:
     """Queue the next slice of a "what if". False when the broker cannot be reached; who waits for it then does it."""
-    try:
-        app.send_task(REPLAY, args=[what_if_id], queue="compaction", retry=False)
-    except Exception as error:  # kombu and redis each raise their own
-        logger.warning("Could not queue what if %s: %s", what_if_id, error)
-        return False
-    return True
+    return _queued(REPLAY, what_if_id, queue="compaction")
 
 
 def replay_on_commit(what_if_id: int) -> None:
     transaction.on_commit(lambda: queue_replay(what_if_id), robust=True)
+
+
+def _queued(task: str, *about: str | int, queue: str, expires: int | None = None) -> bool:
+    try:
+        app.send_task(task, args=list(about), queue=queue, retry=False, expires=expires)
+    except Exception as error:  # kombu and redis each raise their own
+        logger.warning("Could not queue %s %s: %s", task, about, error)
+        return False
+    return True
