@@ -59,6 +59,7 @@ test-long: install-dev  ## run the tests with large counts
 test-postgres: install-dev  ## run what asks a database again, on a PostgreSQL that is started for it
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(ONE_BY_ONE)
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest tests/e2e
 
 check: install-dev  ## everything a commit must pass: style, types, templates, migrations, tests
 	$(BIN)/ruff check .

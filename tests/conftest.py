@@ -6,20 +6,14 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
 from django.utils import timezone, translation
-from hypothesis import HealthCheck
 
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
-
-# How fast a machine draws examples says nothing about the code.
-hypothesis.settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis.settings.load_profile("any-machine")
 
 # Django makes them once, with the tables; its own flush would make them anew after every test.
 KEPT = {"django_content_type", "auth_permission"}
@@ -63,8 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _asks_a_database(item: pytest.Item) -> bool:
-    fixtures = set(getattr(item, "fixturenames", ()))
-    return bool(item.get_closest_marker("django_db") or item.get_closest_marker("stack")) or "db" in fixtures
+    marked = any(item.get_closest_marker(name) for name in ("django_db", "stack", "e2e"))
+    return marked or not {"db", "transactional_db"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def pytest_collection_finish() -> None:
