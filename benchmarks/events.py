@@ -26,9 +26,9 @@ PAGES = {
     "one code": ("many", "?code=OVER_HIT"),
     "one agent, all time": ("few", "?agent=7&days="),
     "an older page": ("many", "?before=50000"),
-    "with everybody's counts": ("staff", ""),
-    "with everybody's counts, all time": ("staff", "?days="),
 }
+# They come after the page, by a request of their own.
+COUNTS = {"everybody's counts": ("staff", ""), "everybody's counts, all time": ("staff", "?days=")}
 
 
 def prepare() -> None:
@@ -109,4 +109,6 @@ def measure(people: dict[str, User], url: str, pages: dict[str, tuple[str, str]]
 
 if __name__ == "__main__":
     prepare()
-    measure(fill(int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS), "/events/", PAGES)
+    found = fill(int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS)
+    measure(found, "/events/", PAGES)
+    measure(found, "/events/counts/", COUNTS)

@@ -8,6 +8,7 @@ from dialogs.views import cleanup, events, insights, what_if
 
 urlpatterns = [
     path("events/", events.events, name="events"),
+    path("events/counts/", events.counts, name="events_counts"),
     path("events/export.csv", events.as_csv, name="events_csv"),
     path("events/export.json", events.as_json, name="events_json"),
     path("insights/", insights.insights, name="insights"),

@@ -22,6 +22,7 @@ from django.views.decorators.http import require_safe
 
 from dialogs.selectors.events import Filter, agents_to_choose, cause_of, counts_of_all, events_of, llms_to_choose
 from dialogs.views.common import number_or_zero
+from dialogs.views.context_settings import staff_only
 from health.models import ContextEvent
 
 PAGE = 50
@@ -85,9 +86,17 @@ def events(request: HttpRequest) -> HttpResponse:
         "agents": agents_to_choose(),
         "llms": llms_to_choose(),
         "periods": PERIODS,
-        "counts": counts_of_all(asked.filter) if person.is_staff else None,
+        "counts": asked.url("events_counts") if person.is_staff else "",
     }
     return render(request, "learning/events.html", context)
+
+
+@never_cache
+@require_safe
+@staff_only
+def counts(request: HttpRequest) -> HttpResponse:
+    """What everybody's events add up to, which comes after one's own."""
+    return render(request, "learning/_counts.html", {"counts": counts_of_all(Asked.of(request.GET).filter)})
 
 
 @never_cache

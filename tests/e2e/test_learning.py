@@ -44,6 +44,7 @@ def test_events_are_filtered_and_a_task_is_closed_by_keyboard_on_a_phone(
     page.get_by_role("button", name="Filter").press("Enter")
     expect(page.locator(".event-code").first).to_have_text("OVER_HIT")
     expect(page.get_by_text("≈5,200 / 5,000").first).to_be_visible()
+    expect(page.get_by_role("table", name="By agent")).to_be_visible()
     found = violations(page, "main")
     wide = [page.evaluate("document.documentElement.scrollWidth - innerWidth")]
 

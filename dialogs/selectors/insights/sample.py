@@ -76,8 +76,8 @@ def sample(scope: Scope) -> Sample:
 def _newest(scope: Scope) -> list[tuple[Any, ...]]:
     """Which they are is in an index; only those are looked at."""
     ended = scope.runs().filter(status__in=ENDED).order_by("-queued_at", "-id")
-    newest = list(ended.values_list("pk", flat=True)[:MOST_RUNS])
-    return list(CompactionRun.objects.filter(pk__in=newest).order_by().values_list(*READ))
+    newest = CompactionRun.objects.filter(pk__in=ended.values("pk")[:MOST_RUNS]).order_by()
+    return list(newest.values_list(*READ))
 
 
 def _at_work(steps: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -47,10 +47,10 @@ class Scope:
         wanted: dict[str, Any] = {
             owner: self.owner_id,
             agent: self.agent_id,
-            "the_llm": self.llm_id,
             # Always some: else SQLite takes an index without the moment, in which not all is that is counted.
             f"{when}__gte": self.since or BEGINNING,
         }
-        asked = {name: value for name, value in wanted.items() if value is not None}
-        # As a sum it hides from SQLite an index that is no help: one LLM has most of the rows.
-        return cast("QuerySet[Row]", rows.alias(the_llm=F(llm) + 0)).filter(**asked)
+        if self.llm_id is not None:
+            # As a sum it hides from SQLite an index that is no help: one LLM has most of the rows.
+            rows = cast("QuerySet[Row]", rows.alias(the_llm=F(llm) + 0).filter(the_llm=self.llm_id))
+        return rows.filter(**{name: value for name, value in wanted.items() if value is not None})

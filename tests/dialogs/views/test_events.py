@@ -20,6 +20,7 @@ from health.models import ContextEvent
 from tests.dialogs.views.pages import page
 
 EVENTS = "/events/"
+COUNTS = f"{EVENTS}counts/"
 
 
 @pytest.fixture
@@ -63,24 +64,32 @@ def test_staff_see_counts_of_all_and_contents_of_none_but_their_own(as_sam: Clie
     an_event(dialog)
     an_event(dialog)
 
-    shown = page(as_sam, EVENTS)
+    shown, response = page(as_sam, EVENTS), as_sam.get(COUNTS)
 
-    counts = shown_counts(as_sam)
+    counts = response.context["counts"]
     assert counts.by_code == [("OVER_HIT", 2)]
     assert counts.by_agent == [("Helper", 2)]
     assert counts.by_day == [(timezone.now().strftime("%Y-%m-%d"), 2)]
-    assert "Alice alone" not in shown.text
+    for told in (shown.text, response.content.decode()):
+        assert "Alice alone" not in told
+        assert str(dialog.pk) not in told
     assert not any(str(dialog.pk) in link for link in shown.links())
 
 
-def shown_counts(client: Client) -> Any:
-    return client.get(EVENTS).context["counts"]
+def test_the_counts_are_of_what_the_filter_leaves(as_sam: Client, dialog: Dialog) -> None:
+    an_event(dialog)
+    an_event(dialog, "WARNING")
+
+    asked = as_sam.get(f"{EVENTS}?code=WARNING").context["counts"]
+
+    assert as_sam.get(asked).context["counts"].by_code == [("WARNING", 1)]
 
 
 def test_others_see_no_counts(as_alice: Client, dialog: Dialog) -> None:
     an_event(dialog)
 
-    assert shown_counts(as_alice) is None
+    assert as_alice.get(EVENTS).context["counts"] == ""
+    assert as_alice.get(COUNTS).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -127,9 +136,12 @@ def test_the_page_asks_no_more_however_many_events_there_are(
     for _one in range(10):
         an_event(another(dialog))
 
-    # Who it is (2), events, choices (2), counts (4).
-    with django_assert_num_queries(9):
+    # Who it is (2), events, choices (2).
+    with django_assert_num_queries(5):
         as_sam.get(EVENTS)
+    # Who it is (2), by code, by agent (2), by day.
+    with django_assert_num_queries(6):
+        as_sam.get(COUNTS)
 
 
 def test_the_file_has_every_event_and_no_formula(as_alice: Client, dialog: Dialog) -> None:
@@ -146,3 +158,4 @@ def test_the_file_has_every_event_and_no_formula(as_alice: Client, dialog: Dialo
 
 def test_a_stranger_signs_in_first(client: Client, db: Any) -> None:
     assert client.get(EVENTS).status_code == 302
+    assert client.get(COUNTS).status_code == 302

@@ -146,7 +146,7 @@ def test_the_page_asks_no_more_however_much_there_is(as_alice: Client, dialog: D
     few, many = asked
     assert few == many
     page_asks, chart_asks = few
-    assert page_asks <= 17
+    assert page_asks <= 16
     assert chart_asks <= 10
 
 
