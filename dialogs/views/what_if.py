@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from threading import Thread
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.db import connections
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -34,12 +36,7 @@ def what_if(request: HttpRequest) -> HttpResponse:
     """The form. A POST asks for the replays, and leads to their table."""
     if request.method != "POST":
         return _page(request, Asked(), _chosen(request, request.GET.get("agent", "")))
-    asked = Asked(
-        limits=request.POST.getlist("limit"),
-        other_limits=request.POST.get("other_limits", ""),
-        chains=request.POST.getlist("chain"),
-        other_chain=request.POST.get("other_chain", ""),
-    )
+    asked = _read(request.POST)
     agent = _chosen(request, request.POST.get("agent", ""))
     if agent is None:
         return _page(request, asked, None, status=422)
@@ -48,7 +45,8 @@ def what_if(request: HttpRequest) -> HttpResponse:
     except InvalidVariants as error:
         return _page(request, asked, agent, problem=str(error), status=422)
     made = service.ask(owner=_person(request), agent=agent, rows=rows, most_dialogs=MOST_DIALOGS)
-    return redirect("what_if_shown", what_if_id=made.pk)
+    # So that the form below the table stands as it was sent.
+    return redirect(f"{reverse('what_if_shown', args=[made.pk])}?{_written(asked)}")
 
 
 @never_cache
@@ -61,7 +59,7 @@ def shown(request: HttpRequest, what_if_id: int) -> HttpResponse:
     context: dict[str, Any] = {"what_if": row, "rows": list(rows_of(row, no_limit=NO_LIMIT))}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "learning/_what_if_table.html", context)
-    return _page(request, Asked(), row.agent, **context)
+    return _page(request, _read(request.GET) if request.GET else Asked(), row.agent, **context)
 
 
 @require_POST
@@ -69,6 +67,21 @@ def cancel(request: HttpRequest, what_if_id: int) -> HttpResponse:
     row = _found(request, what_if_id)
     service.cancel(row)
     return redirect("what_if_shown", what_if_id=row.pk)
+
+
+def _read(query: QueryDict) -> Asked:
+    return Asked(
+        limits=query.getlist("limit"),
+        other_limits=query.get("other_limits", ""),
+        chains=query.getlist("chain"),
+        other_chain=query.get("other_chain", ""),
+    )
+
+
+def _written(asked: Asked) -> str:
+    """What `_read` reads again."""
+    typed = {"other_limits": asked.other_limits, "other_chain": asked.other_chain}
+    return urlencode({"limit": asked.limits, "chain": asked.chains} | typed, doseq=True)
 
 
 def _is_left_alone(row: WhatIf) -> bool:

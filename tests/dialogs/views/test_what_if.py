@@ -34,6 +34,10 @@ def asked(client: Client, agent: Agent, **fields: Any) -> str:
     return response.url
 
 
+def cancel_url() -> str:
+    return f"{WHAT_IF}{WhatIf.objects.get().pk}/cancel/"
+
+
 def test_asking_leads_to_a_table_that_asks_for_itself_until_it_is_done(as_alice: Client, helper: Agent) -> None:
     url = asked(as_alice, helper)
 
@@ -47,6 +51,15 @@ def test_asking_leads_to_a_table_that_asks_for_itself_until_it_is_done(as_alice:
     assert "as it is now" in done.text
     assert "≈100 %" in done.text
     assert done.offences == []
+
+
+def test_below_the_table_the_form_stands_as_it_was_sent(as_alice: Client, helper: Agent) -> None:
+    shown = page(as_alice, asked(as_alice, helper, other_limits="4500"))
+
+    fields = [attrs for tag, attrs in shown.tags if tag == "input"]
+    chosen = {attrs["value"] for attrs in fields if attrs.get("type") == "checkbox" and "checked" in attrs}
+    assert chosen == {"now", "much_more"}
+    assert {"4500", ""} == {attrs["value"] for attrs in fields if str(attrs.get("name")).startswith("other_")}
 
 
 def test_without_a_price_the_column_says_so(as_alice: Client, helper: Agent) -> None:
@@ -80,7 +93,7 @@ def test_nobody_sees_or_cancels_anothers(as_bob: Client, as_alice: Client, helpe
     url = asked(as_alice, helper)
 
     assert as_bob.get(url).status_code == 404
-    assert as_bob.post(f"{url}cancel/").status_code == 404
+    assert as_bob.post(cancel_url()).status_code == 404
     assert WhatIf.objects.get().status == "queued"
 
 
@@ -94,9 +107,9 @@ def test_staff_too_replay_only_their_own(client: Client, sam: User, helper: Agen
 
 
 def test_it_can_be_cancelled(as_alice: Client, helper: Agent) -> None:
-    url = asked(as_alice, helper)
+    asked(as_alice, helper)
 
-    shown = as_alice.post(f"{url}cancel/", follow=True).content.decode()
+    shown = as_alice.post(cancel_url(), follow=True).content.decode()
 
     assert "It was cancelled" in shown
 
