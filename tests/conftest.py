@@ -51,9 +51,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """On PostgreSQL only what asks a database is run again: the rest has no way to tell the difference."""
     if connection.vendor == "sqlite":
         return
-    asking = [item for item in items if _asks_a_database(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(asking)])
-    items[:] = asking
+    config.hook.pytest_deselected(items=[item for item in items if not _asks_a_database(item)])
+    items[:] = [item for item in items if _asks_a_database(item)]
 
 
 def _asks_a_database(item: pytest.Item) -> bool:

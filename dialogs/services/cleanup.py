@@ -20,11 +20,14 @@ STEPS = ("pin", "archive", "limit", "course")
 
 
 def open_if_frequent(row: Dialog) -> None:
-    """One is open at a time; after one was closed, only later warnings count."""
+    """One is open at a time; after one was closed, only later warnings count. Imported ones, of no agent, never do."""
     since = timezone.now() - HOUR
     closed = CleanupTask.objects.filter(dialog=row).aggregate(newest=Max("closed_at"))["newest"]
     warnings = ContextEvent.objects.filter(
-        dialog=row, code=ContextEvent.Code.WARNING, happened_at__gt=max(since, closed or since)
+        dialog=row,
+        agent__isnull=False,
+        code=ContextEvent.Code.WARNING,
+        happened_at__gt=max(since, closed or since),
     )
     if warnings.count() >= WARNINGS:
         CleanupTask.objects.get_or_create(dialog=row, closed_at=None, defaults={"assignee_id": row.owner_id})

@@ -1,6 +1,7 @@
 """The task's snapshot and the events of a dialog's context, written from a checked dialog file.
 
-Events belong to no agent here: they are told, and neither the critic nor an over-hit's hour counts them again.
+Events belong to no agent here: they are told, and neither the critic, nor an over-hit's hour, nor what opens a cleanup
+task counts them again.
 """
 
 from __future__ import annotations

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponseRedirect
-from django.shortcuts import resolve_url
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
@@ -34,6 +36,13 @@ def go_back(request: HttpRequest, *, fallback: str = "dialog_list") -> HttpRespo
     response = HttpResponseRedirect(way_back(request, fallback=fallback))
     response.status_code = 303
     return response
+
+
+def render_part(request: HttpRequest, part: str, context: Mapping[str, Any], *, title: str) -> HttpResponse:
+    """A part of a page that htmx fetches after the rest; who opens its link gets a page of it."""
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, part, dict(context))
+    return render(request, "learning/part.html", {**context, "part": part, "title": title})
 
 
 def number_or_zero(text: str) -> int:

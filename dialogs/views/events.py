@@ -16,12 +16,13 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from dialogs.selectors.events import Filter, agents_to_choose, cause_of, counts_of_all, events_of, llms_to_choose
-from dialogs.views.common import number_or_zero
+from dialogs.views.common import number_or_zero, render_part
 from dialogs.views.context_settings import staff_only
 from health.models import ContextEvent
 
@@ -96,7 +97,8 @@ def events(request: HttpRequest) -> HttpResponse:
 @staff_only
 def counts(request: HttpRequest) -> HttpResponse:
     """What everybody's events add up to, which comes after one's own."""
-    return render(request, "learning/_counts.html", {"counts": counts_of_all(Asked.of(request.GET).filter)})
+    found = {"counts": counts_of_all(Asked.of(request.GET).filter)}
+    return render_part(request, "learning/_counts.html", found, title=gettext("Everybody’s events"))
 
 
 @never_cache

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -22,6 +23,7 @@ from dialogs.selectors.insights.patterns import Pattern, patterns
 from dialogs.selectors.insights.sample import Sample, Took, sample
 from dialogs.selectors.insights.scope import Scope
 from dialogs.selectors.insights.series import series
+from dialogs.views.common import render_part
 from dialogs.views.events import PERIODS, Asked
 from dialogs.views.insights_chart import picture
 
@@ -69,7 +71,8 @@ def chart(request: HttpRequest) -> HttpResponse:
     agent = get_object_or_404(Agent, pk=asked.agent)
     llm = get_object_or_404(LLM.objects.select_related("provider"), pk=asked.llm)
     drawn = picture(series(scope, agent=agent, llm=llm, now=timezone.now()))
-    return render(request, "learning/_insights_chart.html", {"agent": agent, "llm": llm, "picture": drawn})
+    context = {"agent": agent, "llm": llm, "picture": drawn}
+    return render_part(request, "learning/_insights_chart.html", context, title=gettext("Insights"))
 
 
 def _asked(request: HttpRequest) -> tuple[Asked, bool, Scope]:

@@ -44,5 +44,5 @@ def test_schemathesis_finds_nothing(served: Served, tmp_path: Path, how: tuple[s
         text=True,
     )
 
-    assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-2000:]
+    assert ran.returncode == 0, ran.stdout[:6000] + ran.stderr[-2000:]
     assert "No issues found" in ran.stdout

@@ -35,6 +35,16 @@ def test_three_warnings_in_more_than_an_hour_open_none(dialog: Dialog) -> None:
     assert not CleanupTask.objects.exists()
 
 
+def test_warnings_that_were_imported_do_not_count(dialog: Dialog) -> None:
+    log("WARNING", dialog)
+    log("WARNING", dialog)
+    ContextEvent.objects.update(agent=None)
+
+    warned(dialog, 0)
+
+    assert not CleanupTask.objects.exists()
+
+
 def test_more_warnings_open_no_second_task(dialog: Dialog) -> None:
     warned(dialog, 3, 2, 1)
     warned(dialog, 0)

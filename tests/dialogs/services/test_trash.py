@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from dialogs.context import chat_request, read_context
+from dialogs.driver.generate import _sent
 from dialogs.errors import DialogError
 from dialogs.models import (
     AutonomousRun,
@@ -88,10 +90,17 @@ def test_erasing_leaves_nothing_of_what_the_agent_did(dialog: Dialog) -> None:
         assert not table.objects.exists(), table
 
 
+def test_every_text_that_a_generation_keeps_is_known_to_who_erases_and_exports(dialog: Dialog) -> None:
+    context = read_context(dialog, ())
+
+    kept = _sent(context, chat_request(context), None).texts
+
+    assert set(kept) == set(BLOB_KEYS)
+
+
 def test_every_text_that_was_sent_is_erased(dialog: Dialog) -> None:
     generation = add_generation(dialog, blob="0" * 64)
-    texts = ("instructions", "taskdoc", "reminders", "tools", "notice")
-    generation.manifest = {"messages": [], "options": {}, **{key: keep_blob(f"The {key}.") for key in texts}}
+    generation.manifest = {"messages": [], "options": {}, **{key: keep_blob(f"The {key}.") for key in BLOB_KEYS}}
     generation.save()
     Blob.objects.filter(pk="0" * 64).delete()
     trash(dialog)

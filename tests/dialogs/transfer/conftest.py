@@ -23,6 +23,7 @@ from dialogs.models import (
     ViewChange,
 )
 from dialogs.services.events import log
+from dialogs.services.trash import BLOB_KEYS
 from health.compaction.snapshot import as_json, begun
 from health.models import CompactionRun, ContextEvent
 from health.monitor.levels import Configured
@@ -127,7 +128,7 @@ def working_dialog(full_dialog: Dialog) -> Dialog:
     ), 0  # fmt: skip
     opening = write.say("Course 2 begins.", parent=cleared.result_message, origin="handover")
     answer = write.say("On I go.", parent=opening, role="assistant")
-    texts = {key: f"The {key}." for key in ("taskdoc", "reminders", "tools", "notice")}
+    texts = {key: f"The {key}." for key in BLOB_KEYS if key != "instructions"}
     made = write.call(opening, usage=UsageUnavailable(), status="finished", message=answer, texts=texts)
     add_compactions(full_dialog, made)
     add_events(full_dialog, opening)

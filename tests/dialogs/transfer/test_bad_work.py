@@ -30,7 +30,7 @@ def refusal_of(edit: Edit, dialog: Dialog) -> str:
         (put("taskdoc", value="x" * 100_001), "taskdoc"),
         (put("work_language", value="fr"), "work_language"),
         (put("texts", value={}), "texts"),
-        (put("generations", 0, "sent", "texts", value={"instructions": 5}), "generations[0].sent.texts.instructions"),
+        (put("generations", 0, "sent", "texts", value={"instructions": 99}), "generations[0].sent.texts.instructions"),
         (put("generations", 0, "sent", "texts", value={"letters": 0}), "letters"),
         (put("generations", 0, "sent", "texts", value=[]), "generations[0].sent.texts"),
         (put("courses", 1, "level", value="unknown"), "courses[1].level"),

@@ -156,6 +156,7 @@ def test_every_text_that_was_sent_travels_along_once(working_dialog: Dialog, ali
         "reminders": "The reminders.",
         "tools": "The tools.",
         "notice": "The notice.",
+        "task": "The task.",
     }
     assert len(exported["texts"]) == 5
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from dialogs.models import Agent, Dialog
 from dialogs.services.events import log
 from health.models import ContextEvent
-from tests.dialogs.views.pages import page
+from tests.dialogs.views.pages import HTMX, page
 
 EVENTS = "/events/"
 COUNTS = f"{EVENTS}counts/"
@@ -83,6 +83,16 @@ def test_the_counts_are_of_what_the_filter_leaves(as_sam: Client, dialog: Dialog
     asked = as_sam.get(f"{EVENTS}?code=WARNING").context["counts"]
 
     assert as_sam.get(asked).context["counts"].by_code == [("WARNING", 1)]
+
+
+def test_who_has_no_javascript_opens_the_counts_by_a_link(as_sam: Client, dialog: Dialog) -> None:
+    an_event(dialog)
+
+    link = as_sam.get(EVENTS).context["counts"]
+
+    assert link in page(as_sam, EVENTS).links()
+    assert "By agent" in page(as_sam, link).text
+    assert "<html" not in as_sam.get(link, headers=HTMX).content.decode()
 
 
 def test_others_see_no_counts(as_alice: Client, dialog: Dialog) -> None:
