@@ -32,6 +32,7 @@ class PausedBy(models.TextChoices):
     # New courses do not help: what is carried into them is already more than fits.
     FULL = "full", _("reminders and Taskdoc that fill the window")
     LOOP = "loop", _("an agent that goes round in circles")
+    LIMIT = "limit", _("an autonomous run that used all its generations")
 
 
 class Dialog(models.Model):

@@ -146,7 +146,7 @@ def end_run(held: Claim) -> None:
     waits for the person: the limit is what they allowed."""
     row = fenced(held)
     autonomous.reach_limit(row)
-    row.paused_by = PausedBy.PERSON
+    row.paused_by = PausedBy.LIMIT
     if row.answer_due:
         withdraw_open_calls(row, words=RUN_USED_UP)
         close_answer(row, "paused_by")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialogs.models import Dialog, Generation, RemediationPrompt
+from dialogs.selectors.autonomous import rest_reason
 from dialogs.services.autonomous import start_run
 from dialogs.services.pausing import go_on
 from tests.dialogs.driver.conftest import Play, calling, drive_until_idle, said
@@ -21,6 +22,8 @@ def test_a_run_ends_at_its_limit_although_a_prompt_is_due(dialog: Dialog, play: 
     drive_until_idle(dialog)
 
     run.refresh_from_db()
+    dialog.refresh_from_db()
+    assert rest_reason(dialog) == "limit", "no person paused it"
     assert (run.ended_by, Generation.objects.count(), RemediationPrompt.objects.count()) == ("limit", 2, 1)
 
 

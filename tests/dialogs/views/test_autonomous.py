@@ -89,6 +89,16 @@ def test_the_bar_says_why_the_dialog_rests(as_alice: Client, dialog: Dialog, pau
     assert shown.endswith("Go on End")
 
 
+def test_after_the_limit_the_bar_says_that_something_is_due_and_not_that_a_person_paused(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    post_message(dialog=dialog, content="Hello")
+    Dialog.objects.update(paused_by="limit")
+    dialog.courses.update(due="caution")
+
+    assert words(bar(as_alice, dialog)) == "What is due in this dialog waits for you. Go on"
+
+
 def test_a_dialog_that_holds_remediation_back_can_go_on_too(as_alice: Client, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="Hello")
     Dialog.objects.update(paused_by="failure")
