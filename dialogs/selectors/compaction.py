@@ -17,7 +17,8 @@ from health.models import CompactionRun
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 OPEN = (Status.QUEUED, Status.RUNNING)
-BY_ITSELF = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM, Trigger.OVERFLOW)
+BY_THE_GUARD = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM)
+BY_ITSELF = (*BY_THE_GUARD, Trigger.OVERFLOW)
 
 
 def open_run(dialog_id: UUID) -> CompactionRun | None:

@@ -16,6 +16,7 @@ from django.db.models.functions import Cast, Substr
 
 from dialogs.compacting.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog
+from dialogs.selectors.compaction import BY_THE_GUARD
 from dialogs.selectors.insights.scope import Row, Scope
 from health.models import CompactionRun, ContextEvent
 
@@ -24,7 +25,8 @@ MOST_POINTS, MOST_MARKS = 60, 40
 LETTERS = ((timedelta(days=1), 15), (timedelta(days=8), 13))
 LETTERS_OF_A_DAY = 10
 Status = CompactionRun.Status
-TELL_LIMITS = (ContextEvent.Code.WARNING, ContextEvent.Code.OVER_HIT, ContextEvent.Code.TOKEN_LIMIT_EXCEEDED)
+# What the guard records has its limit; a compaction by hand or after a refusal only something to aim at.
+TELL_LIMITS = (ContextEvent.Code.WARNING, ContextEvent.Code.OVER_HIT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +56,11 @@ def series(scope: Scope, *, agent: Agent, llm: LLM, now: datetime) -> Series:
     made = one.runs().filter(finished_at__isnull=False)
     applied = made.filter(status__in=(Status.APPLIED, Status.UNDONE), estimated_after__isnull=False)
     marks = _points(applied, "finished_at", "estimated_before", "estimated_after", letters=letters, most=MOST_MARKS)
+    guarded = made.filter(trigger__in=BY_THE_GUARD)
     events = one.events().filter(code__in=TELL_LIMITS, limit__isnull=False)
     limits = chain(
         _points(events, "happened_at", "limit", letters=letters, most=MOST_POINTS),
-        _points(made, "finished_at", "limit_tokens", letters=letters, most=MOST_POINTS),
+        _points(guarded, "finished_at", "limit_tokens", letters=letters, most=MOST_POINTS),
         _in_force(agent, llm, now),
     )
     drawn = (*tokens, *marks)

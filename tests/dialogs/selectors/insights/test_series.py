@@ -90,3 +90,14 @@ def test_a_compaction_that_changed_nothing_is_no_mark(
     compacted(status="skipped", estimated_after=4500)
 
     assert drawn(dialog, alice, now).marks == ()
+
+
+@pytest.mark.parametrize("trigger", ["manual", "reset", "overflow"])
+def test_what_a_compaction_aimed_at_that_no_guard_began_is_no_limit_in_force(
+    dialog: Dialog, alice: User, now: datetime, compacted: Maker, happened: Maker, trigger: str
+) -> None:
+    guard(dialog, limit=6000)
+    compacted(trigger=trigger, limit_tokens=2000)
+    happened("TOKEN_LIMIT_EXCEEDED", limit=2000)
+
+    assert [point.values for point in drawn(dialog, alice, now).limits] == [(6000,)]
