@@ -15,7 +15,8 @@ from dialogs.views.chart import HEADROOM, Tick, short
 
 WIDTH, HEIGHT = 640.0, 220.0
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 10.0, 12.0, 26.0
-# A limit that lies further above all that is drawn would press it to the floor: it is told in words.
+# A limit that lies further above all else would press that to the floor: it is drawn along the top. If it is the one
+# that holds now, words tell how high it is.
 FARTHEST_LIMIT = 4
 
 
@@ -43,7 +44,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """`limit` is an SVG point list; empty where it lies too far above, then `limit_above` says how high."""
+    """`limit` is an SVG point list, empty where all of it lies too far above; `limit_above` is a last one that does."""
 
     width: float = WIDTH
     height: float = HEIGHT
@@ -83,16 +84,15 @@ def picture(series: Series) -> Picture:
     if not highest:
         return Picture(start=series.start, end=series.end)
     limits = [point.values[0] for point in series.limits]
-    most_limit = max(limits, default=0)
-    is_far = most_limit > FARTHEST_LIMIT * highest
-    scale = _Scale(series.start, series.end, HEADROOM * (highest if is_far else max(highest, most_limit)))
+    near = [limit for limit in limits if limit <= FARTHEST_LIMIT * highest]
+    scale = _Scale(series.start, series.end, HEADROOM * max([highest, *near]))
     dots = tuple(Dot(scale.x(point.at), scale.y(point.values[0]), point) for point in series.tokens)
     return Picture(
         line=" ".join(f"{dot.x},{dot.y}" for dot in dots),
         dots=dots,
         marks=tuple(_mark(point, scale) for point in series.marks),
-        limit="" if is_far else " ".join(_stepped(series.limits, scale)),
-        limit_above=limits[-1] if is_far else None,
+        limit=" ".join(_stepped(series.limits, scale)) if near else "",
+        limit_above=limits[-1] if limits and limits[-1] not in near else None,
         ticks=tuple(
             Tick(scale.y(share), short(round(share))) for share in (0, scale.top / HEADROOM / 2, scale.top / HEADROOM)
         ),

@@ -61,6 +61,22 @@ def test_a_limit_far_above_is_told_instead_of_drawn() -> None:
     assert (drawn.limit, drawn.limit_above) == ("", 131_072)
 
 
+def test_only_a_limit_that_lies_far_above_now_is_told_to_do_so() -> None:
+    drawn = picture(a_series(at(1, 3000), limits=(at(2, 131_072), at(10, 4000))))
+
+    held = places(drawn.limit)
+    assert drawn.limit_above is None
+    assert (held[0][1], TOP < held[-1][1] < FLOOR) == (TOP, True)
+
+
+def test_what_the_limit_was_is_drawn_also_where_it_lies_far_above_now() -> None:
+    drawn = picture(a_series(at(1, 3000), limits=(at(2, 4000), at(10, 131_072))))
+
+    held = places(drawn.limit)
+    assert drawn.limit_above == 131_072
+    assert held[0][1] > held[-1][1] == TOP
+
+
 def test_axes_begin_at_nothing() -> None:
     drawn = picture(a_series(at(1, 3000)))
 
