@@ -24,4 +24,5 @@ def growth_of(dialog: Dialog, *, reserve: int) -> Growth:
         base=without.tokens + reserve,
         sizes=tuple(size + counter.per_message for size in sizes),
         asks=tuple(piece.role is not Role.ASSISTANT for piece in pieces),
+        reserve=reserve,
     )

@@ -50,16 +50,14 @@ class Course:
 
     dialog: Dialog
     growth: Growth
-    reserve: int
     config: ContextConfig = field(default_factory=ContextConfig)
 
 
 def read_course(dialog: Dialog) -> Course:
     config = context_config()
     guard = guard_of(dialog, config)
-    reserve = guard.reserve if guard else 0
-    growth = growth_of(dialog, reserve=reserve)
-    return Course(dialog=dialog, growth=growth, reserve=reserve, config=guard.config if guard else config)
+    growth = growth_of(dialog, reserve=guard.reserve if guard else 0)
+    return Course(dialog=dialog, growth=growth, config=guard.config if guard else config)
 
 
 def replayed(course: Course, variant: Variant) -> Replayed:
@@ -122,7 +120,7 @@ class Engine:
                 trigger=CompactionRun.Trigger.PRE_REQUEST,
                 chain=list(self.variant.chain),
                 limit_tokens=self.variant.limit,
-                reserve_tokens=self.course.reserve,
+                reserve_tokens=self.course.growth.reserve,
             )
             self._material = material(wish, config_for(wish))
         return self._material

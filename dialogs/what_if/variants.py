@@ -70,11 +70,14 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class InForce:
-    """`variant` is what holds for the agent now; `limit` what would hold, were it guarded."""
+    """`variant` is what holds for the agent now; `limit` what would hold, were it guarded; no limit can be above `cap`.
+
+    `cap` None: the window is unknown.
+    """
 
     variant: Variant
     limit: int
-    room: int | None
+    cap: int | None
 
 
 def in_force(agent: Agent, config: ContextConfig) -> InForce:
@@ -82,7 +85,10 @@ def in_force(agent: Agent, config: ContextConfig) -> InForce:
     guard, configured = guard_of(one, config), by_limit(one, config)
     chain = guard.chain if guard else configured.chain
     now = Variant(guard.limit if guard else NO_LIMIT, _without_model(chain))
-    return InForce(variant=now, limit=guard.limit if guard else configured.limit, room=room_of(one))
+    room = room_of(one)
+    # Where what is kept for the answer counts as used, it is a part of the limit.
+    cap = room + (guard.reserve if guard else 0) if room else None
+    return InForce(variant=now, limit=guard.limit if guard else configured.limit, cap=cap)
 
 
 def variants(asked: Asked, agent: Agent) -> list[Variant]:
@@ -104,13 +110,13 @@ def variants(asked: Asked, agent: Agent) -> list[Variant]:
 def _named_limits(names: Iterable[str], now: InForce) -> Iterable[int]:
     """None is more than the window has room for; what is not guarded now stays so under "as now"."""
     for name in names:
-        if name == "window" and now.room:
-            yield now.room
+        if name == "window" and now.cap:
+            yield now.cap
         elif name == "now":
             yield now.variant.limit
         elif name in SHARES:
             limit = round(now.limit * SHARES[name])
-            yield min(limit, now.room) if now.room else limit
+            yield min(limit, now.cap) if now.cap else limit
 
 
 def _typed_limits(text: str, config: ContextConfig, now: InForce) -> Iterable[int]:
@@ -119,8 +125,8 @@ def _typed_limits(text: str, config: ContextConfig, now: InForce) -> Iterable[in
             continue
         digits = word.strip()
         limit = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
-        if limit < config.min_limit or (now.room and limit > now.room):
-            most = f"{now.room:,}" if now.room else "∞"
+        if limit < config.min_limit or (now.cap and limit > now.cap):
+            most = f"{now.cap:,}" if now.cap else "∞"
             numbers = {"limit": word.strip(), "least": f"{config.min_limit:,}", "most": most}
             raise InvalidVariants(_("“%(limit)s” is no limit from %(least)s to %(most)s tokens.") % numbers)
         yield limit

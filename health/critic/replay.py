@@ -17,12 +17,14 @@ from health.compaction.pressure import tokens
 class Growth:
     """One course in tokens. `base` goes along with every request: instructions, tools, the answer's reserve.
 
-    `asks` tells of each message whether a request follows it: so it is with a person's words and a tool's results.
+    Of the base, `reserve` counts as used and is never sent. `asks` tells of each message whether a request follows it:
+    so it is with a person's words and a tool's results.
     """
 
     base: int
     sizes: tuple[int, ...]
     asks: tuple[bool, ...]
+    reserve: int = 0
 
     @property
     def totals(self) -> tuple[int, ...]:
@@ -87,7 +89,7 @@ def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> Happenin
             over_hits=before > rules.limit,
             failures=total > rules.limit,
             compactions=before > trigger,
-            tokens_sent=total,
+            tokens_sent=total - growth.reserve,
             tokens_removed=before - total,
         )
     return found

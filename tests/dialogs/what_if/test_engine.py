@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.learning.growths import growth_of
-from dialogs.models import Dialog, Message
+from dialogs.models import LLM, Dialog, Message, Provider
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.rows import add_message
@@ -91,6 +91,21 @@ def test_nothing_is_stored(course: Course, dialog: Dialog) -> None:
     assert not CompactionRun.objects.exists()
     assert not ContextEvent.objects.exists()
     assert growth_of(dialog_to_drive(dialog.pk), reserve=0) == before
+
+
+def test_what_is_kept_for_the_answer_counts_as_used_and_is_not_sent(dialog: Dialog) -> None:
+    a_history(dialog, pairs=24, sentences=4)
+    plain = replayed(read_course(dialog_to_drive(dialog.pk)), Variant(NO_LIMIT, CHAIN)).happening
+    Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
+    LLM.objects.update(detected_context_length=8000, context_length=None)
+    course = read_course(dialog_to_drive(dialog.pk))
+
+    whole, limited = (replayed(course, Variant(limit, CHAIN)).happening for limit in (NO_LIMIT, 5000))
+
+    assert course.growth.reserve == 800
+    assert whole.tokens_sent == plain.tokens_sent
+    assert limited.compactions > 0
+    assert limited.tokens_sent < whole.tokens_sent
 
 
 def test_a_round_of_tools_is_gone_through_result_by_result(dialog: Dialog) -> None:

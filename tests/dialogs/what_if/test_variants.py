@@ -94,3 +94,20 @@ def test_no_model_is_asked_so_lm_studios_chain_begins_with_what_follows(agent: A
 
     assert made[0].chain == ("keep_last_five",)
     assert all(set(one.chain) <= set(REGISTRY) - {"prune_with_agent"} for one in made)
+
+
+def test_lm_studios_limits_go_up_to_its_window_of_which_the_reserve_is_a_part(agent: Agent) -> None:
+    Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
+    LLM.objects.update(detected_context_length=10_000, context_length=None)
+    helper = Agent.objects.get()
+
+    assert limits(Asked(limits=("now", "more", "window"), chains=("now",)), helper) == [10_000]
+    assert limits(Asked(limits=(), other_limits="8000, 10000", chains=("now",)), helper) == [10_000, 8000]
+
+
+def test_a_limit_below_lm_studios_window_goes_up_to_what_a_prompt_may_fill(dialog: Dialog) -> None:
+    guard(dialog, limit=4000)
+    Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
+    LLM.objects.update(detected_context_length=10_000, context_length=None)
+
+    assert limits(Asked(limits=("more", "window"), chains=("now",)), Agent.objects.get()) == [4000, 5000, 9000]
