@@ -19,12 +19,14 @@ from health.models import WhatIf
 class Row:
     """One limit with one chain. Everything is estimated; `share` is of the tokens that are sent as it is now.
 
-    `limit` None: nobody guards the agent, and everything is sent. `cost` None: an LLM has no known price.
+    `limit` None: nobody guards the agent, and everything is sent. `cost` None: an LLM has no known price. `share` None:
+    the row as it is now holds another number of dialogs. `dialogs` is told only where rows differ in it.
     """
 
     limit: int | None
     chain: tuple[str, ...]
     numbers: dict[str, int]
+    dialogs: int | None
     share: float | None
     cost: Decimal | None
     is_now: bool
@@ -47,18 +49,20 @@ def what_if_of(owner: User, what_if_id: int) -> WhatIf | None:
 
 
 def rows_of(what_if: WhatIf, *, no_limit: int) -> Iterator[Row]:
-    now = what_if.rows[0].get("tokens_sent", 0) if what_if.rows else 0
-    for at, row in enumerate(what_if.rows):
-        yield _row(row, is_now=at == 0, now=now, no_limit=no_limit)
+    are_uneven = len({row.get("dialogs", 0) for row in what_if.rows}) > 1
+    for row in what_if.rows:
+        yield _row(row, now=what_if.rows[0], are_uneven=are_uneven, no_limit=no_limit)
 
 
-def _row(row: dict[str, Any], *, is_now: bool, now: int, no_limit: int) -> Row:
+def _row(row: dict[str, Any], *, now: dict[str, Any], are_uneven: bool, no_limit: int) -> Row:
     cost = row.get("cost")
+    is_comparable = bool(now.get("tokens_sent")) and row.get("dialogs") == now.get("dialogs")
     return Row(
         limit=row["limit"] if row["limit"] < no_limit else None,
         chain=tuple(row["chain"]),
         numbers={name: value for name, value in row.items() if isinstance(value, int)},
-        share=row.get("tokens_sent", 0) / now if now else None,
+        dialogs=row.get("dialogs", 0) if are_uneven else None,
+        share=row["tokens_sent"] / now["tokens_sent"] if is_comparable else None,
         cost=None if cost is None or row.get("unpriced") else Decimal(cost),
-        is_now=is_now,
+        is_now=row is now,
     )

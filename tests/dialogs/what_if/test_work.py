@@ -69,13 +69,31 @@ def test_one_works_at_it_at_a_time_and_another_takes_up_what_was_left(asked: Wha
 
 
 def test_cancelling_ends_it_and_keeps_what_there_is(asked: WhatIf) -> None:
-    next(slices(asked, seconds=-1))
+    kept = next(slices(asked, seconds=-1)).rows
 
     service.cancel(asked)
 
     assert not perform(asked.pk)
     asked.refresh_from_db()
-    assert (asked.status, asked.done) == ("cancelled", 1)
+    assert (asked.status, asked.done, asked.rows) == ("cancelled", 1, kept)
+    assert kept[0]["requests"] == 20
+    assert kept[1] == ROWS[1]
+
+
+def test_only_sums_of_as_many_dialogs_stand_beside_each_other(asked: WhatIf) -> None:
+    rows = [first | {"dialogs": 2, "tokens_sent": 800} for first in ROWS]
+    asked.rows = [rows[0], rows[1] | {"tokens_sent": 600}, rows[1] | {"dialogs": 1, "tokens_sent": 300}]
+
+    now, as_many, fewer = rows_of(asked, no_limit=NO_LIMIT)
+
+    assert (now.share, as_many.share, fewer.share) == (1.0, 0.75, None)
+    assert [row.dialogs for row in (now, as_many, fewer)] == [2, 2, 1]
+
+
+def test_how_many_dialogs_a_row_holds_is_told_where_they_are_not_the_same(asked: WhatIf) -> None:
+    asked.rows = [first | {"dialogs": 2, "tokens_sent": 800} for first in ROWS]
+
+    assert [row.dialogs for row in rows_of(asked, no_limit=NO_LIMIT)] == [None, None]
 
 
 def test_a_dialog_that_was_erased_meanwhile_is_left_out(asked: WhatIf, dialog: Dialog) -> None:
