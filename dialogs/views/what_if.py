@@ -35,18 +35,18 @@ PATIENCE = timedelta(seconds=15)
 def what_if(request: HttpRequest) -> HttpResponse:
     """The form. A POST asks for the replays, and leads to their table."""
     if request.method != "POST":
-        return _page(request, Asked(), _chosen(request, request.GET.get("agent", "")))
-    asked = _read(request.POST)
-    agent = _chosen(request, request.POST.get("agent", ""))
+        return _page(request, Asked(), _own(request, request.GET) or _any(request))
+    asked, agent = _read(request.POST), _own(request, request.POST)
     if agent is None:
-        return _page(request, asked, None, status=422)
+        problem = _("You have no dialog with this agent.")
+        return _page(request, asked, _any(request), problem=problem, status=422)
     try:
         rows = [first_row(variant) for variant in variants(asked, agent)]
     except InvalidVariants as error:
         return _page(request, asked, agent, problem=str(error), status=422)
     made = service.ask(owner=_person(request), agent=agent, rows=rows, most_dialogs=MOST_DIALOGS)
     # So that the form below the table stands as it was sent.
-    return redirect(f"{reverse('what_if_shown', args=[made.pk])}?{_written(asked)}")
+    return redirect(reverse("what_if_shown", args=[made.pk]) + _written(asked))
 
 
 @never_cache
@@ -56,17 +56,19 @@ def shown(request: HttpRequest, what_if_id: int) -> HttpResponse:
     row = _found(request, what_if_id)
     if _is_left_alone(row):
         Thread(target=_do_it_here, args=(row.pk,), name=f"what-if-{row.pk}", daemon=True).start()
-    context: dict[str, Any] = {"what_if": row, "rows": list(rows_of(row, no_limit=NO_LIMIT))}
+    asked = _read(request.GET) if request.GET else Asked()
+    rows = list(rows_of(row, no_limit=NO_LIMIT))
+    context: dict[str, Any] = {"what_if": row, "rows": rows, "query": _written(asked)}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "learning/_what_if_table.html", context)
-    return _page(request, _read(request.GET) if request.GET else Asked(), row.agent, **context)
+    return _page(request, asked, row.agent, **context)
 
 
 @require_POST
 def cancel(request: HttpRequest, what_if_id: int) -> HttpResponse:
     row = _found(request, what_if_id)
     service.cancel(row)
-    return redirect("what_if_shown", what_if_id=row.pk)
+    return redirect(reverse("what_if_shown", args=[row.pk]) + (_written(_read(request.GET)) if request.GET else ""))
 
 
 def _read(query: QueryDict) -> Asked:
@@ -79,9 +81,9 @@ def _read(query: QueryDict) -> Asked:
 
 
 def _written(asked: Asked) -> str:
-    """What `_read` reads again."""
+    """What `_read` reads again, to be put behind an address."""
     typed = {"other_limits": asked.other_limits, "other_chain": asked.other_chain}
-    return urlencode({"limit": asked.limits, "chain": asked.chains} | typed, doseq=True)
+    return "?" + urlencode({"limit": asked.limits, "chain": asked.chains} | typed, doseq=True)
 
 
 def _is_left_alone(row: WhatIf) -> bool:
@@ -112,10 +114,14 @@ def _page(
     return render(request, "learning/what_if.html", choices | context, status=status)
 
 
-def _chosen(request: HttpRequest, key: str) -> Agent | None:
-    """The agent asked for, else one that this person speaks to; never one of another's dialogs alone."""
-    agents = agents_of(_person(request))
-    return agents.filter(pk=number_or_zero(key) % 2**63).first() or agents.first()
+def _own(request: HttpRequest, query: QueryDict) -> Agent | None:
+    """The agent asked for, if this person speaks to it; never one of another's dialogs alone."""
+    return agents_of(_person(request)).filter(pk=number_or_zero(query.get("agent", "")) % 2**63).first()
+
+
+def _any(request: HttpRequest) -> Agent | None:
+    """One to begin with."""
+    return agents_of(_person(request)).first()
 
 
 def _found(request: HttpRequest, what_if_id: int) -> WhatIf:

@@ -62,6 +62,30 @@ def test_below_the_table_the_form_stands_as_it_was_sent(as_alice: Client, helper
     assert {"4500", ""} == {attrs["value"] for attrs in fields if str(attrs.get("name")).startswith("other_")}
 
 
+def test_after_cancelling_too_the_form_stands_as_it_was_sent(as_alice: Client, helper: Agent) -> None:
+    url = asked(as_alice, helper, other_limits="4500")
+    begun = Page(as_alice.get(url, headers=HTMX).content.decode())
+    (cancel,) = (attrs["action"] for tag, attrs in begun.tags if tag == "form")
+    (again,) = (attrs["hx-get"] for tag, attrs in begun.tags if attrs.get("hx-get"))
+
+    assert again == url
+    assert as_alice.post(cancel).url == url
+
+
+def test_where_rows_hold_different_numbers_of_dialogs_they_say_so(as_alice: Client, helper: Agent) -> None:
+    url = asked(as_alice, helper)
+    perform(WhatIf.objects.get().pk, seconds=60)
+    row = WhatIf.objects.get()
+    row.rows[0]["dialogs"] = 2
+    row.save()
+
+    shown = page(as_alice, url).text
+
+    assert "2 dialogs gone through" in shown
+    assert "1 dialog gone through" in shown
+    assert shown.count(" %") == 1
+
+
 def test_without_a_price_the_column_says_so(as_alice: Client, helper: Agent) -> None:
     url = asked(as_alice, helper)
     perform(WhatIf.objects.get().pk, seconds=60)
@@ -104,6 +128,22 @@ def test_staff_too_replay_only_their_own(client: Client, sam: User, helper: Agen
 
     assert "There is nothing to go through yet" in shown.text
     assert client.post(WHAT_IF, {"agent": helper.pk, **CHOSEN}).status_code == 422
+
+
+def test_an_agent_that_is_not_ones_own_is_refused_and_no_other_is_taken_for_it(as_alice: Client, helper: Agent) -> None:
+    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=helper.llm)
+
+    response = as_alice.post(WHAT_IF, {"agent": zoe.pk, **CHOSEN, "other_limits": "4500"})
+
+    assert response.status_code == 422
+    shown = response.content.decode()
+    assert "You have no dialog with this agent." in shown
+    assert 'value="4500"' in shown
+    assert not WhatIf.objects.exists()
+
+
+def test_a_link_to_an_agent_that_is_not_ones_own_shows_another(as_alice: Client, helper: Agent) -> None:
+    assert as_alice.get(f"{WHAT_IF}?agent=999").context["agent"] == helper
 
 
 def test_it_can_be_cancelled(as_alice: Client, helper: Agent) -> None:
