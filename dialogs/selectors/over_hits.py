@@ -11,6 +11,9 @@ from dialogs.models import Dialog
 from health.compaction.config import AtMilestone
 from health.models import CompactionRun, ContextEvent
 
+Status = CompactionRun.Status
+CAME_TO_NOTHING = (Status.SKIPPED, Status.FAILED, Status.CANCELLED)
+
 
 def is_fresh_start_offered(dialog: Dialog) -> bool:
     """For an hour, until it is made or declined. Where nobody is guarded nothing is asked."""
@@ -28,5 +31,6 @@ def is_fresh_start_offered(dialog: Dialog) -> bool:
 
 
 def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
-    resets = CompactionRun.objects.filter(dialog=dialog, trigger=CompactionRun.Trigger.RESET)
-    return resets.filter(queued_at__gt=moment).exists()
+    """Or is about to be. One that came to nothing may be wished again."""
+    resets = CompactionRun.objects.filter(dialog=dialog, trigger=CompactionRun.Trigger.RESET, queued_at__gt=moment)
+    return resets.exclude(status__in=CAME_TO_NOTHING).exists()

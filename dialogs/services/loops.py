@@ -12,7 +12,7 @@ from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.loops import stretch_of
 from dialogs.services.events import Code, log
 from dialogs.services.lease import Claim, fenced
-from dialogs.services.over_hits import begins_afresh
+from dialogs.services.over_hits import escalate_in_circle, is_fresh_start_due
 from dialogs.services.rows import close_answer, lock, save
 from health.loops.patterns import LoopFinding, find_loop
 from health.models import ContextEvent
@@ -31,8 +31,10 @@ def look_for_loop(held: Claim) -> None:
 
 
 def _act_on(row: Dialog, finding: LoopFinding) -> None:
-    """Where a fresh start follows by itself nobody has to rest; nor is a client's dialog ever paused."""
-    pauses = active_run(row) is not None and not begins_afresh(row)
+    """Where a fresh start follows by itself nobody has to rest; a client's dialog neither rests nor begins afresh."""
+    if not row.is_client_driven:
+        escalate_in_circle(row)
+    pauses = active_run(row) is not None and not is_fresh_start_due(row)
     log(
         Code.LOOP_DETECTED,
         row,

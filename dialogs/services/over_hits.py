@@ -30,8 +30,7 @@ def escalate(row: Dialog, event: ContextEvent) -> None:
     wanted = context_config().on_over_hits
     if wanted is AtMilestone.NEVER or not _is_one_too_many(row):
         return
-    event.facts[ESCALATED] = str(wanted)
-    event.save(update_fields=["facts"])
+    _say(event, wanted)
 
 
 def _is_one_too_many(row: Dialog) -> bool:
@@ -56,16 +55,20 @@ def is_fresh_start_due(row: Dialog) -> bool:
     return wanted.exists() and not begun.exists()
 
 
-def begins_afresh(row: Dialog) -> bool:
-    """Whether a fresh start follows by itself from an agent's going round in circles: an over-hit in a circle is one
-    too many (C138), where nobody wants to be asked."""
+def escalate_in_circle(row: Dialog) -> None:
+    """An over-hit of an agent that goes round in circles is one too many (C138), where nobody wants to be asked."""
+    if context_config().on_over_hits is not AtMilestone.AUTOMATIC:
+        return
     event = ContextEvent.objects.filter(
         dialog=row, code=ContextEvent.Code.OVER_HIT, facts__message=row.current_leaf_id
     ).first()
-    if event is not None and context_config().on_over_hits is AtMilestone.AUTOMATIC:
-        event.facts[ESCALATED] = str(AtMilestone.AUTOMATIC)
-        event.save(update_fields=["facts"])
-    return is_fresh_start_due(row)
+    if event is not None:
+        _say(event, AtMilestone.AUTOMATIC)
+
+
+def _say(event: ContextEvent, wanted: AtMilestone) -> None:
+    event.facts[ESCALATED] = str(wanted)
+    event.save(update_fields=["facts"])
 
 
 @transaction.atomic

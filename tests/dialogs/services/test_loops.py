@@ -18,11 +18,12 @@ from dialogs.services.events import log
 from dialogs.services.lease import Claim
 from dialogs.services.loops import dismiss, look_for_loop
 from dialogs.services.messages import post_message
+from dialogs.services.over_hits import is_fresh_start_due
 from dialogs.services.pausing import go_on
 from dialogs.services.rows import add_message
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.configuration import dump
-from health.models import ContextEvent, ContextSettings
+from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.builders import a_call, a_course
 from tests.client_dialogs import ask, assistant, result, user
 from tests.dialogs.compaction_runs import a_run
@@ -212,6 +213,20 @@ def test_a_fresh_start_ends_notice_and_stretch(dialog: Dialog) -> None:
     assert look(dialog) is None
 
 
+@pytest.mark.parametrize("on_its_own", [True, False])
+@pytest.mark.parametrize("status", ["failed", "cancelled", "skipped"])
+def test_a_fresh_start_that_came_to_nothing_leaves_the_notice(dialog: Dialog, status: str, on_its_own: bool) -> None:
+    if on_its_own:
+        start_run(dialog=dialog, goal="Read", max_generations=99)
+    in_a_circle(dialog)
+
+    run = a_run(dialog, trigger="reset", status="queued")
+    assert loop_notice(dialog) is None
+    CompactionRun.objects.filter(pk=run.pk).update(status=status)
+
+    assert loop_notice(dialog) is not None
+
+
 def test_whoever_writes_has_seen_the_notice(dialog: Dialog) -> None:
     in_a_circle(dialog)
     add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Stop that", parent=dialog.current_leaf)
@@ -243,9 +258,8 @@ def test_letting_a_resting_agent_go_on_ends_the_notice(dialog: Dialog) -> None:
 
 
 def too_much(dialog: Dialog, wanted: AtMilestone) -> None:
-    """The agent on its own in a circle, its context over the limit."""
+    """The agent in a circle, its context over the limit."""
     ContextSettings.objects.update_or_create(pk=1, defaults={"values": dump(ContextConfig(on_over_hits=wanted))})
-    start_run(dialog=dialog, goal="Read", max_generations=99)
     step(dialog, READ)
     step(dialog, READ)
     log("OVER_HIT", dialog, message=dialog.current_leaf_id)
@@ -255,6 +269,7 @@ def too_much(dialog: Dialog, wanted: AtMilestone) -> None:
     ("wanted", "pauses"), [(AtMilestone.AUTOMATIC, False), (AtMilestone.OFFER, True), (AtMilestone.NEVER, True)]
 )
 def test_nobody_rests_where_a_fresh_start_follows_by_itself(dialog: Dialog, wanted: AtMilestone, pauses: bool) -> None:
+    start_run(dialog=dialog, goal="Read", max_generations=99)
     too_much(dialog, wanted)
 
     event = look(dialog)
@@ -262,6 +277,21 @@ def test_nobody_rests_where_a_fresh_start_follows_by_itself(dialog: Dialog, want
     assert event is not None
     assert event.facts["paused"] is pauses
     assert bool(dialog.paused_by) is pauses
+
+
+@pytest.mark.parametrize(
+    ("wanted", "follows"), [(AtMilestone.AUTOMATIC, True), (AtMilestone.OFFER, False), (AtMilestone.NEVER, False)]
+)
+def test_a_fresh_start_follows_as_the_settings_say_where_a_person_waits(
+    dialog: Dialog, wanted: AtMilestone, follows: bool
+) -> None:
+    too_much(dialog, wanted)
+
+    event = look(dialog)
+
+    assert event is not None
+    assert (event.facts["paused"], dialog.paused_by) == (False, "")
+    assert is_fresh_start_due(dialog) is follows
 
 
 # --- Clients ----------------------------------------------------------------------------------

@@ -118,6 +118,15 @@ def test_an_offer_that_was_taken_is_gone(dialog: Dialog) -> None:
     assert not is_fresh_start_offered(dialog)
 
 
+def test_an_offer_whose_fresh_start_failed_stands(dialog: Dialog) -> None:
+    earlier(dialog, 2, 1)
+    over_hit(dialog)
+
+    a_run(dialog, trigger="reset", status="failed")
+
+    assert is_fresh_start_offered(dialog)
+
+
 def test_an_automatic_one_is_due_until_it_has_begun(dialog: Dialog) -> None:
     on_over_hits(AtMilestone.AUTOMATIC)
     earlier(dialog, 2, 1)
