@@ -17,7 +17,8 @@ logger = logging.getLogger(__name__)
 
 
 def log_statistics(dialog_id: UUID) -> None:
-    """After a generation: how many messages the next one is sent at least, and about how many tokens."""
+    """How many messages the next one is sent at least, and about how many tokens. Call it after one that finished:
+    only those count."""
     if not logger.isEnabledFor(logging.DEBUG):
         return
     steps = Generation.objects.filter(dialog=dialog_id, status=Generation.Status.FINISHED).count()

@@ -124,7 +124,8 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
         case Ending.FULL:
             cut_off = replace(answer, calls=(), finish_reason="length")
             generations.finish(claim, generation=call.generation, answer=cut_off, cut_short=True)
-    log_statistics(claim.dialog_id)
+    if ending in (Ending.FINISHED, Ending.FULL):
+        log_statistics(claim.dialog_id)
 
 
 def learn(call: Call, live: LiveAnswer) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 
 import pytest
+from channels.db import database_sync_to_async
 
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Generation
 from dialogs.selectors.task_snapshot import context_stats
 from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services.messages import request_stop
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,6 +39,24 @@ def test_it_comes_after_every_fifth_generation(dialog: Dialog, play: Play, caplo
         "Context stats: 10 messages, ~N tokens",
         "Context stats: 20 messages, ~N tokens",
     ]
+
+
+def test_a_stopped_answer_does_not_bring_it_again(dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    play(*[said(10)] * 5, {"hang": True})
+
+    async def stop() -> None:
+        # It is a row: there is no event to wait for.
+        while not await Generation.objects.filter(status="running").aexists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await database_sync_to_async(request_stop)(dialog=dialog)
+
+    with caplog.at_level(logging.DEBUG, logger="dialogs"):
+        generate(dialog, 5)
+        ask(dialog, "One more")
+        drive_until_idle(dialog, beside=stop)
+
+    assert Generation.objects.latest("id").status == "stopped"
+    assert len(lines(caplog)) == 1
 
 
 def test_it_tells_what_programs_are_told(dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture) -> None:
