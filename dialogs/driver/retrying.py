@@ -40,12 +40,19 @@ async def with_retries(
     policy: RetryPolicy,
     is_safe: bool,
     on_wait: Callable[[int, float], Awaitable[None]],
+    first: int = 1,
+    after: float = 0.0,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Result:
     """What `make` brings, which is told which try it is. Before each wait `on_wait` is told the try that follows, and
-    in how many seconds. Raises ToolError."""
-    attempt = 1
+    in how many seconds. Raises ToolError.
+
+    Where another worker has died over it, `first` is the try that is due, after so many seconds.
+    """
+    attempt = first
+    if after:
+        await sleep(after)
     while True:
         try:
             return await make(attempt)

@@ -12,8 +12,9 @@ from dialogs.driver.retrying import with_retries
 from dialogs.driver.tools.base import Arguments, OutsideTool, ToolError, TransientError
 from dialogs.models import ToolCall
 from dialogs.selectors.tool_calls import ASK_HUMAN
+from dialogs.selectors.turns import seconds_until
 from dialogs.services import rounds
-from dialogs.services.lease import Claim
+from dialogs.services.lease import Claim, LeaseLost
 from dialogs.threads import in_db
 from health.compaction.config import RetryPolicy
 from health.configured import context_config
@@ -36,11 +37,22 @@ async def perform_outside(claim: Claim, call: ToolCall, tool: OutsideTool, argum
         await in_db(rounds.await_retry)(claim, call, attempt=attempt, most=policy.max_attempts, seconds=seconds)
 
     try:
-        failed, result = False, await with_retries(make, policy=policy, is_safe=tool.idempotent, on_wait=on_wait)
+        result = await with_retries(
+            make,
+            policy=policy,
+            is_safe=tool.idempotent,
+            on_wait=on_wait,
+            first=call.attempt,
+            after=seconds_until(call.retry_at) or 0.0,
+        )
+        failed = False
     except ToolError as error:
         failed, result = True, str(error)
     except TimeoutError:
         failed, result = True, f"The tool did not answer within {tool.timeout_seconds:g} s."
+    except (LeaseLost, OperationalError, InterfaceError):
+        # Nothing can be recorded now: whoever drives the dialog next sees what had begun.
+        raise
     except Exception:
         logger.exception("Tool %s failed", call.name)
         failed, result = True, FAULT

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from django.db import OperationalError
+from django.utils import timezone
 
 from dialogs.driver import run_tools
 from dialogs.driver.retrying import NOT_KNOWN, with_retries
+from dialogs.driver.run import drive
 from dialogs.driver.tools.base import OutsideTool, TransientError, schema
 from dialogs.driver.tools.mcp_servers import ask_all, call_tool, record_all
 from dialogs.models import Agent, Dialog, McpServer, Message, Question, ToolCall
@@ -21,7 +25,6 @@ from dialogs.selectors.call_rows import call_rows
 from dialogs.services import lease, rounds
 from dialogs.services.messages import request_stop
 from dialogs.services.questions import answer_question
-from dialogs.services.tool_calls import interrupt_running
 from health.compaction.config import ContextConfig, RetryPolicy
 from health.compaction.configuration import dump
 from health.models import ContextSettings
@@ -190,18 +193,78 @@ def test_waiting_is_seen_and_a_stop_ends_it_at_once(dialog: Dialog, play: Play, 
     assert (dialog.answer_due, ToolCall.objects.get().status) == (False, "withdrawn")
 
 
-def test_a_call_that_waits_when_its_worker_dies_is_made_anew(dialog: Dialog) -> None:
+# --- When a worker dies or the database is away -----------------------------------------------
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """When a tool was asked whose server is away for good."""
+    found: list[datetime] = []
+
+    async def perform(_arguments: Any, _key: str) -> str:
+        found.append(timezone.now())
+        raise TransientError("Away.")
+
+    tool = OutsideTool(name="look", description="", parameters=schema(), perform=perform, idempotent=True)
+    monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: (tool,))
+    return found
+
+
+def its_worker_dies(dialog: Dialog) -> None:
+    """The lease runs out, and another worker may drive the dialog."""
+    Dialog.objects.filter(pk=dialog.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def test_a_call_that_waits_when_its_worker_dies_is_made_anew_when_its_time_comes(
+    dialog: Dialog, play: Play, server: McpServer, looked: list[datetime]
+) -> None:
+    play(calling(10, "look"), said(10))
     ask(dialog)
-    call = a_call(an_answer(dialog))
-    claim = lease.Claim(dialog.pk, dialog.lease_token, dialog.wake_seq)
-    rounds.start_call(claim, call, idempotent=False)
+    async_to_sync(drive)(dialog.pk)
+    claim, call = lease.claim(dialog.pk), ToolCall.objects.get()
+    assert claim
+    rounds.start_call(claim, call, idempotent=True)
+    rounds.await_retry(claim, call, attempt=2, most=3, seconds=1)
+    its_worker_dies(dialog)
 
-    rounds.await_retry(claim, call, attempt=2, most=3, seconds=30)
-    dialog.refresh_from_db()
-    interrupt_running(dialog)
+    drive_until_idle(dialog)
 
-    call.refresh_from_db()
-    assert call.status == "pending"
+    due, call = call.retry_at, ToolCall.objects.select_related("result_message").get()
+    assert due is not None
+    assert looked[0] >= due - timedelta(milliseconds=50)
+    assert (len(looked), call.status) == (2, "failed")
+    assert result(call).endswith("It was tried 3 times.")
+
+
+@pytest.mark.parametrize("fault", [OperationalError("database is locked"), lease.LeaseLost()])
+def test_what_cannot_be_recorded_now_is_left_to_who_drives_next(
+    fault: Exception,
+    dialog: Dialog,
+    play: Play,
+    server: McpServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    start, faults = rounds.start_call, [fault]
+
+    def start_if_it_can_be(*args: Any, **kwargs: Any) -> None:
+        if faults:
+            raise faults.pop()
+        start(*args, **kwargs)
+
+    monkeypatch.setattr(rounds, "start_call", start_if_it_can_be)
+    play(calling(10, "shop__look"), said(10))
+    ask(dialog)
+
+    with suppress(ExceptionGroup):
+        for _slice in ("answer", "call"):
+            async_to_sync(drive)(dialog.pk)
+    assert ToolCall.objects.get().status == "pending"
+    its_worker_dies(dialog)
+    drive_until_idle(dialog)
+
+    assert ToolCall.objects.get().status == "done"
+    assert "Tool shop__look failed" not in caplog.text
 
 
 # --- Questions --------------------------------------------------------------------------------

@@ -38,9 +38,16 @@ class Tries:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
-    def run(self, policy: RetryPolicy, *, is_safe: bool = True, chance: float = 1.0) -> str:
+    def run(self, policy: RetryPolicy, *, is_safe: bool = True, first: int = 1, after: float = 0) -> str:
         waiting = with_retries(
-            self.make, policy=policy, is_safe=is_safe, on_wait=self.on_wait, sleep=self.sleep, chance=lambda: chance
+            self.make,
+            policy=policy,
+            is_safe=is_safe,
+            on_wait=self.on_wait,
+            first=first,
+            after=after,
+            sleep=self.sleep,
+            chance=lambda: 1.0,
         )
         return asyncio.run(waiting)
 
@@ -71,6 +78,13 @@ def test_a_tools_own_numbers_go_by_the_first_name_that_has_some() -> None:
 
     assert (config.retries_of("lab__add", "add"), config.retries_of("new__add", "add")) == (two, one)
     assert config.retries_of("other", "") == config.retry_default
+
+
+def test_what_another_worker_left_waiting_goes_on_with_its_try_after_its_wait() -> None:
+    tries = Tries(AWAY)
+
+    assert tries.run(policy_of("read_file"), first=2, after=30) == "Done."
+    assert (tries.made, tries.slept) == ([2, 3], [30, 10])
 
 
 def test_after_the_last_try_it_fails_and_says_how_often_it_was_tried() -> None:
