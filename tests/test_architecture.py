@@ -42,6 +42,7 @@ PURE = (
     "health.compaction",
     "health.critic",
     "health.loops",
+    "dialogs.driver.backoff",
     "dialogs.driver.decide",
     "dialogs.driver.state",
 )

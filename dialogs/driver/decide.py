@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dialogs.driver.backoff import backoff
 from dialogs.driver.state import Failure, Leaf, Policy, State
 from health.compaction.pressure import Pressure
 from health.monitor.remediation import Due
@@ -226,13 +227,9 @@ def _between_turns(state: State) -> Action:
 def retry_delay(failure: Failure, *, failures: int, policy: Policy, jitter: float) -> float | None:
     """Seconds until the next try after `failures` of them, or None to give up.
 
-    Doubles from the base; `jitter` in [0, 1) adds up to a quarter, so that many dialogs do not return at
-    once. A provider's Retry-After is never undercut; one longer than the longest wait ends the tries.
+    `jitter` in [0, 1) adds up to a quarter, so that many dialogs do not return at once.
     """
     if not failure.retryable or failures >= policy.attempts:
         return None
-    doubled = min(policy.max_seconds, policy.base_seconds * 2 ** (failures - 1))
-    wished = failure.retry_after or 0.0
-    if wished > policy.max_seconds:
-        return None
-    return max(doubled, wished) * (1 + jitter / 4)
+    seconds = backoff(failures=failures, base=policy.base_seconds, most=policy.max_seconds, wished=failure.retry_after)
+    return None if seconds is None else seconds * (1 + jitter / 4)

@@ -8,12 +8,11 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from dialogs.driver.backoff import backoff
 from dialogs.driver.tools.base import ToolError, TransientError
 from health.compaction.config import RetryPolicy
 
 Result = TypeVar("Result")
-# Doubled more often than this, every base is above every longest wait.
-MOST_DOUBLINGS = 60
 NOT_KNOWN = "Whether it did anything is not known, so it was not tried again."
 
 
@@ -22,16 +21,17 @@ def next_wait(
 ) -> float | None:
     """Seconds until the next try after this one failed, or None to give up.
 
-    Anything up to the base, doubled for each earlier wait: `chance` in [0, 1) spreads those who fail together. A
-    server's Retry-After is never undercut; one longer than the longest wait ends the tries.
+    Anything up to the whole backoff: `chance` in [0, 1) spreads those who fail together.
     """
     if attempt >= policy.max_attempts or not (is_safe or error.unsent):
         return None
-    wished = error.retry_after or 0.0
-    if wished > policy.max_delay_seconds:
-        return None
-    doubled = policy.backoff_base_seconds * 2.0 ** min(attempt - 1, MOST_DOUBLINGS)
-    return max(wished, chance * min(policy.max_delay_seconds, doubled))
+    return backoff(
+        failures=attempt,
+        base=policy.backoff_base_seconds,
+        most=policy.max_delay_seconds,
+        wished=error.retry_after,
+        share=chance,
+    )
 
 
 async def with_retries(

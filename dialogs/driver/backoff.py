@@ -1,0 +1,19 @@
+"""How long to wait before something is tried again: both providers and tools go by this. PURE; chance is handed in."""
+
+from __future__ import annotations
+
+# Doubled more often than this, every base is above every longest wait.
+MOST_DOUBLINGS = 60
+
+
+def backoff(*, failures: int, base: float, most: float, wished: float | None, share: float = 1.0) -> float | None:
+    """Seconds until the next try after so many failures, or None to give up.
+
+    A share of the base, doubled for each earlier failure up to the longest wait. A server's Retry-After is never
+    undercut; one longer than the longest wait ends the tries.
+    """
+    wished = wished or 0.0
+    if wished > most:
+        return None
+    doubled = base * 2.0 ** min(failures - 1, MOST_DOUBLINGS)
+    return max(wished, share * min(most, doubled))
