@@ -11,6 +11,7 @@ from typing import Any
 
 from dialogs.driver.decide import MOST_COMPACTIONS
 from dialogs.selectors.compaction import BY_ITSELF, runs_of_turn
+from health.compaction.config import RecoveryMode
 from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
@@ -36,8 +37,8 @@ def log_end(run: CompactionRun | None) -> None:
     }
     level = logging.WARNING if run.status == Status.FAILED else logging.INFO
     logger.log(level, "Compaction ended: %s", _line(told))
-    if run.recovered:
-        way = run.recovered.replace("_", " ")
+    if run.recovered or run.began_afresh:
+        way = (run.recovered or RecoveryMode.FRESH_START).replace("_", " ")
         logger.warning("Context overflow recovery: %s triggered (dialog=%s run=%s)", way, run.dialog_id, run.pk)
 
 

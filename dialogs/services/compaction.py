@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -160,14 +160,24 @@ def _last_phase(run: CompactionRun, status: str) -> str:
 
 
 def _log(row: Dialog, run: CompactionRun) -> None:
-    """What later learning counts, in seed 4's codes. Recovery comes where no strategy sufficed."""
-    codes = [run.code] if run.code in Code.values else []
-    if run.recovered:
-        codes += [Code.BREAKER_FAILED, Code.RECOVERY_TRIGGERED]
-    if run.status == Status.SKIPPED:
-        codes.append(Code.RUN_SKIPPED)
-    for code in codes:
+    for code in _codes(run):
         log(code, row, run=run, estimated=run.estimated_before, limit=run.limit_tokens, trigger=run.trigger)
+
+
+def _codes(run: CompactionRun) -> Iterator[str]:
+    """What later learning counts, in seed 4's codes. Recovery comes where no strategy sufficed, or by itself.
+
+    A wish of a person that cannot be met exceeds no limit but its own.
+    """
+    by_itself = run.requested_by_id is None
+    if run.code in Code.values and (by_itself or run.code != Code.TOKEN_LIMIT_EXCEEDED):
+        yield run.code
+    if run.recovered:
+        yield Code.BREAKER_FAILED
+    if run.recovered or (by_itself and run.began_afresh):
+        yield Code.RECOVERY_TRIGGERED
+    if run.status == Status.SKIPPED:
+        yield Code.RUN_SKIPPED
 
 
 @transaction.atomic

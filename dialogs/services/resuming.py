@@ -1,4 +1,5 @@
-"""What goes on by itself after a compaction: the answer that was given up, where a person reported that."""
+"""What goes on by itself after a compaction: the answer that was given up, where a person reported that; and an agent
+that rested because it went round in circles, after a fresh start."""
 
 from __future__ import annotations
 
@@ -10,11 +11,9 @@ from health.models import CompactionRun, ContextEvent
 
 
 def resume_after(row: Dialog, run: CompactionRun) -> None:
-    """However the run ended, unless it was cancelled or the person has gone on meanwhile.
-
-    A fresh start out of a circle goes on as well.
-    """
-    if run.trigger == CompactionRun.Trigger.RESET and run.status == CompactionRun.Status.APPLIED:
+    """After a fresh start that holds; after a report however the run ended, unless it was cancelled or the person has
+    gone on meanwhile."""
+    if run.began_afresh:
         _out_of_a_circle(row)
     if run.trigger != CompactionRun.Trigger.MANUAL or run.status == CompactionRun.Status.CANCELLED:
         return

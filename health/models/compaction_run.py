@@ -128,3 +128,8 @@ class CompactionRun(models.Model):
     def is_overdue(self) -> bool:
         """Whoever worked at it has not reported for so long that another may take it up."""
         return self.claimed_until is not None and self.claimed_until < timezone.now()
+
+    @property
+    def began_afresh(self) -> bool:
+        """Because that was wanted; where no strategy sufficed, `recovered` says so."""
+        return self.trigger == self.Trigger.RESET and self.status == self.Status.APPLIED

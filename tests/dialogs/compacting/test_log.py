@@ -79,13 +79,22 @@ def test_a_failure_is_a_warning_with_its_cause(dialog: Dialog, caplog: pytest.Lo
     assert 'status=failed code=BREAKER_FAILED reason="What must stay needs 6,000 tokens."' in record.getMessage()
 
 
-def test_a_fresh_start_is_told_in_the_words_of_the_seed(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
-    run = a_run(dialog, status="applied", recovered="fresh_start")
+@pytest.mark.parametrize("why", [{"recovered": "fresh_start"}, {"trigger": "reset"}])
+def test_a_fresh_start_is_told_in_the_words_of_the_seed(
+    why: dict[str, str], dialog: Dialog, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = a_run(dialog, status="applied", **why)
 
     log_end(run)
 
     [line] = lines(caplog, "Context overflow recovery: fresh start triggered")
     assert f"(dialog={dialog.pk} run={run.pk})" in line
+
+
+def test_a_fresh_start_that_failed_was_none(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    log_end(a_run(dialog, status="failed", trigger="reset"))
+
+    assert not lines(caplog, "Context overflow recovery")
 
 
 def test_a_step_that_never_ended_has_no_time(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:

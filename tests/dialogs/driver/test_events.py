@@ -122,5 +122,7 @@ def test_an_automatic_fresh_start_takes_the_place_of_the_compaction(dialog: Dial
     run = CompactionRun.objects.get()
     assert (run.trigger, run.status, run.requested_by) == ("reset", "applied", None)
     assert "handover" in {entry.kind for entry in load(run.view)}
+    assert codes(dialog) == ["WARNING", "OVER_HIT", "RECOVERY_TRIGGERED"]
+    assert ContextEvent.objects.get(code="RECOVERY_TRIGGERED").run == run
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.content == "Done."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -25,9 +26,10 @@ from dialogs.services.compaction import (
     renew,
     report,
 )
+from dialogs.services.manual_compaction import request, reset
 from dialogs.services.messages import choose_branch
 from dialogs.services.rows import add_message
-from health.models import CompactionRun
+from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import a_history, estimated, guard
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,6 +129,30 @@ def test_a_worker_that_was_thought_dead_changes_nothing(full: Dialog) -> None:
     assert finish_run(dead, status=Status.APPLIED, facts={"view": []}) is None
     assert CompactionRun.objects.get().view == view
     assert ViewChange.objects.count() == 1
+
+
+def codes_of(run: CompactionRun, **ended: Any) -> list[str]:
+    """What is recorded of it when it ends like this."""
+    claim = claim_run(run.pk)
+    assert claim is not None
+    finish_run(claim, **ended)
+    return list(ContextEvent.objects.filter(run=run).values_list("code", flat=True))
+
+
+@pytest.mark.parametrize(("by_hand", "codes"), [(False, ["TOKEN_LIMIT_EXCEEDED"]), (True, [])])
+def test_only_the_guards_own_run_exceeds_the_limit(full: Dialog, by_hand: bool, codes: list[str]) -> None:
+    run = request(dialog=full, by=full.owner) if by_hand else queued(full)
+
+    assert codes_of(run, status=Status.FAILED, facts={"code": "TOKEN_LIMIT_EXCEEDED"}) == codes
+
+
+@pytest.mark.parametrize(("by_hand", "codes"), [(False, ["RECOVERY_TRIGGERED"]), (True, [])])
+def test_a_fresh_start_is_a_recovery_where_nobody_asked_for_it(full: Dialog, by_hand: bool, codes: list[str]) -> None:
+    run = reset(dialog=full, by=full.owner)
+    if not by_hand:
+        CompactionRun.objects.update(requested_by=None)
+
+    assert codes_of(run, status=Status.APPLIED, facts={"view": []}) == codes
 
 
 def test_a_claim_that_is_renewed_is_not_taken(full: Dialog) -> None:
