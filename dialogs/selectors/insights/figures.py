@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import Count, F, Max, Q, Sum
 
-from dialogs.models import LLM, Agent
+from dialogs.compacting.guard import may_be_guarded
+from dialogs.models import LLM, Agent, Dialog
 from dialogs.selectors.insights.scope import Scope
 from health.models import CompactionRun, ContextEvent
 
 MOST_PAIRS = 20
 Code, Status = ContextEvent.Code, CompactionRun.Status
-# What only somebody who is guarded can have.
-WATCHED = (Code.OVER_HIT, Code.WARNING, Code.PROVIDER_OVERFLOW)
+# What only somebody who is guarded can have; a provider refuses prompts of anybody.
+WATCHED = (Code.OVER_HIT, Code.WARNING)
+COUNTED = (*WATCHED, Code.PROVIDER_OVERFLOW)
 STATUS_WORDS = dict(Status.choices)
 APPLIED = Q(status=Status.APPLIED)
 Key = tuple[int | None, int | None]
@@ -54,11 +56,12 @@ class Figures:
     reward: Mean = field(default_factory=Mean)
     coherence: Mean = field(default_factory=Mean)
     saved: int = 0
+    is_guarded: bool = False
 
     @property
     def is_watched(self) -> bool:
-        """Where nobody is guarded nothing is recorded, and then nobody knows how often it happened."""
-        return bool(self.events or self.runs)
+        """By a guard, now or as events tell; else nothing is recorded, and nobody knows how often it happened."""
+        return self.is_guarded or any(code in self.events for code in WATCHED)
 
     @property
     def trouble(self) -> int:
@@ -73,8 +76,8 @@ class Figures:
         return self._happened(Code.WARNING)
 
     @property
-    def overflows(self) -> int | None:
-        return self._happened(Code.PROVIDER_OVERFLOW)
+    def overflows(self) -> int:
+        return self.events.get(Code.PROVIDER_OVERFLOW, 0)
 
     @property
     def saved_tokens(self) -> int | None:
@@ -115,9 +118,11 @@ def table(scope: Scope) -> Table:
             parts[key] |= values
     rows = [(key, Figures(**values)) for key, values in parts.items()]
     rows.sort(key=lambda row: (-row[1].trouble, -row[1].generations))
+    pairs = tuple(_named(rows[:MOST_PAIRS]))
+    left_out = (figures for _key, figures in rows[MOST_PAIRS:])
     return Table(
-        pairs=tuple(_named(rows[:MOST_PAIRS])),
-        total=_total([figures for _key, figures in rows]),
+        pairs=pairs,
+        total=_total([*(pair.figures for pair in pairs), *left_out]),
         left_out=max(0, len(rows) - MOST_PAIRS),
     )
 
@@ -130,7 +135,7 @@ def _readings(scope: Scope) -> Parts:
 
 def _events(scope: Scope) -> Parts:
     found: defaultdict[Key, dict[str, int]] = defaultdict(dict)
-    rows = scope.events().filter(code__in=WATCHED).values_list("agent", "llm", "code")
+    rows = scope.events().filter(code__in=COUNTED).values_list("agent", "llm", "code")
     for agent, llm, code, count in rows.annotate(count=Count("*")):
         found[agent, llm][code] = count
     return {key: {"events": counts} for key, counts in found.items()}
@@ -173,6 +178,7 @@ def _total(every: Iterable[Figures]) -> Figures:
         reward=sum((one.reward for one in every), start=Mean()),
         coherence=sum((one.coherence for one in every), start=Mean()),
         saved=sum(one.saved for one in every),
+        is_guarded=any(one.is_guarded for one in every),
     )
 
 
@@ -185,9 +191,11 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _named(found: Iterable[tuple[Key, Figures]]) -> Iterable[Pair]:
-    """Counted by key first: many rows are slow to group by names."""
+    """Counted by key first: many rows are slow to group by names. Who is guarded now is known with the names."""
     found = tuple(found)
     agents = Agent.objects.in_bulk({agent for (agent, _llm), _figures in found if agent})
     llms = LLM.objects.select_related("provider").in_bulk({llm for (_agent, llm), _figures in found if llm})
-    for (agent, llm), figures in found:
-        yield Pair(agent=agents.get(agent or 0), llm=llms.get(llm or 0), figures=figures)
+    for (agent_id, llm_id), figures in found:
+        agent, llm = agents.get(agent_id or 0), llms.get(llm_id or 0)
+        is_guarded = bool(agent and llm and may_be_guarded(Dialog(agent=agent, llm=llm)))
+        yield Pair(agent=agent, llm=llm, figures=replace(figures, is_guarded=is_guarded))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -12,8 +13,10 @@ from django.utils import timezone
 
 from dialogs.models import Agent, Dialog
 from dialogs.services.events import log
+from dialogs.services.messages import post_message
 from health.models import LlmCalibration, Proposal
 from tests.builders import a_reading
+from tests.dialogs.compacting_builders import guard
 from tests.dialogs.compaction_runs import a_run, a_step
 from tests.dialogs.views.pages import page
 from tests.dialogs.views.test_events import another
@@ -34,6 +37,12 @@ def a_day(dialog: Dialog) -> None:
 def chart_of(client: Client, query: str = "") -> str:
     """Where the page gets its chart, which is not waited for with the numbers."""
     return str(client.get(INSIGHTS + query).context["charted"].chart)
+
+
+def cells_of(client: Client) -> dict[str, str]:
+    """The first row of the table, by the labels of its columns."""
+    row = client.get(INSIGHTS).content.decode().partition("<tbody>")[2].partition("</tr>")[0]
+    return {label: text.strip() for label, text in re.findall(r'data-label="([^"]+)">([^<]*)</td>', row)}
 
 
 def test_numbers_say_whether_they_were_measured_or_estimated(as_alice: Client, dialog: Dialog) -> None:
@@ -60,13 +69,24 @@ def test_an_empty_page_says_what_will_appear_and_when(as_alice: Client) -> None:
 
 
 def test_where_nothing_was_compacted_there_are_dashes_and_no_zeros(as_alice: Client, dialog: Dialog) -> None:
-    a_run(dialog, status="cancelled")
+    post_message(dialog=dialog, content="Hello")
     a_reading(dialog, 640)
-    dialog.compaction_runs.all().delete()
 
-    (row,) = as_alice.get(INSIGHTS).context["rows"]
+    cells = cells_of(as_alice)
 
-    assert (row.figures.over_hits, row.took, row.missed) == (None, None, None)
+    assert (cells.pop("Generations"), cells.pop("Most tokens"), cells.pop("Refused")) == ("1", "640", "0")
+    assert len(cells) == 8
+    assert set(cells.values()) == {"—"}
+
+
+def test_what_never_happened_to_a_guarded_agent_is_a_zero(as_alice: Client, dialog: Dialog) -> None:
+    guard(dialog)
+    post_message(dialog=dialog, content="Hello")
+    a_reading(dialog, 640)
+
+    cells = cells_of(as_alice)
+
+    assert (cells["Over-hits"], cells["Warnings"], cells["Tokens saved"]) == ("0", "0", "—")
 
 
 def test_nobody_sees_anothers_numbers_and_only_staff_see_everybodys(

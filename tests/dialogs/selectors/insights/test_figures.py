@@ -12,6 +12,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.selectors.insights.figures import MOST_PAIRS, Figures, table
 from dialogs.selectors.insights.scope import Scope
 from health.models import ContextEvent
+from tests.dialogs.compacting_builders import guard
 from tests.dialogs.selectors.insights.conftest import Maker
 
 
@@ -51,6 +52,34 @@ def test_where_nobody_was_guarded_over_hits_are_unknown_not_none(mine: Scope, me
 
     assert figures.generations == 1
     assert [figures.over_hits, figures.saved_tokens, figures.reward.value, figures.coherence.value] == [None] * 4
+
+
+def test_neither_a_compaction_by_hand_nor_a_refusal_tells_that_somebody_was_guarded(
+    mine: Scope, happened: Maker, compacted: Maker
+) -> None:
+    compacted(trigger="manual")
+    happened("PROVIDER_OVERFLOW")
+
+    figures = table(mine).total
+
+    assert (figures.over_hits, figures.warnings, figures.overflows) == (None, None, 1)
+
+
+def test_who_is_guarded_and_well_has_none(dialog: Dialog, mine: Scope, measured: Maker) -> None:
+    guard(dialog, limit=4000)
+    measured(300)
+
+    found = table(mine)
+
+    (row,) = found.pairs
+    assert (row.figures.over_hits, row.figures.warnings, row.figures.overflows) == (0, 0, 0)
+    assert found.total == row.figures
+
+
+def test_who_is_guarded_no_longer_and_had_a_warning_had_no_over_hit(mine: Scope, happened: Maker) -> None:
+    happened("WARNING")
+
+    assert table(mine).total.over_hits == 0
 
 
 def test_nobody_elses_dialogs_are_counted(bob: User, measured: Maker, happened: Maker, compacted: Maker) -> None:
