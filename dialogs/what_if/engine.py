@@ -6,7 +6,8 @@ No model is asked, nothing is stored, and static vectors do, as in a worker of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import monotonic
 
 from dialogs.compacting.facts import LEAST_GAIN
@@ -52,6 +53,18 @@ class Course:
     growth: Growth
     config: ContextConfig = field(default_factory=ContextConfig)
 
+    @cached_property
+    def material(self) -> Material:
+        """Read when it is needed: under a high limit it never is. The run is a wish that nobody stores, of no limit."""
+        wish = CompactionRun(
+            dialog=self.dialog,
+            leaf=self.dialog.current_leaf,
+            trigger=CompactionRun.Trigger.PRE_REQUEST,
+            limit_tokens=0,
+            reserve_tokens=self.growth.reserve,
+        )
+        return material(wish, config_for(wish))
+
 
 def read_course(dialog: Dialog) -> Course:
     config = context_config()
@@ -85,7 +98,6 @@ class Engine:
         self._goal = to_the_goal(course.growth, rules)
         self._embed = embeddings.embedder(EMBEDDER)
         self._until = monotonic() + MOST_SECONDS
-        self._material: Material | None = None
 
     def compacted(self, at: int, total: int) -> int:
         if monotonic() > self._until:
@@ -100,27 +112,12 @@ class Engine:
         return after
 
     def _outcome(self, at: int) -> CompactionOutcome:
-        begun = self._begun()
+        begun = self.course.material
         units = begun.state.units
         # The system message comes first where there is one; a growth counts it to its base.
         offset = len(units) - len(self.course.growth.sizes)
-        state = begun.state.having(units[: offset + at + 1])
+        state = replace(begun.state, units=units[: offset + at + 1], limit=self.variant.limit)
         return run(compact(state, begun.kit, chain=self.variant.chain, judge=False), answer=self._answer)
 
     def _answer(self, need: Need) -> Answer:
         return self._embed(need) if isinstance(need, Embed) else None
-
-    def _begun(self) -> Material:
-        """Read when it is needed: under a high limit it never is. The run is a wish that nobody stores."""
-        if self._material is None:
-            dialog = self.course.dialog
-            wish = CompactionRun(
-                dialog=dialog,
-                leaf=dialog.current_leaf,
-                trigger=CompactionRun.Trigger.PRE_REQUEST,
-                chain=list(self.variant.chain),
-                limit_tokens=self.variant.limit,
-                reserve_tokens=self.course.growth.reserve,
-            )
-            self._material = material(wish, config_for(wish))
-        return self._material

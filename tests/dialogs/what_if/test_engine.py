@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from dialogs.learning.growths import growth_of
 from dialogs.models import LLM, Dialog, Message, Provider
@@ -106,6 +107,17 @@ def test_what_is_kept_for_the_answer_counts_as_used_and_is_not_sent(dialog: Dial
     assert whole.tokens_sent == plain.tokens_sent
     assert limited.compactions > 0
     assert limited.tokens_sent < whole.tokens_sent
+
+
+def test_a_dialog_is_read_and_counted_once_for_all_that_is_tried(
+    course: Course, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    first = replayed(course, Variant(3500, CHAIN))
+
+    with django_assert_num_queries(0):
+        higher, again = (replayed(course, Variant(limit, CHAIN)) for limit in (5500, 3500))
+
+    assert first == again != higher
 
 
 def test_a_round_of_tools_is_gone_through_result_by_result(dialog: Dialog) -> None:
