@@ -10,13 +10,16 @@ from typing import Any
 
 from dialogs.models import Dialog
 from dialogs.services import what_if as service
-from dialogs.what_if.engine import Course, Replayed, read_course, replayed
+from dialogs.what_if.engine import Course, Halfway, Replayed, read_course, replayed
 from dialogs.what_if.variants import Variant
 from health.models import LlmPrice, WhatIf
 
 logger = logging.getLogger(__name__)
-# The worker of compactions is one: a live one must not wait longer than that for what nobody needs at once.
+# The worker of compactions is one. A live one waits that long for what nobody needs at once, and until a dialog is read
+# and the compaction under way is done: no slice begins another after its time.
 SLICE_SECONDS = 1.0
+# In a row: a replay that another slice goes on with.
+HALFWAY = "halfway"
 A_MILLION = 1_000_000
 Row = dict[str, Any]
 
@@ -46,15 +49,24 @@ def _slice(row: WhatIf, held: service.Claim, *, until: float) -> bool:
         if course is None or at == 0:
             course = _course(row.dialogs[dialog])
             price = _price(course.dialog) if course else None
-        if course:
-            variant = Variant(row.rows[at]["limit"], tuple(row.rows[at]["chain"]))
-            row.rows[at] = _added(row.rows[at], replayed(course, variant), price)
-        if not service.keep(held, rows=row.rows, done=number + 1):
+        came = _replayed(course, row.rows[at], until=until) if course else None
+        row.rows[at].pop(HALFWAY, None)
+        if isinstance(came, Halfway):
+            row.rows[at][HALFWAY] = asdict(came)
+        elif came:
+            row.rows[at] = _added(row.rows[at], came, price)
+        done = number if isinstance(came, Halfway) else number + 1
+        if not service.keep(held, rows=row.rows, done=done):
             return False
-        if monotonic() > until and number + 1 < row.total:
+        if monotonic() > until and done < row.total:
             return service.leave(held)
     service.finish(held, WhatIf.Status.FINISHED)
     return False
+
+
+def _replayed(course: Course, row: Row, *, until: float) -> Replayed | Halfway:
+    halfway = Halfway(**row[HALFWAY]) if HALFWAY in row else None
+    return replayed(course, Variant(row["limit"], tuple(row["chain"])), halfway, until=until)
 
 
 def _course(dialog_id: str) -> Course | None:

@@ -14,6 +14,7 @@ from dialogs.models import LLM, Course, Dialog
 from dialogs.selectors.what_if import rows_of
 from dialogs.services import what_if as service
 from dialogs.what_if import work
+from dialogs.what_if.engine import Engine
 from dialogs.what_if.variants import NO_LIMIT, Variant
 from dialogs.what_if.work import first_row, perform
 from health.models import LlmPrice, WhatIf
@@ -51,11 +52,33 @@ def test_slices_come_to_the_same(asked: WhatIf, dialog: Dialog, alice: User) -> 
     (at_once,) = slices(asked, seconds=60)
     again = service.ask(owner=alice, agent=dialog.agent, rows=ROWS, most_dialogs=10)
 
-    seen = [row.done for row in slices(again, seconds=-1)]
+    *_before, last = slices(again, seconds=-1)
 
-    assert seen == [1, 2]
-    again.refresh_from_db()
-    assert again.rows == at_once.rows
+    assert (last.done, last.rows) == (2, at_once.rows)
+
+
+def test_after_its_time_no_slice_compacts_again(asked: WhatIf, monkeypatch: pytest.MonkeyPatch) -> None:
+    compacted: list[int] = []
+    outcome = Engine._outcome
+    monkeypatch.setattr(Engine, "_outcome", lambda engine, at: (compacted.append(at), outcome(engine, at))[1])
+
+    seen = [len(compacted) for _slice in slices(asked, seconds=-1)]
+
+    assert len(seen) > 2
+    assert seen == list(range(len(seen)))
+    assert sorted(set(compacted)) == compacted
+
+
+def test_a_dialog_that_is_erased_half_way_leaves_nothing_to_the_next(asked: WhatIf, dialog: Dialog) -> None:
+    first = slices(asked, seconds=-1)
+    next(first)
+    next(first)
+    assert work.HALFWAY in WhatIf.objects.get().rows[1]
+    dialog.delete()
+
+    *_before, done = slices(asked, seconds=-1)
+
+    assert done.rows[1] == ROWS[1]
 
 
 def test_one_works_at_it_at_a_time_and_another_takes_up_what_was_left(asked: WhatIf) -> None:
