@@ -2,7 +2,7 @@
 
 Sent is the current course: one system message (instructions, Taskdoc, reminders), then its branch as it was said, or
 the view that compaction made of it. Of the messages that the driver inserted only the newest goes along, none twice.
-Where a window trims the view, the newest thing that a user says carries how far the task is.
+Where a window trims the view, the newest message or result that the model is told carries how far the task is.
 """
 
 from __future__ import annotations
@@ -217,15 +217,17 @@ def _as_client_said(sent: ChatMessage, piece: Piece, context: Context) -> ChatMe
 
 
 def _with_task(messages: list[ChatMessage], task: str) -> list[ChatMessage]:
-    """Below what a user said last: what stands before that begins as in the request before, and can be cached."""
+    """Below the newest that the model is told, in words or as a result: what stands before that begins as in the
+    request before, and can be cached."""
+    told = [at for at, message in enumerate(messages) if message.role in (Role.USER, Role.TOOL)]
     if not task:
         return messages
-    carries = [at for at, message in enumerate(messages) if message.role == Role.USER and not message.parts]
-    if not carries:
+    if not told:
         return [*messages, ChatMessage(role=Role.USER, content=task)]
-    carrier = messages[carries[-1]]
-    told = replace(carrier, content=f"{carrier.content}\n\n{task}")
-    return [told if message is carrier else message for message in messages]
+    carrier = messages[told[-1]]
+    parts = (*carrier.parts, {"type": "text", "text": task}) if carrier.parts else ()
+    carrying = replace(carrier, content="\n\n".join(filter(None, (carrier.content, task))), parts=parts)
+    return [*messages[: told[-1]], carrying, *messages[told[-1] + 1 :]]
 
 
 def _merged(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

@@ -174,13 +174,28 @@ def test_how_far_the_task_is_stands_below_what_the_user_said_last() -> None:
     assert [message.content for message in sent.messages] == ["You help.", "Hello", "Hi.", "Go on.\n\n[Phase]", "Well."]
 
 
-def test_how_far_the_task_is_goes_to_no_message_that_holds_an_image() -> None:
-    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-    shown = replaced(typed("Look"), parts={"wire": {"content": [{"type": "text", "text": "Look"}, image]}})
+def result(content: str) -> Message:
+    return Message(role=Role.TOOL, origin=MessageOrigin.TOOL, content=content, parts={"tool_call_id": "c0"})
 
-    sent = chat_request(context(shown, task="[Phase]"))
 
-    assert [(message.content, bool(message.parts)) for message in sent.messages[1:]] == [
-        ("Look", True),
-        ("[Phase]", False),
-    ]
+def test_what_stands_before_the_newest_result_is_sent_again_as_it_was() -> None:
+    turn = [typed("Ship it"), answered("I look."), result("One"), answered("I look again."), result("Two")]
+
+    first = chat_request(context(*turn[:3], task="[Planning]")).messages
+    second = chat_request(context(*turn, task="[Executing]")).messages
+
+    assert (first[-1].content, second[-1].content) == ("One\n\n[Planning]", "Two\n\n[Executing]")
+    assert second[: len(first) - 1] == first[:-1]
+
+
+def test_how_far_the_task_is_stands_below_an_image_too() -> None:
+    text, image = (
+        {"type": "text", "text": "Look"},
+        {"type": "image_url", "image_url": {"url": "https://a.example/a.png"}},
+    )
+    shown = replaced(typed("Look"), parts={"wire": {"content": [text, image]}})
+
+    [_system, sent] = chat_request(context(shown, task="[Phase]")).messages
+
+    assert sent.parts == (text, image, {"type": "text", "text": "[Phase]"})
+    assert sent.content == "Look\n\n[Phase]"
