@@ -14,6 +14,7 @@ from typing import Any
 
 from dialogs import model_view
 from dialogs.attachments import blobs_of, with_blobs
+from dialogs.compacting.guard import Guard
 from dialogs.compacting.task_block import task_block
 from dialogs.model_view import Entry
 from dialogs.models import (
@@ -115,8 +116,8 @@ class Piece:
         return self.message is not None and self.message.origin in INSERTED
 
 
-def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
-    """The context of a dialog whose current course's branch is this."""
+def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None = None) -> Context:
+    """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
     course = _course(dialog, branch[-1]) if branch else None
     ids = [message.pk for message in branch]
     calls: dict[int, tuple[ToolCall, ...]] = {}
@@ -136,7 +137,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message]) -> Context:
         run_id=course.head_run_id if course else None,
         client=dialog.client if dialog.is_client_driven else None,
         blobs=blobs_of(message.parts for message in branch),
-        task=task_block(dialog),
+        task=task_block(dialog, guard),
     )
 
 

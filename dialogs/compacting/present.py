@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dialogs.compacting.estimate import Estimate, counter_of, estimate
+from dialogs.compacting.guard import Guard
 from dialogs.context import Context, read_context
 from dialogs.driver.tools.base import wire
 from dialogs.driver.tools.registry import tools_for
@@ -12,8 +13,8 @@ from dialogs.models import Dialog
 from dialogs.selectors.path import course_branch
 
 
-def present_context(dialog: Dialog) -> Context:
-    return read_context(dialog, course_branch(dialog.current_leaf))
+def present_context(dialog: Dialog, guard: Guard | None = None) -> Context:
+    return read_context(dialog, course_branch(dialog.current_leaf), guard)
 
 
 def offered_tools(dialog: Dialog) -> list[dict[str, Any]]:

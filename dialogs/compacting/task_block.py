@@ -5,17 +5,20 @@ In the driver's words and the agent's own, labelled as data.
 
 from __future__ import annotations
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import Guard, guard_of
 from dialogs.models import Dialog
 from health.compaction.snapshot import from_json
 
 WINDOW = "sliding_window"
 
 
-def task_block(dialog: Dialog) -> str:
-    """Empty where nobody is guarded, so that requests stay as they are, and where a client drives the dialog."""
+def task_block(dialog: Dialog, guard: Guard | None = None) -> str:
+    """Empty where nobody is guarded, so that requests stay as they are, and where a client drives the dialog.
+
+    `guard` is the dialog's, where the caller knows it already.
+    """
     snapshot = None if dialog.is_client_driven else from_json(dialog.task_snapshot)
-    guard = guard_of(dialog) if snapshot else None
+    guard = guard or (guard_of(dialog) if snapshot else None)
     if snapshot is None or guard is None or WINDOW not in guard.chain:
         return ""
     return snapshot.block(limits=guard.config.payloads)

@@ -8,7 +8,7 @@ import random
 from dataclasses import replace
 
 from dialogs.compacting.estimate import Estimate, counter_of, estimate
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, chat_request, instructions_of, read_context
 from dialogs.driver.audience import NOBODY, Audience
@@ -45,9 +45,10 @@ logger = logging.getLogger(__name__)
 
 def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
-    context = read_context(dialog, course_branch(dialog.current_leaf))
+    guard = guard_of(dialog)
+    context = read_context(dialog, course_branch(dialog.current_leaf), guard)
     request = chat_request(context, tools=offered_tools(dialog))
-    watch, guessed = _watch(context, request)
+    watch, guessed = _watch(context, request, guard)
     sent = _sent(context, request, guessed)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
     if watch and (share := stable_prefix(generation.course_id)) is not None:
@@ -55,9 +56,9 @@ def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven)
 
 
-def _watch(context: Context, request: ChatRequest) -> tuple[Watch | None, Estimate | None]:
+def _watch(context: Context, request: ChatRequest, guard: Guard | None) -> tuple[Watch | None, Estimate | None]:
     """Where somebody guards this dialog: what its request is likely to take, and who watches the answer."""
-    guard, leaf = guard_of(context.dialog), context.dialog.current_leaf
+    leaf = context.dialog.current_leaf
     if guard is None or leaf is None:
         return None, None
     counter = counter_of(context.dialog.llm)

@@ -35,7 +35,7 @@ def guarded(state: State, dialog: Dialog) -> State:
 
 def look(dialog: Dialog, guard: Guard) -> Guarding:
     leaf = dialog.current_leaf
-    context = present_context(dialog)
+    context = present_context(dialog, guard)
     counter = counter_of(dialog.llm)
     tools = offered_tools(dialog)
     tokens = estimate(context, tools, counter).tokens + guard.reserve

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from dialogs.compacting.guard import guard_of
+from dialogs.compacting.present import present_context
 from dialogs.models import Blob, Dialog, Generation
 from dialogs.selectors.seen import seen_by_generation
 from dialogs.services.autonomous import start_run
@@ -80,6 +84,19 @@ def test_the_block_is_part_of_what_was_seen_and_of_the_estimate(dialog: Dialog, 
     assert 10 < grown < 40
     assert seen is not None
     assert [part.text for part in seen.parts if part.kind == "task"] == [f"{BLOCK}\nGoal: Ship it\nPhase: planning"]
+
+
+def test_a_guard_that_is_known_is_not_looked_up_again(dialog: Dialog) -> None:
+    guard(dialog)
+    ContextSettings.objects.create(pk=ONLY, values=WINDOW)
+    ask(dialog, "Ship it")
+    known = guard_of(dialog)
+
+    with CaptureQueriesContext(connection) as asked:
+        context = present_context(dialog, known)
+
+    assert context.task.startswith(BLOCK)
+    assert not [query for query in asked if ContextSettings._meta.db_table in query["sql"]]
 
 
 @pytest.mark.parametrize("guarded", [True, False])
