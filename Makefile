@@ -17,7 +17,7 @@ MEASURED := tests/health tests/dialogs/driver/test_decide.py tests/dialogs/drive
 OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 ONE_BY_ONE := tests --ignore tests/e2e -m "stack and not long"
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
-PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/driver/state.py,health/compaction/chain.py,health/compaction/invariants.py,health/compaction/ledger.py
+PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/driver/backoff.py,dialogs/driver/state.py,health/compaction/chain.py,health/compaction/invariants.py,health/compaction/ledger.py
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
 
 # uv is used where it is there. It does not read pip's settings, so it is told where pip finds files.
