@@ -1,12 +1,15 @@
-"""What most views need: the dialog if it is yours, and the way back to where you were."""
+"""What most views need: the dialog if it is yours, the way back to where you were, and a door for staff only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, cast
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -14,6 +17,18 @@ from django.utils.translation import gettext as _
 
 from dialogs.models import Dialog
 from dialogs.selectors.dialogs import owned_dialog
+
+View = Callable[..., HttpResponse]
+
+
+def staff_only(view: View) -> View:
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not cast("User", request.user).is_staff:
+            raise PermissionDenied
+        return view(request, *args, **kwargs)
+
+    return guarded
 
 
 def dialog_or_404(request: HttpRequest, dialog_id: UUID) -> Dialog:

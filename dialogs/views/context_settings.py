@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -23,20 +20,9 @@ from dialogs.context_settings.importing import read_yaml
 from dialogs.context_settings.page import Asked, context_of
 from dialogs.context_settings.what_if import what_if
 from dialogs.services.context_settings import SettingsOutdated, save_settings
+from dialogs.views.common import staff_only
 from health.compaction import configuration
 from health.configured import context_config
-
-View = Callable[..., HttpResponse]
-
-
-def staff_only(view: View) -> View:
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not _person(request).is_staff:
-            raise PermissionDenied
-        return view(request, *args, **kwargs)
-
-    return guarded
 
 
 @staff_only

@@ -5,75 +5,32 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, cast
-from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.urls import reverse
-from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from dialogs.selectors.events import Filter, agents_to_choose, cause_of, counts_of_all, events_of, llms_to_choose
-from dialogs.views.common import number_or_zero, render_part
-from dialogs.views.context_settings import staff_only
+from dialogs.selectors.events import agents_to_choose, cause_of, counts_of_all, events_of, llms_to_choose
+from dialogs.views.asked import PERIODS, Asked, key_in
+from dialogs.views.common import render_part, staff_only
 from health.models import ContextEvent
 
 PAGE = 50
 MOST_IN_FILE = 10_000
-DAYS = 30
-PERIODS = {"1": _("The last day"), "7": _("The last 7 days"), str(DAYS): _("The last 30 days"), "": _("All time")}
 # What begins like this is a formula to a spreadsheet.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which events the address asks for. Nonsense is read as the default, never an error."""
-
-    code: str
-    agent: int
-    llm: int
-    days: str
-
-    @classmethod
-    def of(cls, query: QueryDict) -> Asked:
-        code, days = query.get("code", ""), query.get("days", str(DAYS))
-        return cls(
-            code=code if code in ContextEvent.Code.values else "",
-            agent=_key(query, "agent"),
-            llm=_key(query, "llm"),
-            days=days if days in PERIODS else str(DAYS),
-        )
-
-    @property
-    def filter(self) -> Filter:
-        since = timezone.now() - timedelta(days=int(self.days)) if self.days else None
-        return Filter(code=self.code, agent_id=self.agent or None, llm_id=self.llm or None, since=since)
-
-    def url(self, name: str, **more: Any) -> str:
-        values = {"code": self.code, "agent": self.agent, "llm": self.llm, "days": self.days} | more
-        return f"{reverse(name)}?{urlencode({key: value for key, value in values.items() if value or key == 'days'})}"
-
-
-def _key(query: QueryDict, name: str) -> int:
-    """A key that a database has room for, or 0."""
-    number = number_or_zero(query.get(name, ""))
-    return number if 0 < number < 2**63 else 0
 
 
 @never_cache
 @require_safe
 def events(request: HttpRequest) -> HttpResponse:
     asked, person = Asked.of(request.GET), _person(request)
-    before = _key(request.GET, "before")
+    before = key_in(request.GET, "before")
     found = list(events_of(person, asked.filter, before=before or None)[: PAGE + 1])
     context = {
         "asked": asked,

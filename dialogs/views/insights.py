@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,25 +16,19 @@ from django.views.decorators.http import require_safe
 
 from dialogs.models import LLM, Agent
 from dialogs.selectors.events import agents_to_choose, llms_to_choose
-from dialogs.selectors.insights.errors import Missed, missed_by
-from dialogs.selectors.insights.figures import Figures, Pair, Table, table
 from dialogs.selectors.insights.patterns import Pattern, patterns
-from dialogs.selectors.insights.sample import Sample, Took, sample
+from dialogs.selectors.insights.rows import Row, rows
 from dialogs.selectors.insights.scope import Scope
 from dialogs.selectors.insights.series import series
+from dialogs.views.asked import PERIODS, Asked
 from dialogs.views.common import render_part
-from dialogs.views.events import PERIODS, Asked
 from dialogs.views.insights_chart import picture
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class Shown(Row):
     """A row of the table. `url` shows its chart, `chart` is that; without, it is of all, or of something deleted."""
 
-    figures: Figures
-    took: Took | None
-    missed: Missed | None = None
-    pair: Pair | None = None
     url: str = ""
     chart: str = ""
 
@@ -44,8 +37,8 @@ class Shown:
 @require_safe
 def insights(request: HttpRequest) -> HttpResponse:
     asked, is_all, scope = _asked(request)
-    found, runs = table(scope), sample(scope)
-    rows = _rows(found, runs, asked, is_all)
+    found = rows(scope)
+    shown = [_shown(row, asked, is_all) for row in found.pairs]
     context = {
         "asked": asked,
         "is_all": is_all,
@@ -53,12 +46,12 @@ def insights(request: HttpRequest) -> HttpResponse:
         "agents": agents_to_choose().values_list("pk", "name"),
         "llms": [(llm.pk, llm.slug) for llm in llms_to_choose()],
         "periods": PERIODS,
-        "rows": rows,
-        "total": Shown(figures=found.total, took=runs.all_took),
+        "rows": shown,
+        "total": found.total,
         "left_out": found.left_out,
-        "sample": runs,
+        "sample": found.sample,
         "patterns": [_pattern(one) for one in patterns(scope.owner_id, now=timezone.now())],
-        "charted": _charted(rows),
+        "charted": _charted(shown),
     }
     return render(request, "learning/insights.html", context)
 
@@ -88,22 +81,12 @@ def _asked(request: HttpRequest) -> tuple[Asked, bool, Scope]:
     return asked, is_all, scope
 
 
-def _rows(found: Table, runs: Sample, asked: Asked, is_all: bool) -> list[Shown]:
-    missed = missed_by({pair.llm for pair in found.pairs if pair.llm})
-    return [_row(pair, runs, missed, asked, is_all) for pair in found.pairs]
-
-
-def _row(pair: Pair, runs: Sample, missed: Mapping[int, Missed], asked: Asked, is_all: bool) -> Shown:
-    key = (pair.agent.pk if pair.agent else None, pair.llm.pk if pair.llm else None)
-    own = {"agent": key[0], "llm": key[1], "all": 1 if is_all else ""}
-    return Shown(
-        pair=pair,
-        figures=pair.figures,
-        took=runs.took.get(key),
-        missed=missed.get(key[1] or 0),
-        url=asked.url("insights", **own) + "#chart" if all(key) else "",
-        chart=asked.url("insights_chart", **own) if all(key) else "",
-    )
+def _shown(row: Row, asked: Asked, is_all: bool) -> Shown:
+    agent, llm = row.pair.key if row.pair else (None, None)
+    if not agent or not llm:
+        return Shown(**vars(row))
+    own = {"agent": agent, "llm": llm, "all": 1 if is_all else ""}
+    return Shown(**vars(row), url=asked.url("insights", **own) + "#chart", chart=asked.url("insights_chart", **own))
 
 
 def _charted(rows: list[Shown]) -> Shown | None:

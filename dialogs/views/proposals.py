@@ -17,8 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dialogs.errors import DialogError
 from dialogs.selectors.proposals import decided_proposals, open_proposals
 from dialogs.services import proposals as service
-from dialogs.views.common import number_or_zero
-from dialogs.views.context_settings import staff_only
+from dialogs.views.common import number_or_zero, staff_only
 from health.models import Proposal
 
 # A person waits for the page; the beat has more time.

@@ -100,6 +100,10 @@ class Pair:
     llm: LLM | None
     figures: Figures
 
+    @property
+    def key(self) -> Key:
+        return (self.agent.pk if self.agent else None, self.llm.pk if self.llm else None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
