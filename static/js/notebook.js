@@ -47,9 +47,15 @@ function done(form, sent) {
   } else if (text?.value === sent) text.value = "";
 }
 
-drawer.addEventListener("htmx:afterRequest", ({ detail: { xhr, successful, requestConfig } }) => {
-  // The socket may have replaced the form before its answer came.
+// Heard from the request itself: the socket may have replaced the form before its answer came, and an event of what is
+// no more in the page goes nowhere.
+drawer.addEventListener("htmx:beforeSend", ({ detail: { xhr, requestConfig } }) => {
+  xhr.addEventListener("loadend", () => answered(xhr, requestConfig));
+});
+
+function answered(xhr, requestConfig) {
   const form = requestConfig.elt;
+  const successful = xhr.status >= 200 && xhr.status < 400;
   const refused = [413, 422].includes(xhr.status) ? xhr.responseText : failed;
   undo.hidden = true;
   complain(undo, "");
@@ -57,7 +63,7 @@ drawer.addEventListener("htmx:afterRequest", ({ detail: { xhr, successful, reque
   if (!successful) return;
   done(form, requestConfig.formData.get("content"));
   if (form.dataset.removes) offerUndo(form.dataset.removes);
-});
+}
 
 // Said in the drawer, so not a second time at the top of the page.
 for (const name of ["htmx:responseError", "htmx:sendError"]) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.steps import begin_dialog, play, sign_in
 from tests.stack import Stack
@@ -97,6 +97,18 @@ def test_escape_closes_the_form_first_and_the_drawer_then(chat: Page, faults: li
     chat.keyboard.press("Escape")
     expect(reminders(chat).first).to_be_hidden()
     expect(chat.get_by_role("button", name="Reminders and Taskdoc")).to_be_focused()
+
+
+def test_a_removal_whose_answer_comes_after_the_sockets_news_can_be_undone_too(chat: Page, faults: list[str]) -> None:
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        expect(reminders(chat)).to_have_count(1)
+        route.fulfill(response=answer)
+
+    chat.route("**/remove/", late)
+    chat.get_by_role("button", name="Remove reminder 1").press("Enter")
+
+    expect(chat.get_by_role("button", name="Undo")).to_be_focused()
 
 
 def test_a_removed_reminder_is_one_key_away(chat: Page, faults: list[str]) -> None:
