@@ -6,12 +6,15 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
 from django.utils import timezone, translation
+from hypothesis import HealthCheck, given, is_hypothesis_test
+from hypothesis.strategies import integers
 
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
 
@@ -60,10 +63,19 @@ def _asks_a_database(item: pytest.Item) -> bool:
     return marked or not {"db", "transactional_db"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What nine thousand tests were collected into stays to the end: the garbage collector need not walk through it."""
+    if any(is_hypothesis_test(getattr(item, "obj", None)) for item in session.items):
+        _draw_once()
     gc.collect()
     gc.freeze()
+
+
+@hypothesis.settings(max_examples=1, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(integers())
+def _draw_once(_number: int) -> None:
+    """At the first draw of a process Hypothesis reads the constants of all our modules: on a fresh clone that takes
+    seconds, which it would hold against the test that happens to draw first."""
 
 
 @pytest.fixture(autouse=True)
