@@ -55,10 +55,13 @@ form.addEventListener("htmx:afterRequest", (event) => {
   else if (!successful) complain(form.dataset.failed);
 });
 
-// The button that had the focus is gone when the answer ends.
-document.addEventListener("htmx:afterRequest", (event) => {
-  const { activeElement } = document;
-  if (event.target.id === "stop" && (activeElement === document.body || activeElement.closest("#stop"))) text.focus();
+// The button that had the focus is gone when the answer ends, maybe before its own request has: so that is listened to.
+document.addEventListener("htmx:beforeSend", ({ target, detail: { xhr } }) => {
+  if (target.id !== "stop") return;
+  xhr.addEventListener("loadend", () => {
+    const { activeElement } = document;
+    if (activeElement === document.body || activeElement.closest("#stop")) text.focus();
+  });
 });
 
 // Said beside the field, so not a second time at the top of the page.

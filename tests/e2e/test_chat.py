@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from health.monitor.levels import Configured, read
 from health.monitor.usage import Usage
@@ -78,6 +78,19 @@ def test_a_stopped_answer_keeps_what_came(chat: Page, demo: Stack) -> None:
     kept = last_generation(demo)
     assert kept["status"] == "stopped"
     assert kept["text"]
+
+
+def test_who_stops_by_the_button_can_write_on_though_the_button_goes_before_its_answer_comes(chat: Page) -> None:
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        expect(chat.locator("#stop")).to_have_count(0, timeout=PATIENCE_MS)
+        route.fulfill(response=answer)
+
+    begin_long_answer(chat, LONG)
+    chat.route("**/stop/", late)
+    chat.get_by_role("button", name="Stop").press("Enter")
+
+    expect(composer(chat)).to_be_focused(timeout=PATIENCE_MS)
 
 
 def test_a_reload_in_mid_stream_shows_the_same_and_the_turn_goes_on(chat: Page) -> None:
