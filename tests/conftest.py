@@ -63,19 +63,22 @@ def _asks_a_database(item: pytest.Item) -> bool:
     return marked or not {"db", "transactional_db"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+def pytest_collection_finish() -> None:
     """What nine thousand tests were collected into stays to the end: the garbage collector need not walk through it."""
-    if any(is_hypothesis_test(getattr(item, "obj", None)) for item in session.items):
-        _draw_once()
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if is_hypothesis_test(getattr(item, "obj", None)):
+        _draw_once()
 
 
 @hypothesis.settings(max_examples=1, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(integers())
 def _draw_once(_number: int) -> None:
-    """At the first draw of a process Hypothesis reads the constants of all our modules: on a fresh clone that takes
-    seconds, which it would hold against the test that happens to draw first."""
+    """At a draw Hypothesis reads the constants of all our modules that were imported since the last: on a fresh clone
+    that takes seconds, which it would hold against the test that happens to draw."""
 
 
 @pytest.fixture(autouse=True)
