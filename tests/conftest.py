@@ -6,15 +6,14 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
 from django.utils import timezone, translation
-from hypothesis import HealthCheck, given, is_hypothesis_test
-from hypothesis.strategies import integers
+from hypothesis import is_hypothesis_test
+from hypothesis.internal.conjecture.providers import _get_local_constants
 
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
 
@@ -70,15 +69,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """One in twenty draws makes Hypothesis read the constants of all our modules that were imported since the last such
+    draw: on a fresh clone that takes seconds, which it would hold against the test that happens to draw."""
     if is_hypothesis_test(getattr(item, "obj", None)):
-        _draw_once()
-
-
-@hypothesis.settings(max_examples=1, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(integers())
-def _draw_once(_number: int) -> None:
-    """At a draw Hypothesis reads the constants of all our modules that were imported since the last: on a fresh clone
-    that takes seconds, which it would hold against the test that happens to draw."""
+        _get_local_constants()
 
 
 @pytest.fixture(autouse=True)
