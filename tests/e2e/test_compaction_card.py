@@ -84,11 +84,11 @@ def test_the_guards_work_is_shown_and_its_success_goes_by_itself(
 
     chat.wait_for_function("() => window.phases.at(-1) === 'success'", timeout=PATIENCE_MS)
     phases = chat.evaluate("() => window.phases")
-    assert phases[0] == "detection"
-    # A busy browser is shown fewer of the phases, but none that the run did not have, and some strategy's.
-    had = set(json.loads(scripted.shell(PHASES)))
-    assert {"summarize_old", "trim_payloads"} & had
-    assert set(phases) <= had
+    had = json.loads(scripted.shell(PHASES))
+    assert (had[0], had[-1]) == ("detection", "success")
+    assert {"summarize_old", "trim_payloads"} & set(had)
+    # Detection takes milliseconds: who looks later is shown what is then. But all that is shown is, in its order.
+    assert phases == [phase for phase in had if phase in phases]
     assert set(phases) - {"detection", "success"}
     expect(chat.locator("#live-region")).not_to_be_empty()
     rest(chat)
