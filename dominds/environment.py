@@ -12,9 +12,17 @@ import secrets
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+}
 
 env = environ.Env()
 
@@ -88,3 +96,20 @@ def kept(path: Path, make: Callable[[], str]) -> str:
 def embedded_redis() -> str:
     """An address for the server that `up` starts, below the ports that systems hand out to outgoing connections."""
     return f"redis://:{secrets.token_urlsafe(24)}@127.0.0.1:{secrets.choice(range(20000, 32000))}/0"
+
+
+def database(name: str, folder: Path) -> dict[str, Any]:
+    """The database at this address, else SQLite in the folder, with the options both need."""
+    url = env.str(name, default="") or f"sqlite:///{folder / 'dominds.sqlite3'}"
+    if urlsplit(url).scheme not in {"sqlite", "postgres", "postgresql"}:
+        raise ImproperlyConfigured(f"{name} must start with postgres:// or sqlite:///.")
+    try:
+        found: dict[str, Any] = environ.Env.db_url_config(url)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} cannot be read: {error}.") from error
+    found |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 0}
+    if found["ENGINE"].endswith("sqlite3"):
+        found["OPTIONS"] = SQLITE_OPTIONS | found.get("OPTIONS", {})
+        # Tests use a file, as real processes do: an in-memory database has other locking rules.
+        found["TEST"] = {"NAME": str(folder / "test.sqlite3")}
+    return found

@@ -18,7 +18,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-from dominds.environment import embedded_redis, flag, kept, one_of, port, positive, whole
+from dominds.environment import database, embedded_redis, flag, kept, one_of, port, positive, whole
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -127,31 +127,7 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-SQLITE_OPTIONS = {
-    "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-}
-
-
-def database() -> dict[str, Any]:
-    """`DATABASE_URL`, else SQLite in the data folder, with the options both need."""
-    url = env.str("DATABASE_URL", default="") or f"sqlite:///{DOMINDS_DATA_DIR / 'dominds.sqlite3'}"
-    if urlsplit(url).scheme not in {"sqlite", "postgres", "postgresql"}:
-        raise ImproperlyConfigured("DATABASE_URL must start with postgres:// or sqlite:///.")
-    try:
-        found: dict[str, Any] = environ.Env.db_url_config(url)
-    except ValueError as error:
-        raise ImproperlyConfigured(f"DATABASE_URL cannot be read: {error}.") from error
-    found |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 0}
-    if found["ENGINE"].endswith("sqlite3"):
-        found["OPTIONS"] = SQLITE_OPTIONS | found.get("OPTIONS", {})
-        # Tests use a file, as real processes do: an in-memory database has other locking rules.
-        found["TEST"] = {"NAME": str(DOMINDS_DATA_DIR / "test.sqlite3")}
-    return found
-
-
-DATABASES = {"default": database()}
+DATABASES = {"default": database("DATABASE_URL", DOMINDS_DATA_DIR)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [

@@ -31,8 +31,6 @@ IMPURE = ("django", "asgiref", "os", "pathlib", *NETWORK, *WAITING, *CLOCK_AND_C
 OURS = ("dominds", "dialogs", "health")
 
 MAX_LINES = 250
-# One file that reads every setting is worth more than a short one.
-MAX_LINES_OF = {"dominds.settings": 300}
 WRITING_METHODS = frozenset(
     {"save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create"}
 )
@@ -165,7 +163,7 @@ def test_a_module_is_short_and_says_what_it_is(module: Module) -> None:
     if module.is_package and not lines:
         return
 
-    assert lines <= MAX_LINES_OF.get(module.name, MAX_LINES), f"{module.name} has {lines} lines: split it"
+    assert lines <= MAX_LINES, f"{module.name} has {lines} lines: split it"
     assert module.docstring, f"{module.name} does not open with a docstring that says what lives there"
     assert "__future__.annotations" in module.imports, f"{module.name} lacks `from __future__ import annotations`"
 

@@ -30,7 +30,7 @@ def escalate(row: Dialog, event: ContextEvent) -> None:
     wanted = context_config().on_over_hits
     if wanted is AtMilestone.NEVER or not _is_one_too_many(row):
         return
-    _say(event, wanted)
+    _mark(event, wanted)
 
 
 def _is_one_too_many(row: Dialog) -> bool:
@@ -63,10 +63,10 @@ def escalate_in_circle(row: Dialog) -> None:
         dialog=row, code=ContextEvent.Code.OVER_HIT, facts__message=row.current_leaf_id
     ).first()
     if event is not None:
-        _say(event, AtMilestone.AUTOMATIC)
+        _mark(event, AtMilestone.AUTOMATIC)
 
 
-def _say(event: ContextEvent, wanted: AtMilestone) -> None:
+def _mark(event: ContextEvent, wanted: AtMilestone) -> None:
     event.facts[ESCALATED] = str(wanted)
     event.save(update_fields=["facts"])
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.selectors.events import Filter
-from dialogs.views.common import number_or_zero
+from dialogs.views.common import key_in
 from health.models import ContextEvent
 
 DAYS = 30
@@ -47,9 +47,3 @@ class Asked:
     def url(self, name: str, **more: Any) -> str:
         values = {"code": self.code, "agent": self.agent, "llm": self.llm, "days": self.days} | more
         return f"{reverse(name)}?{urlencode({key: value for key, value in values.items() if value or key == 'days'})}"
-
-
-def key_in(query: QueryDict, name: str) -> int:
-    """A key that a database has room for, or 0."""
-    number = number_or_zero(query.get(name, ""))
-    return number if 0 < number < 2**63 else 0

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
@@ -58,6 +58,12 @@ def render_part(request: HttpRequest, part: str, context: Mapping[str, Any], *, 
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, part, dict(context))
     return render(request, "learning/part.html", {**context, "part": part, "title": title})
+
+
+def key_in(query: QueryDict, name: str) -> int:
+    """A key that a database has room for, or 0."""
+    number = number_or_zero(query.get(name, ""))
+    return number if 0 < number < 2**63 else 0
 
 
 def number_or_zero(text: str) -> int:

@@ -16,8 +16,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from dialogs.selectors.events import agents_to_choose, cause_of, counts_of_all, events_of, llms_to_choose
-from dialogs.views.asked import PERIODS, Asked, key_in
-from dialogs.views.common import render_part, staff_only
+from dialogs.views.asked import PERIODS, Asked
+from dialogs.views.common import key_in, render_part, staff_only
 from health.models import ContextEvent
 
 PAGE = 50

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dialogs.models import Agent
 from dialogs.selectors.what_if import agents_of, rows_of, what_if_of
 from dialogs.services import what_if as service
-from dialogs.views.common import number_or_zero
+from dialogs.views.common import key_in
 from dialogs.what_if.variants import CHAINS, LIMITS, MOST_DIALOGS, NO_LIMIT, Asked, InvalidVariants, variants
 from dialogs.what_if.work import first_row, perform
 from health.compaction.strategies import REGISTRY
@@ -35,11 +35,11 @@ PATIENCE = timedelta(seconds=15)
 def what_if(request: HttpRequest) -> HttpResponse:
     """The form. A POST asks for the replays, and leads to their table."""
     if request.method != "POST":
-        return _page(request, Asked(), _own(request, request.GET) or _any(request))
-    asked, agent = _read(request.POST), _own(request, request.POST)
+        return _page(request, Asked(), _asked_agent(request, request.GET) or _some_agent(request))
+    asked, agent = _read(request.POST), _asked_agent(request, request.POST)
     if agent is None:
         problem = _("You have no dialog with this agent.")
-        return _page(request, asked, _any(request), problem=problem, status=422)
+        return _page(request, asked, _some_agent(request), problem=problem, status=422)
     try:
         rows = [first_row(variant) for variant in variants(asked, agent)]
     except InvalidVariants as error:
@@ -114,12 +114,12 @@ def _page(
     return render(request, "learning/what_if.html", choices | context, status=status)
 
 
-def _own(request: HttpRequest, query: QueryDict) -> Agent | None:
+def _asked_agent(request: HttpRequest, query: QueryDict) -> Agent | None:
     """The agent asked for, if this person speaks to it; never one of another's dialogs alone."""
-    return agents_of(_person(request)).filter(pk=number_or_zero(query.get("agent", "")) % 2**63).first()
+    return agents_of(_person(request)).filter(pk=key_in(query, "agent")).first()
 
 
-def _any(request: HttpRequest) -> Agent | None:
+def _some_agent(request: HttpRequest) -> Agent | None:
     """One to begin with."""
     return agents_of(_person(request)).first()
 

@@ -137,6 +137,13 @@ def test_the_bar_has_the_seeds_colours_and_says_how_far_it_is(
     assert violations(chat, "#compaction-card") == []
 
 
+def test_detection_is_shown_while_it_lasts(chat: Page, scripted: Stack, faults: list[str]) -> None:
+    begin_run(scripted, phase="detection")
+
+    expect(card(chat)).to_have_attribute("data-phase", "detection")
+    expect(card(chat)).to_be_in_viewport(ratio=1)
+
+
 def test_details_that_were_opened_stay_open_while_the_run_goes_on(
     chat: Page, scripted: Stack, faults: list[str]
 ) -> None:
