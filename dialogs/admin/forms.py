@@ -33,7 +33,7 @@ class ProviderForm(forms.ModelForm):
 
     class Meta:
         model = Provider
-        fields = ("name", "label", "kind", "base_url", "api_key_env", "enabled")
+        fields = ("name", "label", "kind", "base_url", "api_key_env", "enabled", "max_concurrent")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -42,7 +42,7 @@ class ProviderAdmin(CallsAfterSaving, KeepsDialogs):
     actions = ("test_connection", "read_limits_now")
     readonly_fields = ("key", "origin", "created_at")
     fieldsets = (
-        (None, {"fields": (("name", "label"), ("kind", "enabled"), "base_url")}),
+        (None, {"fields": (("name", "label"), ("kind", "enabled"), "base_url", "max_concurrent")}),
         (_("Key"), {"fields": ("key", "new_key", "clear_key", "api_key_env")}),
         (_("Record"), {"fields": (("origin", "created_at"),)}),
     )

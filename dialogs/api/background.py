@@ -22,6 +22,7 @@ from dialogs.clients import ClientCall
 from dialogs.driver.live import LiveAnswer
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
 from dialogs.providers.pool import borrowed
+from dialogs.providers.slots import slot
 from dialogs.selectors.providers import settings_for
 from health.compaction import wire
 
@@ -69,8 +70,10 @@ async def stream(asked: Asked, sent: Envelope) -> AsyncGenerator[bytes, None]:
 
 async def _pieces(asked: Asked, sent: Envelope, live: LiveAnswer) -> AsyncGenerator[bytes, None]:
     """The words as they come. `live` collects what else does."""
+    service = asked.target.llm.provider
     async with (
-        borrowed(settings_for(asked.target.llm.provider)) as provider,
+        slot(service.name, most=service.max_concurrent),
+        borrowed(settings_for(service)) as provider,
         aclosing(provider.stream(request_of(asked))) as events,
     ):
         async for event in events:

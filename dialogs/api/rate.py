@@ -6,19 +6,15 @@ Where no limit is set, Redis is not asked. Where Redis does not answer, the requ
 from __future__ import annotations
 
 import asyncio
-import logging
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from dialogs.api.errors import rate_limited
 from dialogs.models import ApiKey
-
-logger = logging.getLogger(__name__)
+from dialogs.shared_redis import Absence, client
 
 # The moments of the requests that were admitted within a minute, by Redis's own clock. 0: admitted, and noted; else the
 # milliseconds until there is room. What is refused is not noted.
@@ -37,12 +33,9 @@ redis.call('RPUSH', KEYS[1], now)
 redis.call('PEXPIRE', KEYS[1], 60000)
 return 0
 """
-PATIENCE_SECONDS = 0.5
-
 # A client belongs to its event loop. A server has one; tests have many.
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Redis] = WeakKeyDictionary()
-# Said once when Redis goes away, not with every request.
-_is_away = False
+_absence = Absence("requests per minute")
 
 
 async def admit(key: ApiKey) -> None:
@@ -57,9 +50,9 @@ async def _milliseconds_to_wait(key: ApiKey, limit: int) -> int:
     try:
         wait = int(await _client().eval(ADMIT, 1, redis_key(key), str(limit)))
     except (RedisError, OSError) as error:
-        _say_away(error)
+        _absence.begins(error)
         return 0
-    _say_back()
+    _absence.ends()
     return wait
 
 
@@ -70,25 +63,5 @@ def redis_key(key: ApiKey) -> str:
 def _client() -> Redis:
     loop = asyncio.get_running_loop()
     if loop not in _clients:
-        # Once more, at once: a connection that lay idle may have been closed.
-        _clients[loop] = Redis.from_url(
-            settings.REDIS_URL,
-            socket_timeout=PATIENCE_SECONDS,
-            socket_connect_timeout=PATIENCE_SECONDS,
-            retry=Retry(NoBackoff(), 1),
-        )
+        _clients[loop] = client()
     return _clients[loop]
-
-
-def _say_away(error: Exception) -> None:
-    global _is_away
-    if not _is_away:
-        logger.warning("Requests per minute are not limited while Redis is away: %s", error)
-    _is_away = True
-
-
-def _say_back() -> None:
-    global _is_away
-    if _is_away:
-        logger.warning("Redis is back: requests per minute are limited again.")
-    _is_away = False

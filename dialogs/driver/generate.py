@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+from contextlib import suppress
 from dataclasses import replace
 
 from dialogs.compacting.estimate import Estimate, counter_of, estimate
@@ -14,6 +15,7 @@ from dialogs.context import Context, chat_request, instructions_of, read_context
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.debugging import log_statistics
 from dialogs.driver.decide import retry_delay
+from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.state import Failure, Policy
 from dialogs.driver.streaming import Call, Ending, stream
@@ -87,8 +89,17 @@ def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> S
 async def generate(
     claim: Claim, *, attempt: int, policy: Policy, audience: Audience = NOBODY, known: Dialog | None = None
 ) -> None:
-    """`known` is the dialog as it was read a moment ago."""
+    """As soon as the provider has a slot for it. `known` is the dialog as it was read a moment ago."""
     dialog = known or await in_db(dialog_to_drive)(claim.dialog_id)
+    # Who left the line is looked after by the next decision.
+    with suppress(LeftTheLine):
+        async with provider_slot(dialog.llm.provider, claim, audience) as waited:
+            if waited:
+                dialog = await in_db(dialog_to_drive)(claim.dialog_id)
+            await ask(claim, dialog, attempt=attempt, policy=policy, audience=audience)
+
+
+async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, audience: Audience) -> None:
     if not dialog.is_client_driven:
         await refresh_stale(dialog.agent)
     refused = await refusal(dialog.llm)

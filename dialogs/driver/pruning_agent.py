@@ -18,6 +18,7 @@ from django.conf import settings
 from dialogs.models import LLM, Agent
 from dialogs.providers.base import ChatMessage, ChatRequest, Finished, ProviderSettings, TextDelta
 from dialogs.providers.registry import make_provider
+from dialogs.providers.slots import slot
 from dialogs.selectors.providers import settings_for
 from dialogs.services.events import Code, log
 from health.compaction.markers import harmless
@@ -84,7 +85,11 @@ async def _asked(llm: LLM, service: ProviderSettings, need: Prune) -> str:
     pieces: list[str] = []
     finished = False
     try:
-        async with asyncio.timeout(settings.DOMINDS_PRUNING_SECONDS), aclosing(provider.stream(request)) as events:
+        async with (
+            asyncio.timeout(settings.DOMINDS_PRUNING_SECONDS),
+            slot(service.name, most=llm.provider.max_concurrent),
+            aclosing(provider.stream(request)) as events,
+        ):
             async for event in events:
                 if isinstance(event, TextDelta):
                     pieces.append(event.text)

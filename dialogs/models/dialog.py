@@ -71,6 +71,8 @@ class Dialog(models.Model):
     # An answer to the current leaf is wanted: set by posting, editing, retrying; cleared when one is recorded,
     # stopped or given up.
     answer_due = models.BooleanField(default=False)
+    # While the answer waits for a slot of its provider; 1 is the next.
+    place_in_line = models.PositiveIntegerField(null=True, blank=True, editable=False)
     # Set by the stop button, cleared by the worker that obeys.
     stop_requested = models.BooleanField(default=False)
     # While set, no prompt is inserted, no course is cleared and nothing is pushed. Messages are still answered.

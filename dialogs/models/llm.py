@@ -51,6 +51,13 @@ class Provider(models.Model):
         help_text=_("Name of an environment variable that holds the key. Used when no key is stored here."),
     )
     enabled = models.BooleanField(_("enabled"), default=True)
+    max_concurrent = models.PositiveSmallIntegerField(
+        _("requests at once"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("So many answers are asked of it at the same time; further ones wait in line. Empty: no limit."),
+    )
     origin = models.CharField(_("origin"), max_length=20, choices=Origin, default=Origin.ADMIN, editable=False)
     # What the catalogue wrote last, field by field: a field that differs from it was edited here.
     catalogue_values = models.JSONField(default=dict, blank=True, editable=False)

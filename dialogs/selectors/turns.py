@@ -162,6 +162,8 @@ class TurnStatus:
     # When the next try is due, after a provider failure, and what that failure was.
     retry_at: datetime | None
     error: str
+    # While the provider answers as many as it may: 1 is the next.
+    place: int | None
     # Since when work has been due without a worker taking it.
     waiting_since: datetime | None
 
@@ -177,5 +179,6 @@ def turn_status(dialog: Dialog) -> TurnStatus:
         generating=running,
         retry_at=failed.retry_at if failed and not running else None,
         error=str(headline(failed.error_code)) if failed and not running else "",
+        place=None if untaken else dialog.place_in_line,
         waiting_since=dialog.active_at if untaken else None,
     )

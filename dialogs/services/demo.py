@@ -46,7 +46,8 @@ def _place_provider(base_url: str) -> Provider:
     if provider is None:
         taken = Provider.objects.filter(name=NAME).exists()
         name = f"embedded-{NAME}" if taken else NAME
-        provider = Provider(name=name, label="Demo (this machine)", origin=Origin.DEMO)
+        # Its server answers one request at a time.
+        provider = Provider(name=name, label="Demo (this machine)", origin=Origin.DEMO, max_concurrent=1)
     provider.kind, provider.base_url, provider.enabled = ProviderKind.LLAMACPP, base_url, True
     provider.save()
     return provider

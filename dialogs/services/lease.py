@@ -43,7 +43,7 @@ def claim(dialog_id: UUID) -> Claim | None:
     taken = (
         Dialog.objects.filter(lease_free(), pk=dialog_id, wake_seq__gt=F("handled_seq"))
         # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
-        .update(lease_token=F("lease_token") + 1, lease_until=_lease_end())
+        .update(lease_token=F("lease_token") + 1, lease_until=_lease_end(), place_in_line=None)
     )
     if not taken:
         return None

@@ -54,6 +54,14 @@ def give_up(held: Claim) -> None:
 
 
 @transaction.atomic
+def stand_in_line(held: Claim, place: int | None) -> None:
+    """Show where the turn stands in its provider's line; None: it stands there no longer."""
+    row = fenced(held)
+    row.place_in_line = place
+    save(row, "place_in_line")
+
+
+@transaction.atomic
 def take_queued(held: Claim) -> None:
     """Make the message that waited longest the current leaf, and want its answer."""
     row = fenced(held)

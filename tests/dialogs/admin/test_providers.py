@@ -55,6 +55,12 @@ def test_a_stored_key_can_be_removed(staff: Client, provider: Provider) -> None:
     assert Provider.objects.get().api_key_encrypted == ""
 
 
+def test_how_many_requests_it_gets_at_once_is_set_here(staff: Client, provider: Provider) -> None:
+    change(staff, provider, max_concurrent="2")
+
+    assert Provider.objects.get().max_concurrent == 2
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
@@ -63,6 +69,7 @@ def test_a_stored_key_can_be_removed(staff: Client, provider: Provider) -> None:
         ({"base_url": "http://user:pass@host/"}, "Leave user name and password out"),
         ({"kind": "scripted", "base_url": "../outside.json"}, "inside the data folder"),
         ({"new_key": "two words"}, "one word"),
+        ({"max_concurrent": "0"}, "greater than or equal to 1"),
         ({"new_key": "sk-1", "clear_key": "on"}, "Either write a new key or remove"),
     ],
 )

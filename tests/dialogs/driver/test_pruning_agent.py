@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
 
 from dialogs.compacting.guard import LMSTUDIO_CHAIN, by_limit
 from dialogs.compacting.present import present_context
 from dialogs.compacting.work import perform
 from dialogs.driver.pruning_agent import TooLarge, pruning_llm, request_for
 from dialogs.models import LLM, Agent, Dialog, Provider
+from dialogs.providers.slots import slot
 from dialogs.services.compaction import queue_run
 from health.compaction.ports import Prune
 from health.compaction.units import Role, Unit
@@ -150,6 +152,25 @@ def test_a_failure_is_logged_with_its_cause(dialog: Dialog, play: Play) -> None:
 
     event = ContextEvent.objects.get(code="PRUNER_FAILED")
     assert event.facts["cause"].startswith("ProviderFailed")
+
+
+def test_where_its_provider_has_no_slot_in_time_the_run_goes_on_without_it(
+    dialog: Dialog, play: Play, settings: LazySettings
+) -> None:
+    settings.DOMINDS_PRUNING_SECONDS = 0.5
+    requests = play({"text": "no JSON at all"})
+    provider = dialog.llm.provider
+    provider.max_concurrent = 1
+    provider.save()
+
+    async def meanwhile() -> CompactionRun:
+        async with slot(provider.name, most=1):
+            return await asyncio.to_thread(compacted, dialog)
+
+    run = asyncio.run(meanwhile())
+
+    assert (run.status, requests()) == (Status.APPLIED, [])
+    assert ContextEvent.objects.get(code="PRUNER_FAILED").facts["cause"].startswith("TimeoutError")
 
 
 def test_it_is_not_asked_a_second_time_in_a_run_that_it_failed(dialog: Dialog, play: Play) -> None:

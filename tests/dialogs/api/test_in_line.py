@@ -1,0 +1,61 @@
+"""Clients of a provider that takes one request at a time: they wait in its line with everybody else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from dialogs.models import Dialog, Generation, Provider
+from dialogs.providers import slots
+from dialogs.providers.slots import slot
+from tests.dialogs.api.conftest import Client, Play, said, text_of, user
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+TASK = "### Task:\nGive a title."
+
+
+@pytest.fixture(autouse=True)
+def one_at_a_time(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "ASK_EVERY_SECONDS", 0.05)
+    provider.max_concurrent = 1
+    provider.save()
+
+
+async def place_in_line(place: int | None) -> None:
+    async with asyncio.timeout(10):
+        while not await Dialog.objects.filter(place_in_line=place).aexists():  # noqa: ASYNC110  a row is looked for
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("content", ["Hello", TASK], ids=["a-turn", "a-background-task"])
+async def test_a_client_is_answered_as_soon_as_there_is_a_slot(
+    client_of_alice: Client, provider: Provider, play: Play, content: str
+) -> None:
+    read = await sync_to_async(play)(said(120, "Here."))
+
+    async with slot(provider.name, most=1):
+        asking = asyncio.create_task(client_of_alice.stream(user(content)))
+        await asyncio.sleep(0.5)
+        assert read() == []
+
+    assert text_of(await asking) == "Here."
+
+
+async def test_a_client_that_leaves_the_line_is_not_asked_for_at_the_provider(
+    client_of_alice: Client, provider: Provider, play: Play
+) -> None:
+    read = await sync_to_async(play)(said(120, "Here."))
+
+    async with slot(provider.name, most=1):
+        asking = asyncio.create_task(client_of_alice.ask(user("Hello")))
+        await place_in_line(1)
+        asking.cancel()
+        await place_in_line(None)
+
+    async with asyncio.timeout(10):
+        while (await Dialog.objects.aget()).is_busy:  # noqa: ASYNC110  a row is looked for
+            await asyncio.sleep(0.02)
+    assert read() == []
+    assert not await Generation.objects.aexists()
