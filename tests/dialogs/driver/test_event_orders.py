@@ -13,17 +13,30 @@ from tests.dialogs.driver.event_orders import EventOrders
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("orders", [8, pytest.param(10_000, marks=pytest.mark.long)])
-def test_the_invariants_hold_in_any_order_of_events(orders: int, settings: LazySettings) -> None:
+@pytest.fixture(autouse=True)
+def nobody_else_compacts(settings: LazySettings) -> None:
     settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
+
+def try_orders(count: int, *, always_the_same: bool) -> None:
     run_state_machine_as_test(
         EventOrders,
         settings=hypothesis_settings(
-            max_examples=orders,
+            max_examples=count,
             stateful_step_count=8,
             deadline=None,
-            derandomize=orders < 100,
+            derandomize=always_the_same,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_the_invariants_hold_in_any_order_of_events() -> None:
+    try_orders(8, always_the_same=True)
+
+
+# In portions, so that processes can share them.
+@pytest.mark.long
+@pytest.mark.parametrize("_portion", range(20))
+def test_the_invariants_hold_in_five_hundred_orders_by_chance(_portion: int) -> None:
+    try_orders(500, always_the_same=False)
