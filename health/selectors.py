@@ -45,6 +45,13 @@ class Meter:
     stale: str = ""
     last_good: Meter | None = None
 
+    @property
+    def value(self) -> int | None:
+        """Within the range from 0 to the window, as a drawing has it; None where either end is unknown."""
+        if self.prompt_tokens is None or self.context_window is None:
+            return None
+        return min(self.prompt_tokens, self.context_window)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Point:

@@ -97,10 +97,13 @@ def test_the_meter_says_the_numbers_to_those_who_hear_it(asked: Dialog) -> None:
     assert attrs["aria-valuetext"] == "250 of 1,000 tokens, 25 %, healthy"
 
 
-def test_more_than_the_window_is_said_unclamped(asked: Dialog) -> None:
+def test_more_than_the_window_is_said_in_words_and_within_the_meters_range(asked: Dialog) -> None:
     a_reading(asked, 1070)
 
-    assert spoken(meter_page(asked))["aria-valuetext"] == "1,070 of 1,000 tokens, 107 %, critical"
+    attrs = spoken(meter_page(asked))
+
+    assert attrs["aria-valuetext"] == "1,070 of 1,000 tokens, 107 %, critical"
+    assert (attrs["aria-valuenow"], attrs["aria-valuemax"]) == ("1000", "1000")
 
 
 def test_an_unknown_reading_has_no_value_and_no_fill(asked: Dialog) -> None:
