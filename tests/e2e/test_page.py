@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -151,6 +152,42 @@ def test_a_message_typed_meanwhile_waits_its_turn_and_is_answered(chat: Page, fa
     expect(chat.get_by_text("waits its turn")).to_be_visible()
     expect(answers(chat)).to_have_count(2, timeout=30_000)
     expect(chat.get_by_text("waits its turn")).to_have_count(0)
+
+
+@pytest.fixture
+def one_at_a_time(scripted: Stack) -> Iterator[None]:
+    scripted.shell("from dialogs.models import Provider; Provider.objects.update(max_concurrent=1)")
+    yield
+    scripted.shell("from dialogs.models import Provider; Provider.objects.update(max_concurrent=None)")
+
+
+def test_a_turn_that_waits_for_its_provider_says_so_and_is_answered_in_its_turn(
+    chat: Page, scripted: Stack, faults: list[str], one_at_a_time: None
+) -> None:
+    begin_long_answer(chat, "slow")
+    another = chat.context.new_page()
+    begin_dialog(another, scripted)
+
+    send(another, "healthy")
+
+    expect(another.locator("#turn")).to_contain_text("Waiting for a free slot at scripted: number 1 in line.")
+    expect(answers(another)).to_have_count(1, timeout=30_000)
+    expect(another.locator("#turn")).not_to_contain_text("in line")
+
+
+def test_a_turn_that_waits_for_its_provider_can_be_stopped(
+    chat: Page, scripted: Stack, faults: list[str], one_at_a_time: None
+) -> None:
+    begin_long_answer(chat, "slow")
+    another = chat.context.new_page()
+    begin_dialog(another, scripted)
+    send(another, "healthy")
+    expect(another.locator("#turn")).to_contain_text("in line")
+
+    another.get_by_role("button", name="Stop").click()
+
+    expect(another.locator("#turn")).not_to_have_attribute("data-busy", "", timeout=5_000)
+    expect(answers(another)).to_have_count(0)
 
 
 def test_a_failed_answer_says_what_to_do_and_can_be_retried(chat: Page, faults: list[str]) -> None:
