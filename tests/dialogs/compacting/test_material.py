@@ -12,7 +12,9 @@ from dialogs.compacting.present import present_context
 from dialogs.compacting.work import perform
 from dialogs.model_view import Entry, dump
 from dialogs.models import Course, Dialog, MessageMark
+from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.services.compaction import queue_run
+from dialogs.services.rows import add_message
 from health.compaction.config import ContextConfig
 from health.compaction.units import Priority
 from health.models import CompactionRun
@@ -57,6 +59,21 @@ def test_marks_of_a_person_are_the_units_own(dialog: Dialog) -> None:
     by_id = {unit.id: unit for unit in found.state.units}
     assert by_id[str(said[1].pk)].pinned
     assert by_id[str(said[2].pk)].priority is Priority.P1
+
+
+@pytest.mark.parametrize("origin", INSERTED)
+@pytest.mark.parametrize("trigger", ["pre_request", "stream"])
+def test_a_prompt_of_dominds_that_is_to_be_answered_next_stays(
+    dialog: Dialog, origin: MessageOrigin, trigger: str
+) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=3)
+    prompt = add_message(dialog, role=Role.USER, origin=origin, content="Go on.", parent=dialog.current_leaf)
+    dialog.save()
+
+    found = material(queue_run(dialog, guard=by_limit(dialog), trigger=trigger), ContextConfig())
+
+    assert [unit.pinned for unit in found.state.units if unit.id == str(prompt.pk)] == [True]
 
 
 def test_all_after_a_chosen_message_stays(dialog: Dialog) -> None:

@@ -160,6 +160,21 @@ def test_an_answer_that_fills_the_context_is_cut_compacted_and_gone_on_with(dial
     assert not dialog.is_busy
 
 
+def test_the_prompt_to_go_on_is_sent_however_hard_the_compaction_was(dialog: Dialog, play: Play) -> None:
+    """An order that was found by chance: the second of two compactions took away what was to be answered."""
+    guard(dialog)
+    a_history(dialog, pairs=4)
+    sizes = ((1, 2, 6, 60), (3, 4, 1, 6), (5, 6, 60, 1))
+    for answer, question, sentences, asked in sizes:
+        requests = play({"text": long_text(answer, sentences)})
+        ask(dialog, f"Question {question}. {long_text(question, asked)}")
+        drive_until_idle(dialog)
+
+    assert "stream" in CompactionRun.objects.values_list("trigger", flat=True)
+    assert texts(requests()[1])[-1].startswith("[System notice] Your answer was interrupted")
+    assert not Generation.objects.exclude(status="finished").exists()
+
+
 def test_an_answer_without_end_is_ended_after_three_compactions(dialog: Dialog, play: Play) -> None:
     guard(dialog)
     a_history(dialog, pairs=8)
