@@ -23,6 +23,7 @@ class Vocabulary(StrEnum):
     MISTRAL_V1 = "mistral-v1"
     MISTRAL_V3 = "mistral-v3"
     TEKKEN = "mistral-tekken"
+    SMOLLM2 = "smollm2"
 
 
 class ToolsAs(StrEnum):
@@ -59,6 +60,8 @@ LLAMA2 = Family(name="llama2", vocabulary=Vocabulary.LLAMA2, per_message=5)
 MISTRAL = Family(name="mistral", vocabulary=Vocabulary.MISTRAL_V3, per_message=5)
 MISTRAL_V1 = replace(MISTRAL, vocabulary=Vocabulary.MISTRAL_V1)
 TEKKEN = replace(MISTRAL, vocabulary=Vocabulary.TEKKEN)
+# The demo's. Its template writes a system message where there is none.
+SMOLLM2 = Family(name="smollm2", vocabulary=Vocabulary.SMOLLM2, per_message=5)
 UNKNOWN = Family(name="gpt", vocabulary=Vocabulary.CL100K, grade=Grade.APPROXIMATE)
 
 # What each row means is in tests/health/tokens/test_families.py, name by name.
@@ -72,6 +75,7 @@ _ROWS = (
     (r"mistral-(?:small|medium|large)", TEKKEN),
     (r"mistral.*v0\.[12]|mixtral-?8x7b|mistral-v1$", MISTRAL_V1),
     (r"mistral|mixtral|pixtral|codestral|mathstral", MISTRAL),
+    (r"smollm-?2", SMOLLM2),
     (r"gpt-oss", GPT_OSS),
     (r"gpt-?4o|gpt-?4\.[15]|gpt-?[5-9]|(?:^|[/:])o[1-9](?:$|[-:])|^o200k", GPT_4O),
     (r"gpt-?(?:4|3\.?5)(?:$|[-:_])|^cl100k", GPT),

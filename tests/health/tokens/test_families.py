@@ -35,6 +35,8 @@ from health.tokens.families import Vocabulary, family_of
         ("pixtral-12b-2409", "mistral", Vocabulary.TEKKEN),
         ("devstral-small-2507", "mistral", Vocabulary.TEKKEN),
         ("openai/gpt-oss-20b", "gpt", Vocabulary.O200K),
+        ("HuggingFaceTB/SmolLM2-1.7B-Instruct", "smollm2", Vocabulary.SMOLLM2),
+        ("smollm2-135m", "smollm2", Vocabulary.SMOLLM2),
         ("gpt-4o-mini", "gpt", Vocabulary.O200K),
         ("chatgpt-4o-latest", "gpt", Vocabulary.O200K),
         ("gpt-4.1-nano", "gpt", Vocabulary.O200K),
@@ -53,7 +55,7 @@ def test_a_known_name_is_counted_exactly(model: str, name: str, vocabulary: Voca
 
 
 @pytest.mark.parametrize(
-    "model", ["qwen2.5-7b", "claude-opus-4", "smollm2-135m", "gpt-j-6b", "gpt4all-13b", "llama-30b", "foo1", "", "你好"]
+    "model", ["qwen2.5-7b", "claude-opus-4", "smollm-135m", "gpt-j-6b", "gpt4all-13b", "llama-30b", "foo1", "", "你好"]
 )
 def test_any_other_name_is_counted_as_gpt_and_says_so(model: str) -> None:
     family = family_of(model)
