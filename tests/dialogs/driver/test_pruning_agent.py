@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings, settings
 
+from dialogs.compacting.estimate import counter_of
 from dialogs.compacting.guard import LMSTUDIO_CHAIN, by_limit
 from dialogs.compacting.present import present_context
 from dialogs.compacting.work import perform
@@ -21,7 +23,7 @@ from dialogs.services.compaction import queue_run
 from health.compaction.ports import Prune
 from health.compaction.units import Role, Unit
 from health.configured import ONLY
-from health.models import CompactionRun, ContextEvent, ContextSettings
+from health.models import CompactionRun, ContextEvent, ContextSettings, LlmCalibration
 from tests.dialogs.compacting_builders import RULE, a_history, guard
 from tests.dialogs.driver.conftest import Play
 
@@ -187,13 +189,38 @@ def test_a_piece_that_does_not_fit_its_window_is_not_sent(llm: LLM, window: int)
     unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
 
     with pytest.raises(TooLarge):
-        request_for(llm, Prune(units=(unit,), target_tokens=400))
+        request_for(llm, Prune(units=(unit,), target_tokens=400), counter_of(llm))
+
+
+def test_what_its_server_reported_so_far_is_allowed_for(llm: LLM) -> None:
+    llm.context_length = 2000
+    unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
+    need = Prune(units=(unit,), target_tokens=400)
+    assert request_for(llm, need, counter_of(llm))
+    LlmCalibration.objects.create(llm=llm, samples=[[100, 100, 200], [200, 200, 400], [100, 200, 200]])
+
+    with pytest.raises(TooLarge):
+        request_for(llm, need, counter_of(llm))
+
+
+def test_where_nothing_is_reported_yet_a_foreign_vocabulary_is_not_trusted_to_the_last_token(llm: LLM) -> None:
+    unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
+    need, sizes = Prune(units=(unit,), target_tokens=100), range(1000, 2000)
+    least: dict[str, int] = {}
+    for llm.model_id in ("gpt-4", "a-name-of-no-family"):
+        for llm.context_length in sizes:
+            with suppress(TooLarge):
+                request_for(llm, need, counter_of(llm))
+                least[llm.model_id] = llm.context_length
+                break
+
+    assert least["a-name-of-no-family"] > 1.15 * least["gpt-4"]
 
 
 def test_its_answer_has_a_bound(llm: LLM) -> None:
     llm.context_length = 10_000
     unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
 
-    request = request_for(llm, Prune(units=(unit,), target_tokens=400))
+    request = request_for(llm, Prune(units=(unit,), target_tokens=400), counter_of(llm))
 
     assert request.max_output_tokens == 600
