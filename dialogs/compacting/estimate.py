@@ -63,6 +63,16 @@ def counter_of(llm: LLM) -> Counter:
     return CorrectedCounter(plain, trusted_ratio(known)) if isinstance(known, Calibration) else plain
 
 
+def counter_without_tools(llm: LLM) -> Counter:
+    """The counter for a request of another kind than the dialog's, which offers no tools: corrected upwards only.
+
+    A server that leaves out the tools it is sent reports less than was estimated: of text alone that says nothing.
+    """
+    known = calibration_of(llm)
+    plain = counter_for(llm.model_id)
+    return CorrectedCounter(plain, max(1.0, known.ratio)) if isinstance(known, Calibration) else plain
+
+
 def trusted_ratio(known: Calibration) -> float:
     """Upwards at once, downwards only after several reports: one odd report must not let a prompt overflow."""
     return known.ratio if len(known.samples) >= ENOUGH_SAMPLES else max(1.0, known.ratio)

@@ -16,7 +16,7 @@ from math import ceil
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from dialogs.compacting.estimate import counter_of
+from dialogs.compacting.estimate import counter_without_tools
 from dialogs.models import LLM, Agent, Provider
 from dialogs.providers.base import ChatMessage, ChatRequest, Finished, ProviderSettings, TextDelta
 from dialogs.providers.registry import make_provider
@@ -56,7 +56,7 @@ class TooLarge(Exception):
 def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
     """Who answers `Prune` in this run: the agent of the settings, or the dialog's own LLM."""
     llm = pruning_llm(run)
-    service, counter = settings_for(llm.provider), counter_of(llm)
+    service, counter = settings_for(llm.provider), counter_without_tools(llm)
     failed = False
 
     def answer(need: Prune) -> str | None:

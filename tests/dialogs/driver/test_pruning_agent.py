@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings, settings
 
-from dialogs.compacting.estimate import counter_of
+from dialogs.compacting.estimate import counter_without_tools
 from dialogs.compacting.guard import LMSTUDIO_CHAIN, by_limit
 from dialogs.compacting.present import present_context
 from dialogs.compacting.work import perform
@@ -189,38 +189,51 @@ def test_a_piece_that_does_not_fit_its_window_is_not_sent(llm: LLM, window: int)
     unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
 
     with pytest.raises(TooLarge):
-        request_for(llm, Prune(units=(unit,), target_tokens=400), counter_of(llm))
+        request_for(llm, Prune(units=(unit,), target_tokens=400), counter_without_tools(llm))
 
 
 def test_what_its_server_reported_so_far_is_allowed_for(llm: LLM) -> None:
     llm.context_length = 2000
     unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
     need = Prune(units=(unit,), target_tokens=400)
-    assert request_for(llm, need, counter_of(llm))
+    assert request_for(llm, need, counter_without_tools(llm))
     LlmCalibration.objects.create(llm=llm, samples=[[100, 100, 200], [200, 200, 400], [100, 200, 200]])
 
     with pytest.raises(TooLarge):
-        request_for(llm, need, counter_of(llm))
+        request_for(llm, need, counter_without_tools(llm))
+
+
+def least_window(llm: LLM) -> int:
+    """The smallest window in which the same piece can be asked about."""
+    need = Prune(units=(Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800),), target_tokens=100)
+    for llm.context_length in range(500, 3000, 10):
+        with suppress(TooLarge):
+            request_for(llm, need, counter_without_tools(llm))
+            return llm.context_length
+    raise AssertionError("It fits no window.")
+
+
+def test_a_server_that_leaves_out_the_tools_of_dialogs_does_not_make_text_cheaper(llm: LLM) -> None:
+    row = LlmCalibration.objects.create(llm=llm, samples=[[1000, 1000, 1000]] * 5)
+    before = least_window(llm)
+    row.samples = [[1000, 1000, 500]] * 5
+    row.save()
+
+    assert least_window(llm) == before
 
 
 def test_where_nothing_is_reported_yet_a_foreign_vocabulary_is_not_trusted_to_the_last_token(llm: LLM) -> None:
-    unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
-    need, sizes = Prune(units=(unit,), target_tokens=100), range(1000, 2000)
-    least: dict[str, int] = {}
-    for llm.model_id in ("gpt-4", "a-name-of-no-family"):
-        for llm.context_length in sizes:
-            with suppress(TooLarge):
-                request_for(llm, need, counter_of(llm))
-                least[llm.model_id] = llm.context_length
-                break
+    llm.model_id = "gpt-4"
+    exact = least_window(llm)
+    llm.model_id = "a-name-of-no-family"
 
-    assert least["a-name-of-no-family"] > 1.15 * least["gpt-4"]
+    assert least_window(llm) > 1.15 * exact
 
 
 def test_its_answer_has_a_bound(llm: LLM) -> None:
     llm.context_length = 10_000
     unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
 
-    request = request_for(llm, Prune(units=(unit,), target_tokens=400), counter_of(llm))
+    request = request_for(llm, Prune(units=(unit,), target_tokens=400), counter_without_tools(llm))
 
     assert request.max_output_tokens == 600
