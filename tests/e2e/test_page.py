@@ -155,39 +155,30 @@ def test_a_message_typed_meanwhile_waits_its_turn_and_is_answered(chat: Page, fa
 
 
 @pytest.fixture
-def one_at_a_time(scripted: Stack) -> Iterator[None]:
+def in_line(chat: Page, scripted: Stack, faults: list[str]) -> Iterator[Page]:
+    """A second dialog, whose turn waits because the provider answers one at a time."""
     scripted.shell("from dialogs.models import Provider; Provider.objects.update(max_concurrent=1)")
-    yield
+    begin_long_answer(chat, "slow")
+    page = chat.context.new_page()
+    begin_dialog(page, scripted)
+    send(page, "healthy")
+    yield page
     scripted.shell("from dialogs.models import Provider; Provider.objects.update(max_concurrent=None)")
 
 
-def test_a_turn_that_waits_for_its_provider_says_so_and_is_answered_in_its_turn(
-    chat: Page, scripted: Stack, faults: list[str], one_at_a_time: None
-) -> None:
-    begin_long_answer(chat, "slow")
-    another = chat.context.new_page()
-    begin_dialog(another, scripted)
-
-    send(another, "healthy")
-
-    expect(another.locator("#turn")).to_contain_text("Waiting for a free slot at scripted: number 1 in line.")
-    expect(answers(another)).to_have_count(1, timeout=30_000)
-    expect(another.locator("#turn")).not_to_contain_text("in line")
+def test_a_turn_that_waits_for_its_provider_says_so_and_is_answered_in_its_turn(in_line: Page) -> None:
+    expect(in_line.locator("#turn")).to_contain_text("Waiting for a free slot at scripted: number 1 in line.")
+    expect(answers(in_line)).to_have_count(1, timeout=30_000)
+    expect(in_line.locator("#turn")).not_to_contain_text("in line")
 
 
-def test_a_turn_that_waits_for_its_provider_can_be_stopped(
-    chat: Page, scripted: Stack, faults: list[str], one_at_a_time: None
-) -> None:
-    begin_long_answer(chat, "slow")
-    another = chat.context.new_page()
-    begin_dialog(another, scripted)
-    send(another, "healthy")
-    expect(another.locator("#turn")).to_contain_text("in line")
+def test_a_turn_that_waits_for_its_provider_can_be_stopped(in_line: Page) -> None:
+    expect(in_line.locator("#turn")).to_contain_text("in line")
 
-    another.get_by_role("button", name="Stop").click()
+    in_line.get_by_role("button", name="Stop").click()
 
-    expect(another.locator("#turn")).not_to_have_attribute("data-busy", "", timeout=5_000)
-    expect(answers(another)).to_have_count(0)
+    expect(in_line.locator("#turn")).not_to_have_attribute("data-busy", "", timeout=5_000)
+    expect(answers(in_line)).to_have_count(0)
 
 
 def test_a_failed_answer_says_what_to_do_and_can_be_retried(chat: Page, faults: list[str]) -> None:
