@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,9 +58,7 @@ def known_from(row: LlmCalibration) -> Calibrating:
 
 def counter_of(llm: LLM) -> Counter:
     """The counter for this LLM, corrected by what its server has reported so far."""
-    known = calibration_of(llm)
-    plain = counter_for(llm.model_id)
-    return CorrectedCounter(plain, trusted_ratio(known)) if isinstance(known, Calibration) else plain
+    return _corrected(llm, trusted_ratio)
 
 
 def counter_without_tools(llm: LLM) -> Counter:
@@ -68,9 +66,12 @@ def counter_without_tools(llm: LLM) -> Counter:
 
     A server that leaves out the tools it is sent reports less than was estimated: of text alone that says nothing.
     """
-    known = calibration_of(llm)
-    plain = counter_for(llm.model_id)
-    return CorrectedCounter(plain, max(1.0, known.ratio)) if isinstance(known, Calibration) else plain
+    return _corrected(llm, lambda known: max(1.0, known.ratio))
+
+
+def _corrected(llm: LLM, ratio: Callable[[Calibration], float]) -> Counter:
+    known, plain = calibration_of(llm), counter_for(llm.model_id)
+    return CorrectedCounter(plain, ratio(known)) if isinstance(known, Calibration) else plain
 
 
 def trusted_ratio(known: Calibration) -> float:

@@ -127,10 +127,10 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
 
 
 def _protected(units: tuple[Unit, ...], run: CompactionRun) -> tuple[Unit, ...]:
-    """What stays in this run for the run's own sake: all after a chosen message, an answer cut in its middle, and a
-    prompt of ours that is to be answered next. The laws protect a person's last words, not ours."""
+    """What stays in this run for the run's own sake: all after a chosen message, an answer cut in its middle, and what
+    is to be answered next though no person said it. The laws protect a person's last words only."""
     kept = set(_after(units, run))
-    if run.leaf.origin in INSERTED:
+    if run.leaf.origin in INSERTED or run.leaf.role == Role.SYSTEM:
         kept.add(str(run.leaf_id))
     if run.trigger == CompactionRun.Trigger.STREAM and run.leaf.parent_id:
         kept |= {unit.id for unit in units if unit.id == str(run.leaf.parent_id) and _is_short(unit, run)}

@@ -28,6 +28,9 @@ local held, line, seen, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local now = redis.call('TIME')
 now = now[1] * 1000000 + now[2]
 redis.call('ZREMRANGEBYSCORE', held, '-inf', now)
+if redis.call('ZSCORE', held, me) then
+  return 0
+end
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', seen, '-inf', now)) do
   redis.call('ZREM', line, gone)
   redis.call('ZREM', seen, gone)

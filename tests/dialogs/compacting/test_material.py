@@ -61,14 +61,18 @@ def test_marks_of_a_person_are_the_units_own(dialog: Dialog) -> None:
     assert by_id[str(said[2].pk)].priority is Priority.P1
 
 
-@pytest.mark.parametrize("origin", INSERTED)
+@pytest.mark.parametrize(
+    ("role", "origin"),
+    [*((Role.USER, origin) for origin in INSERTED), (Role.SYSTEM, MessageOrigin.CLIENT)],
+    ids=lambda one: str(one),
+)
 @pytest.mark.parametrize("trigger", ["pre_request", "stream"])
-def test_a_prompt_of_dominds_that_is_to_be_answered_next_stays(
-    dialog: Dialog, origin: MessageOrigin, trigger: str
+def test_what_is_to_be_answered_next_stays_though_no_person_said_it(
+    dialog: Dialog, role: Role, origin: MessageOrigin, trigger: str
 ) -> None:
     guard(dialog)
     a_history(dialog, pairs=3)
-    prompt = add_message(dialog, role=Role.USER, origin=origin, content="Go on.", parent=dialog.current_leaf)
+    prompt = add_message(dialog, role=role, origin=origin, content="Go on.", parent=dialog.current_leaf)
     dialog.save()
 
     found = material(queue_run(dialog, guard=by_limit(dialog), trigger=trigger), ContextConfig())

@@ -109,6 +109,15 @@ def test_without_a_limit_redis_is_not_asked(server: str, settings: LazySettings)
     assert requests.most_at_once == 5
 
 
+def test_who_has_a_slot_and_asks_again_does_not_wait_for_itself(server: str) -> None:
+    async def asked_twice() -> list[int]:
+        async with client() as redis:
+            mine = Slot(redis, server, 1)
+            return [await mine._take(), await mine._take()]
+
+    assert asyncio.run(asked_twice()) == [0, 0]
+
+
 def test_a_slot_that_is_held_long_stays_held(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "LEASE_SECONDS", 0.3)
     requests = Requests(server, most=1)
