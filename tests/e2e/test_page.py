@@ -181,6 +181,23 @@ def test_a_turn_that_waits_for_its_provider_can_be_stopped(in_line: Page) -> Non
     expect(answers(in_line)).to_have_count(0)
 
 
+# As who presses Tab as soon as the question stands there: before htmx has settled what it put in.
+TAB_AT_ONCE = """() => new MutationObserver(() => {
+  setTimeout(() => document.querySelector("#confirm-slot dialog[open] button").focus());
+}).observe(document.getElementById("confirm-slot"), { childList: true })"""
+
+
+def test_a_question_takes_the_focus_once(chat: Page, faults: list[str]) -> None:
+    chat.evaluate(TAB_AT_ONCE)
+    chat.get_by_label("Dialog actions").click()
+
+    chat.locator(".menu-item-danger").click()
+    chat.locator("#confirm-slot dialog[open]").wait_for()
+    chat.wait_for_timeout(300)
+
+    expect(chat.locator("#confirm-slot dialog button")).to_be_focused()
+
+
 def test_a_failed_answer_says_what_to_do_and_can_be_retried(chat: Page, faults: list[str]) -> None:
     send(chat, "refused")
 
