@@ -24,9 +24,9 @@ import tiktoken
 from benchmarks import chat_templates, devset, llama, prose
 from benchmarks.chat_templates import CONTROL, Messages, Template
 from health.tokens import counters
-from health.tokens.calibration import Calibrating, Calibration, Uncalibrated, learn
+from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Uncalibrated, learn
 from health.tokens.counters import counter_for
-from health.tokens.messages import count_messages
+from health.tokens.messages import count_messages, tools_tokens
 
 REQUESTS, LEARNING = 20, 5
 SERVED_WINDOW = 4096
@@ -84,8 +84,8 @@ def accuracy(model: str, messages: Messages, tools: Messages, report: Callable[[
     calibration: Calibrating = Uncalibrated()
     for number in range(1, REQUESTS + 1):
         request = messages[: max(2, len(messages) * number // REQUESTS)]
-        estimated = count_messages(request, model, tools)
-        calibration = learn(calibration, estimated=estimated, reported=report(request))
+        raw = RawEstimate(text=count_messages(request, model), tools=tools_tokens(model, tools))
+        calibration = learn(calibration, raw, reported=report(request))
     assert isinstance(calibration, Calibration)
     judged = calibration.samples[LEARNING:]
     return Accuracy(

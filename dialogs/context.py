@@ -118,8 +118,8 @@ class Piece:
 
 def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None = None) -> Context:
     """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
-    course = _course(dialog, branch[-1]) if branch else None
     ids = [message.pk for message in branch]
+    run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
     calls: dict[int, tuple[ToolCall, ...]] = {}
     for call in sorted(ToolCall.objects.filter(message_id__in=ids).order_by(), key=attrgetter("position")):
         calls[call.message_id] = (*calls.get(call.message_id, ()), call)
@@ -132,9 +132,9 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
         reminders=() if dialog.is_client_driven else tuple(Reminder.objects.filter(dialog=dialog, removed_at=None)),
         notice=newest.notice if newest and carries else "",
         notice_on=newest.message_id if newest and carries else None,
-        view=model_view.current_view(course, branch),
+        view=model_view.view_of(run, branch),
         marks={mark.message_id: mark for mark in MessageMark.objects.filter(message_id__in=ids)},
-        run_id=course.head_run_id if course else None,
+        run_id=run.pk if run else None,
         client=dialog.client if dialog.is_client_driven else None,
         blobs=blobs_of(message.parts for message in branch),
         task=task_block(dialog, guard),

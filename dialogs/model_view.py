@@ -5,15 +5,16 @@ An entry is a stored message, perhaps with a shorter text, or a message that com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dialogs import quotes
-from dialogs.models import Course, Message
+from dialogs.models import Message
 from dialogs.models.message import Role
 from health.compaction.handover import is_handover
 from health.compaction.units import Unit
+from health.models import CompactionRun
 
 HANDOVER = "handover"
 
@@ -66,17 +67,18 @@ def as_said(messages: Iterable[Message]) -> tuple[Entry, ...]:
     return tuple(Entry(message_id=message.pk) for message in messages)
 
 
-def current_view(course: Course | None, branch: Sequence[Message]) -> tuple[Entry, ...]:
-    """What the model sees of a course whose branch this is: the head run's view and all that was said later.
+def holding(run: CompactionRun | None, said: Container[int]) -> CompactionRun | None:
+    """The run whose view holds on a branch of these message ids: this one, or the newest before it that does.
 
-    A run of another branch (the person edited an earlier message) does not hold here: then it is as it was said.
+    A run of another branch (the person edited an earlier message) does not hold here.
     """
-    if course is None:
-        return as_said(branch)
-    said = {message.pk for message in branch}
-    run = course.head_run
     while run is not None and run.leaf_id not in said:
         run = run.parent_run
+    return run
+
+
+def view_of(run: CompactionRun | None, branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """What the model sees of a branch on which this run holds: its view and all that was said later."""
     if run is None:
         return as_said(branch)
     later = (message for message in branch if message.seq > run.through_seq)

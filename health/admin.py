@@ -22,7 +22,7 @@ from health.models import (
     LlmPrice,
     SettingsChange,
 )
-from health.tokens.calibration import Calibration, Sample
+from health.tokens.calibration import Calibration
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
@@ -155,8 +155,7 @@ class LlmCalibrationAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("reported for each estimated token"))
     def ratio(self, row: LlmCalibration) -> str:
-        samples = tuple(Sample(estimated=one, foretold=two, reported=three) for one, two, three in row.samples)
-        return f"{Calibration(samples=samples).ratio:.2f}" if samples else "—"
+        return f"{row.known.ratio:.2f}" if isinstance(row.known, Calibration) else "—"
 
     @admin.display(description=_("samples"))
     def count(self, row: LlmCalibration) -> int:

@@ -15,12 +15,18 @@ from health.compaction.messages import IMAGE_TOKENS
 from health.compaction.ports import Counter, Grade
 from health.compaction.wire import media_count
 from health.models import LlmCalibration
-from health.tokens.calibration import Calibrating, Calibration, Sample, Uncalibrated
+from health.tokens.calibration import Calibrating, Calibration, Correction, RawEstimate, Uncalibrated
 from health.tokens.corrected import CorrectedCounter
 from health.tokens.counters import counter_for
-from health.tokens.messages import overhead_tokens
+from health.tokens.messages import overhead_tokens, tools_tokens
 
-ENOUGH_SAMPLES = 3
+
+@dataclass(frozen=True, kw_only=True)
+class Foretold:
+    """What a request is likely to take, and the same before anything learned corrected it."""
+
+    tokens: int
+    raw: RawEstimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,35 +54,31 @@ class Estimate:
 
 def calibration_of(llm: LLM) -> Calibrating:
     row = LlmCalibration.objects.filter(llm=llm).first()
-    return known_from(row) if row else Uncalibrated()
-
-
-def known_from(row: LlmCalibration) -> Calibrating:
-    samples = [Sample(estimated=one, foretold=two, reported=three) for one, two, three in row.samples]
-    return Calibration(samples=tuple(samples)) if samples else Uncalibrated()
+    return row.known if row else Uncalibrated()
 
 
 def counter_of(llm: LLM) -> Counter:
     """The counter for this LLM, corrected by what its server has reported so far."""
-    return _corrected(llm, trusted_ratio)
+    return _corrected(llm, lambda known: known.trusted)
 
 
 def counter_without_tools(llm: LLM) -> Counter:
-    """The counter for a request of another kind than the dialog's, which offers no tools: corrected upwards only.
-
-    A server that leaves out the tools it is sent reports less than was estimated: of text alone that says nothing.
-    """
-    return _corrected(llm, lambda known: max(1.0, known.ratio))
+    """The counter for a request of another kind than the dialog's, which offers no tools: corrected upwards only."""
+    return _corrected(llm, lambda known: Correction(ratio=max(1.0, known.ratio)))
 
 
-def _corrected(llm: LLM, ratio: Callable[[Calibration], float]) -> Counter:
+def _corrected(llm: LLM, correction: Callable[[Calibration], Correction]) -> Counter:
     known, plain = calibration_of(llm), counter_for(llm.model_id)
-    return CorrectedCounter(plain, ratio(known)) if isinstance(known, Calibration) else plain
+    return CorrectedCounter(plain, correction(known)) if isinstance(known, Calibration) else plain
 
 
-def trusted_ratio(known: Calibration) -> float:
-    """Upwards at once, downwards only after several reports: one odd report must not let a prompt overflow."""
-    return known.ratio if len(known.samples) >= ENOUGH_SAMPLES else max(1.0, known.ratio)
+def overhead(llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> int:
+    """What is sent besides messages, with so much of the tools as the server is known to show the model."""
+    return overhead_tokens(llm.model_id) + round(_correction(counter).tools_ratio * tools_tokens(llm.model_id, tools))
+
+
+def _correction(counter: Counter) -> Correction:
+    return counter.correction if isinstance(counter, CorrectedCounter) else Correction()
 
 
 def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:
@@ -98,13 +100,20 @@ def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Coun
     frame = counter.per_message if system else 0
     return Estimate(
         instructions=max(0, system - taskdoc - reminders) + frame,
-        tools=overhead_tokens(context.dialog.llm.model_id, tools),
+        tools=overhead(context.dialog.llm, tools, counter),
         taskdoc=taskdoc,
         reminders=reminders,
         counter=counter.name,
         grade=counter.grade,
         **spent,
     )
+
+
+def foretold(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Foretold:
+    """What the report of a request so estimated is to be held against."""
+    known, schemas = _correction(counter), tools_tokens(llm.model_id, tools)
+    text = (guessed.tokens - round(known.tools_ratio * schemas)) / known.ratio
+    return Foretold(tokens=guessed.tokens, raw=RawEstimate(text=round(text), tools=schemas))
 
 
 def sent_text(piece: Piece, context: Context) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialogs import quotes
-from dialogs.compacting.estimate import counter_of, estimate
+from dialogs.compacting.estimate import counter_of, estimate, overhead
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, Piece, read_context, system_text
 from dialogs.model_view import HANDOVER
@@ -23,7 +23,6 @@ from health.compaction.messages import MARKS, parse
 from health.compaction.ports import Counter, Kit
 from health.compaction.units import ContextState, Unit
 from health.models import CompactionRun
-from health.tokens.messages import overhead_tokens
 
 SYSTEM = "system"
 READS_THE_VIEW = "prune_with_agent"
@@ -55,7 +54,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     state = ContextState(
         units=units,
         limit=run.limit_tokens,
-        overhead_tokens=overhead_tokens(dialog.llm.model_id, tools) + run.reserve_tokens + beside(context, counter),
+        overhead_tokens=overhead(dialog.llm, tools, counter) + run.reserve_tokens + beside(context, counter),
         task=run.focus or dialog.taskdoc.strip()[:TASK_CHARS],
         config=config,
     )

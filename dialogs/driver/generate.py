@@ -8,7 +8,7 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from dialogs.compacting.estimate import Estimate, counter_of, estimate
+from dialogs.compacting.estimate import counter_of, estimate, foretold
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, chat_request, instructions_of, read_context
@@ -50,25 +50,26 @@ def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     guard = guard_of(dialog)
     context = read_context(dialog, course_branch(dialog.current_leaf), guard)
     request = chat_request(context, tools=offered_tools(dialog))
-    watch, guessed = _watch(context, request, guard)
-    sent = _sent(context, request, guessed)
+    watch = _watch(context, request, guard)
+    sent = _sent(context, request, watch)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
     if watch and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
     return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven)
 
 
-def _watch(context: Context, request: ChatRequest, guard: Guard | None) -> tuple[Watch | None, Estimate | None]:
+def _watch(context: Context, request: ChatRequest, guard: Guard | None) -> Watch | None:
     """Where somebody guards this dialog: what its request is likely to take, and who watches the answer."""
     leaf = context.dialog.current_leaf
     if guard is None or leaf is None:
-        return None, None
+        return None
     counter = counter_of(context.dialog.llm)
     guessed = estimate(context, request.tools, counter)
-    return Watch(guessed.tokens, guard.limit, counter, may_cut=may_compact(leaf)), guessed
+    told = foretold(guessed, context.dialog.llm, request.tools, counter)
+    return Watch(told, guard.limit, counter, may_cut=may_compact(leaf))
 
 
-def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> Sent:
+def _sent(context: Context, request: ChatRequest, watch: Watch | None) -> Sent:
     """What the record of the call keeps: enough to say later what the model saw."""
     return Sent(
         message_ids=tuple(message.pk for message in context.sent),
@@ -82,7 +83,7 @@ def _sent(context: Context, request: ChatRequest, guessed: Estimate | None) -> S
         },
         options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,
-        estimated_tokens=guessed.tokens if guessed else None,
+        estimated_tokens=watch.foretold.tokens if watch else None,
     )
 
 
@@ -121,7 +122,7 @@ async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, aud
     else:
         await in_db(record)(claim, call, live, ending)
         if call.watch:
-            await in_db(learn)(call, live)
+            await in_db(learn)(call, call.watch, live)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
@@ -140,11 +141,10 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
         log_statistics(claim.dialog_id)
 
 
-def learn(call: Call, live: LiveAnswer) -> None:
+def learn(call: Call, watch: Watch, live: LiveAnswer) -> None:
     """Let the estimate of a guarded request learn from what was reported of it."""
-    estimated = call.generation.manifest.get("estimated")
-    if estimated and isinstance(live.usage, Usage) and call.generation.llm:
-        learn_from_usage(llm=call.generation.llm, foretold=estimated, reported=live.usage.prompt_tokens)
+    if isinstance(live.usage, Usage) and call.generation.llm:
+        learn_from_usage(llm=call.generation.llm, foretold=watch.foretold, reported=live.usage.prompt_tokens)
 
 
 async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: Policy) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dialogs.compacting.estimate import counter_of, estimate
+from dialogs.compacting.estimate import counter_of, estimate, overhead
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.material import beside, units_of
 from dialogs.compacting.present import offered_tools, present_context
@@ -18,7 +18,6 @@ from health.compaction.ports import Counter, Kit
 from health.compaction.pressure import Pressure, pressure
 from health.compaction.units import ContextState, Role
 from health.models import CompactionRun
-from health.tokens.messages import overhead_tokens
 
 Status = CompactionRun.Status
 RESULT_TOO_LARGE = (
@@ -57,10 +56,10 @@ def look(dialog: Dialog, guard: Guard) -> Guarding:
 def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[str, object]]) -> str:
     """Why compaction cannot help, told before it is tried: one result too large, or what must stay too much."""
     kit = Kit(counter=counter)
-    overhead = overhead_tokens(context.dialog.llm.model_id, tools) + guard.reserve + beside(context, counter)
-    state = ContextState(units=kit.counted(units_of(context.whole())), limit=guard.limit, overhead_tokens=overhead)
+    besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
+    state = ContextState(units=kit.counted(units_of(context.whole())), limit=guard.limit, overhead_tokens=besides)
     system = sum(unit.estimated_tokens or 0 for unit in state.units if unit.role is Role.SYSTEM)
-    room = guard.limit - overhead - system
+    room = guard.limit - besides - system
     results = [unit.estimated_tokens or 0 for unit in open_round(state.units) if unit.role is Role.TOOL]
     if results and max(results) > room:
         return RESULT_TOO_LARGE.format(tokens=max(results), limit=guard.limit, room=max(0, room))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dialogs.compacting.estimate import Foretold
 from dialogs.providers.base import ReasoningDelta, StreamEvent, TextDelta, ToolCallReady
 from health.compaction.ports import Counter
 from health.compaction.pressure import SEVERE_SHARE
@@ -18,7 +19,7 @@ COUNT_EVERY_CHARS = 200
 class Watch:
     """`may_cut`: a compaction can still follow in this turn. What was said before the first word cannot go on later."""
 
-    prompt_tokens: int
+    foretold: Foretold
     limit: int
     counter: Counter
     may_cut: bool
@@ -41,7 +42,7 @@ class Watch:
 
     @property
     def tokens(self) -> int:
-        return self.prompt_tokens + self.received_tokens
+        return self.foretold.tokens + self.received_tokens
 
     @property
     def is_to_be_cut(self) -> bool:

@@ -31,11 +31,15 @@ class Slice:
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """How the estimates of this LLM are corrected, from how many reports, and by how much they still missed."""
+    """How the estimates of this LLM are corrected, from how many reports, and by how much they still missed.
+
+    `leaves_tools_out`: by its reports, the server shows the model none of the tools that it is sent.
+    """
 
     factor: float
     error_percent: float
     generations: int
+    leaves_tools_out: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,4 +110,9 @@ def _slices(parts: dict[str, int]) -> tuple[Slice, ...]:
 
 
 def _learned(known: Calibration) -> Learned:
-    return Learned(factor=known.ratio, error_percent=known.error_percent, generations=len(known.samples))
+    return Learned(
+        factor=known.trusted.ratio,
+        error_percent=known.error_percent,
+        generations=len(known.samples),
+        leaves_tools_out=known.is_trusted and known.leaves_tools_out,
+    )

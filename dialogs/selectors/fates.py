@@ -29,7 +29,7 @@ def fates(course: Course | None, branch: Sequence[int]) -> dict[int, Fate]:
 
 
 def _holding(course: Course | None, branch: frozenset[int]) -> CompactionRun | None:
-    """The run whose view holds on this branch, as `dialogs.model_view.current_view` finds it."""
+    """The run whose view holds on this branch, as `dialogs.model_view.holding` finds it."""
     runs = CompactionRun.objects.only("leaf_id", "parent_run_id", "view")
     run_id = course.head_run_id if course else None
     while run_id is not None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Sample, Uncalibrated
+
 
 class LlmCalibration(models.Model):
     llm = models.OneToOneField(
         "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.CASCADE, primary_key=True, related_name="calibration"
     )
-    # [[estimated, foretold, reported]], the newest last, at most 20.
+    # [[estimated, foretold, reported, of which tools]], the newest last, at most 20. Older rows have no fourth number.
     samples = models.JSONField(_("samples"), default=list)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
@@ -20,3 +22,16 @@ class LlmCalibration(models.Model):
 
     def __str__(self) -> str:
         return f"{self._meta.verbose_name} ({self.llm_id})"
+
+    @property
+    def known(self) -> Calibrating:
+        samples = tuple(_sample(*row) for row in self.samples)
+        return Calibration(samples=samples) if samples else Uncalibrated()
+
+    @known.setter
+    def known(self, known: Calibration) -> None:
+        self.samples = [[one.estimated, one.foretold, one.reported, one.raw.tools] for one in known.samples]
+
+
+def _sample(estimated: int, foretold: int, reported: int, tools: int = 0) -> Sample:
+    return Sample(raw=RawEstimate(text=estimated - tools, tools=tools), foretold=foretold, reported=reported)

@@ -1,8 +1,9 @@
 """How far estimates for one LLM are off, learned from what its server reported. Pure; persisting it is others' work.
 
-The ratio is a median, each generation weighing as much as it is long. A median, as one generation with an image or
-from a router's other model moves a mean for long. By length, as in short prompts the template's fixed words drown
-the rest, and only long ones are in danger.
+Reported tokens are taken to be a ratio times (the text + a share of the tools): servers write tools in ways of their
+own, and some leave them out, which must not make long texts look short. The ratio is a median, each generation
+weighing as much as it is long. A median, as one generation with an image or from a router's other model moves a mean
+for long. By length, as in short prompts the template's fixed words drown the rest, and only long ones are in danger.
 """
 
 from __future__ import annotations
@@ -10,24 +11,54 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
+from math import log
 from statistics import fmean
 
 GENERATIONS = 20
+ENOUGH_SAMPLES = 3
 # Outside this a report is of something else, such as the uncached part of the prompt alone.
 _PLAUSIBLE = (0.25, 4.0)
+# The same of a report of the text alone, where tools were sent.
+_PLAUSIBLE_WITHOUT_TOOLS = (0.7, 1.5)
+_SHARES = (1.0, 0.75, 1.25, 0.5, 1.5, 0.25, 0.0)
+# How unlikely it is, before any report, that the ratio is e times or 1/e of one, and that the share is 0 or 2.
+_ODD_RATIO, _ODD_SHARE = 0.2, 0.1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawEstimate:
+    """Tokens of a request as they are counted, before anything learned corrects them."""
+
+    text: int
+    tools: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
     """One generation: the raw estimate, what was foretold with what was known then, and what was reported."""
 
-    estimated: int
+    raw: RawEstimate
     foretold: int
     reported: int
 
     @property
-    def ratio(self) -> float:
-        return self.reported / self.estimated
+    def estimated(self) -> int:
+        return self.raw.text + self.raw.tools
+
+    def counted(self, share: float) -> float:
+        """What is counted where a server writes that share of the tools."""
+        return self.raw.text + share * self.raw.tools
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Correction:
+    """What to multiply raw estimates with, of text and of tools."""
+
+    ratio: float = 1.0
+    tools_ratio: float = 1.0
+
+    def of(self, raw: RawEstimate) -> int:
+        return round(self.ratio * raw.text + self.tools_ratio * raw.tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +74,46 @@ class Calibration:
 
     @property
     def ratio(self) -> float:
-        """Reported tokens for each estimated one."""
-        rising = sorted(self.samples, key=lambda sample: sample.ratio)
-        weights = tuple(accumulate(sample.estimated for sample in rising))
-        return rising[bisect_left(weights, weights[-1] / 2)].ratio
+        """Reported tokens for each estimated one of text."""
+        return self._ratio(self._share)
+
+    @property
+    def correction(self) -> Correction:
+        share = self._share
+        return Correction(ratio=self._ratio(share), tools_ratio=share * self._ratio(share))
+
+    @property
+    def trusted(self) -> Correction:
+        """Upwards at once, downwards only after several reports: one odd report must not let a prompt overflow."""
+        known = self.correction
+        if self.is_trusted:
+            return known
+        return Correction(ratio=max(1.0, known.ratio), tools_ratio=max(1.0, known.tools_ratio))
+
+    @property
+    def is_trusted(self) -> bool:
+        return len(self.samples) >= ENOUGH_SAMPLES
+
+    @property
+    def leaves_tools_out(self) -> bool:
+        """Whether the reports are those of a server that shows the model none of the tools it is sent."""
+        return self._share == 0.0
+
+    @property
+    def _share(self) -> float:
+        """The share of the tools' estimate that explains the reports best, the likelier one where several do."""
+        return min(_SHARES, key=self._doubt)
+
+    def _ratio(self, share: float) -> float:
+        rising = sorted((sample.reported / sample.counted(share), sample.counted(share)) for sample in self.samples)
+        weights = tuple(accumulate(weight for _ratio, weight in rising))
+        return rising[bisect_left(weights, weights[-1] / 2)][0]
+
+    def _doubt(self, share: float) -> float:
+        ratio = self._ratio(share)
+        missed = fmean(abs(ratio * one.counted(share) / one.reported - 1) for one in self.samples)
+        unlikely = _ODD_RATIO * abs(log(ratio)) + _ODD_SHARE * abs(share - 1)
+        return missed + unlikely / len(self.samples)
 
     @property
     def error_percent(self) -> float:
@@ -62,15 +129,24 @@ class Calibration:
 Calibrating = Calibration | Uncalibrated
 
 
-def learn(calibration: Calibrating, *, estimated: int, reported: int) -> Calibrating:
+def learn(calibration: Calibrating, raw: RawEstimate, *, reported: int, foretold: int | None = None) -> Calibrating:
     """What is known after one more generation. A report that cannot be of this estimate teaches nothing."""
-    if estimated <= 0 or not _PLAUSIBLE[0] <= reported / estimated <= _PLAUSIBLE[1]:
+    if raw.text <= 0 or not _is_plausible(raw, reported):
         return calibration
     known = calibration.samples if isinstance(calibration, Calibration) else ()
-    sample = Sample(estimated=estimated, foretold=apply(calibration, estimated), reported=reported)
-    return Calibration(samples=(*known, sample)[-GENERATIONS:])
+    told = apply(calibration, raw) if foretold is None else foretold
+    return Calibration(samples=(*known, Sample(raw=raw, foretold=told, reported=reported))[-GENERATIONS:])
 
 
-def apply(calibration: Calibrating, estimated: int) -> int:
+def apply(calibration: Calibrating, raw: RawEstimate) -> int:
     """The estimate, corrected by what was learned."""
-    return round(estimated * calibration.ratio) if isinstance(calibration, Calibration) else estimated
+    known = calibration.correction if isinstance(calibration, Calibration) else Correction()
+    return known.of(raw)
+
+
+def _is_plausible(raw: RawEstimate, reported: int) -> bool:
+    least, most = _PLAUSIBLE
+    if least <= reported / (raw.text + raw.tools) <= most:
+        return True
+    least, most = _PLAUSIBLE_WITHOUT_TOOLS
+    return raw.tools > 0 and least <= reported / raw.text <= most

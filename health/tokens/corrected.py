@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from health.compaction.ports import Counter, Grade
+from health.tokens.calibration import Correction
 
 
 @dataclass(frozen=True)
 class CorrectedCounter:
-    """`ratio` is reported tokens for each estimated one (`calibration.Calibration.ratio`)."""
+    """`correction` as it was learned (`calibration.Calibration.correction`)."""
 
     counter: Counter
-    ratio: float
+    correction: Correction
 
     @property
     def name(self) -> str:
-        return f"{self.counter.name} × {self.ratio:.2f}"
+        return f"{self.counter.name} × {self.correction.ratio:.2f}"
 
     @property
     def grade(self) -> Grade:
@@ -28,4 +29,4 @@ class CorrectedCounter:
         return self.counter.per_message
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        return [round(tokens * self.ratio) for tokens in self.counter.count(texts)]
+        return [round(tokens * self.correction.ratio) for tokens in self.counter.count(texts)]

@@ -25,5 +25,8 @@ def count_messages(messages: Sequence[Mapping[str, Any]], model: str, tools: Seq
 
 def overhead_tokens(model: str, tools: Sequence[Mapping[str, Any]] = ()) -> int:
     """What is sent besides messages: the schemas of tools, and the opening of the prompt and of the answer."""
-    family = family_of(model)
-    return family.opening + count_text(as_sent(tools, family.tools_as), model)
+    return family_of(model).opening + tools_tokens(model, tools)
+
+
+def tools_tokens(model: str, tools: Sequence[Mapping[str, Any]]) -> int:
+    return count_text(as_sent(tools, family_of(model).tools_as), model)

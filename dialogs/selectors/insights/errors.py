@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from dialogs.compacting.estimate import known_from
 from dialogs.models import LLM
 from health.models import LlmCalibration
 from health.tokens.calibration import Calibration
@@ -27,7 +26,7 @@ class Missed:
 
 def missed_by(llms: Collection[LLM]) -> dict[int, Missed]:
     """By the LLM's key; one without reports is left out."""
-    found = {row.llm_id: known_from(row) for row in LlmCalibration.objects.filter(llm__in=llms)}
+    found = {row.llm_id: row.known for row in LlmCalibration.objects.filter(llm__in=llms)}
     return {
         key: Missed(error=known.error_percent, bias=known.bias_percent, reports=len(known.samples))
         for key, known in found.items()

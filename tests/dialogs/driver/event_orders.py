@@ -273,5 +273,5 @@ class EventOrders(RuleBasedStateMachine):
 
     def _compacted_at(self) -> Any:
         """Marks made after the view was made hold from the next compaction on."""
-        course = self.dialog.current_leaf.course if self.dialog.current_leaf else None
-        return course.head_run.queued_at if course and course.head_run else timezone.now() + timedelta(days=1)
+        run_id = present_context(self.dialog).run_id
+        return CompactionRun.objects.get(pk=run_id).queued_at if run_id else timezone.now() + timedelta(days=1)

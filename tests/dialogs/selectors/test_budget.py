@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.compacting.estimate import calibration_of
+from dialogs.compacting.estimate import Foretold, calibration_of, counter_of, estimate, foretold
+from dialogs.compacting.present import offered_tools, present_context
 from dialogs.models import LLM, Dialog, Message
+from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.budget import Budget
 from dialogs.selectors.budget import budget as budget_of
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.calibration import learn_from_usage
 from dialogs.services.reminders import add_reminder, write_taskdoc
+from dialogs.services.rows import add_message
 from health.limits import output_reserve
-from tests.dialogs.compacting_builders import a_history, estimated, guard
+from health.tokens.calibration import RawEstimate
+from health.tokens.counters import counter_for
+from health.tokens.messages import tools_tokens
+from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
 from tests.dialogs.compaction_runs import an_applied_run
 
 
@@ -96,10 +102,43 @@ def test_what_was_learned_of_an_llm_is_told(dialog: Dialog, llm: LLM) -> None:
     assert budget(dialog).learned is None
 
     for _report in range(3):
-        learn_from_usage(llm=llm, foretold=1000, reported=1200)
+        learn_from_usage(llm=llm, foretold=Foretold(tokens=1000, raw=RawEstimate(text=1000)), reported=1200)
 
     learned = budget(dialog).learned
     assert learned is not None
     assert learned.generations == 3
     assert learned.factor == pytest.approx(calibration_of(llm).ratio)
     assert learned.error_percent > 0
+
+
+def test_of_a_server_that_leaves_tools_out_a_long_message_does_not_look_short(dialog: Dialog, llm: LLM) -> None:
+    a_history(dialog, pairs=2)
+    plain = parts(budget(dialog))
+    text = sum(plain.values()) - plain["tools"]
+    raw = RawEstimate(text=text, tools=plain["tools"])
+    for _report in range(3):
+        learn_from_usage(llm=llm, foretold=Foretold(tokens=text + raw.tools, raw=raw), reported=text)
+    leaf, content = dialog.current_leaf, long_text(7, 300)
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=content, parent=leaf)
+    dialog.save()
+
+    found = budget(dialog)
+
+    assert found.learned is not None
+    assert found.learned.leaves_tools_out
+    assert parts(found)["tools"] < 10
+    assert parts(found)["messages"] > sum(counter_for(llm.model_id).count([content]))
+
+
+def test_what_is_foretold_can_be_taken_back_to_what_was_counted(dialog: Dialog, llm: LLM) -> None:
+    a_history(dialog, pairs=4)
+    tools = offered_tools(dialog)
+    plain = RawEstimate(text=3000, tools=1000)
+    for _report in range(3):
+        learn_from_usage(llm=llm, foretold=Foretold(tokens=4000, raw=plain), reported=4600)
+    counter, context = counter_of(llm), present_context(dialog_to_drive(dialog.pk))
+
+    told = foretold(estimate(context, tools, counter), llm, tools, counter)
+
+    assert told.raw.tools == tools_tokens(llm.model_id, tools)
+    assert told.tokens == pytest.approx(1.15 * (told.raw.text + told.raw.tools), rel=0.01)

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
-from health.tokens.calibration import GENERATIONS, Calibrating, Calibration, Sample, Uncalibrated, apply, learn
+from health.tokens.calibration import (
+    GENERATIONS,
+    Calibrating,
+    Calibration,
+    RawEstimate,
+    Sample,
+    Uncalibrated,
+    apply,
+    learn,
+)
 
 
 def learnt(pairs: Iterable[tuple[int, int]]) -> Calibrating:
     calibration: Calibrating = Uncalibrated()
     for estimated, reported in pairs:
-        calibration = learn(calibration, estimated=estimated, reported=reported)
+        calibration = learn(calibration, RawEstimate(text=estimated), reported=reported)
+    return calibration
+
+
+def taught(server: Callable[[int, int], int], *requests: tuple[int, int]) -> Calibration:
+    """What `server` teaches, which reports so much of requests of so much text and tools."""
+    calibration: Calibrating = Uncalibrated()
+    for text, tools in requests:
+        calibration = learn(calibration, RawEstimate(text=text, tools=tools), reported=server(text, tools))
+    assert isinstance(calibration, Calibration)
     return calibration
 
 
 def test_without_a_report_an_estimate_stands_as_it_is() -> None:
-    assert apply(Uncalibrated(), 1_000) == 1_000
+    assert apply(Uncalibrated(), RawEstimate(text=1_000)) == 1_000
 
 
 def test_the_first_report_already_corrects() -> None:
-    assert apply(learnt([(1_000, 1_200)]), 500) == 600
+    assert apply(learnt([(1_000, 1_200)]), RawEstimate(text=500)) == 600
 
 
 def test_one_odd_generation_changes_nothing() -> None:
     calibration = learnt([(1_000, 1_100)] * 9 + [(1_000, 3_900)])
 
-    assert apply(calibration, 1_000) == 1_100
+    assert apply(calibration, RawEstimate(text=1_000)) == 1_100
 
 
 def test_a_long_generation_says_more_than_many_short_ones() -> None:
     calibration = learnt([(50, 75)] * 10 + [(4_000, 4_200)])
 
-    assert apply(calibration, 4_000) == 4_200
+    assert apply(calibration, RawEstimate(text=4_000)) == 4_200
 
 
 def test_only_the_last_twenty_generations_count() -> None:
@@ -55,7 +73,7 @@ def test_the_error_is_of_what_was_foretold_and_falls_as_it_learns() -> None:
 
 def test_the_bias_says_whether_too_little_was_foretold() -> None:
     known = Calibration(
-        samples=tuple(Sample(estimated=100, foretold=foretold, reported=100) for foretold in (80, 90, 120))
+        samples=tuple(Sample(raw=RawEstimate(text=100), foretold=foretold, reported=100) for foretold in (80, 90, 120))
     )
 
     assert known.bias_percent == pytest.approx(-10 / 3)
@@ -66,12 +84,51 @@ def test_the_bias_says_whether_too_little_was_foretold() -> None:
 def test_a_report_that_cannot_be_of_this_estimate_teaches_nothing(estimated: int, reported: int) -> None:
     known = learnt([(1_000, 1_100)])
 
-    assert learn(known, estimated=estimated, reported=reported) is known
+    assert learn(known, RawEstimate(text=estimated), reported=reported) is known
 
 
 def test_learning_leaves_what_was_known_as_it_was() -> None:
     known = learnt([(1_000, 1_100)])
 
-    learn(known, estimated=1_000, reported=1_300)
+    learn(known, RawEstimate(text=1_000), reported=1_300)
 
     assert known == learnt([(1_000, 1_100)])
+
+
+# --- tools ---
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.0, 1.3])
+def test_of_a_server_that_leaves_tools_out_a_longer_text_is_foretold_well(factor: float) -> None:
+    known = taught(lambda text, _tools: round(factor * text), (1_500, 2_000), (2_500, 2_000), (4_000, 2_000))
+
+    assert known.leaves_tools_out
+    assert apply(known, RawEstimate(text=20_000, tools=2_000)) == pytest.approx(factor * 20_000, rel=0.01)
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.3])
+def test_of_a_server_that_writes_tools_in_its_own_way_a_longer_text_is_not_overrated(factor: float) -> None:
+    known = taught(lambda text, tools: text + round(factor * tools), (400, 1_000), (600, 1_000), (1_200, 1_000))
+
+    assert not known.leaves_tools_out
+    assert apply(known, RawEstimate(text=10_000, tools=1_000)) == pytest.approx(11_000, rel=0.25)
+
+
+def test_one_report_of_little_text_says_nothing_bad_of_tools() -> None:
+    known = taught(lambda text, tools: text + tools, (100, 2_000))
+
+    assert apply(known, RawEstimate(text=100, tools=2_000)) == 2_100
+    assert not known.leaves_tools_out
+
+
+def test_a_report_far_below_the_estimate_teaches_where_it_fits_the_text_alone() -> None:
+    known = taught(lambda text, _tools: text, (300, 3_000))
+
+    assert known.leaves_tools_out
+    assert apply(known, RawEstimate(text=300, tools=3_000)) == 300
+
+
+def test_the_uncached_rest_of_a_prompt_with_tools_teaches_nothing() -> None:
+    known = learnt([(1_000, 1_100)])
+
+    assert learn(known, RawEstimate(text=3_000, tools=6_000), reported=800) is known

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks import llama, prose
-from health.tokens.calibration import Calibrating, Calibration, Uncalibrated, learn
+from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Uncalibrated, learn
 from health.tokens.messages import count_messages
 
 LEARNING = 5
@@ -27,7 +27,7 @@ def learned(model: str, address: str) -> Calibration:
     for end in range(3, len(chat), 2):
         estimated = count_messages(chat[: end + 1], model)
         reported = llama.prompt_tokens(address, chat[: end + 1])
-        calibration = learn(calibration, estimated=estimated, reported=reported)
+        calibration = learn(calibration, RawEstimate(text=estimated), reported=reported)
     assert isinstance(calibration, Calibration)
     assert len(calibration.samples) == 11
     return calibration
