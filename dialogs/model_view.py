@@ -68,13 +68,15 @@ def as_said(messages: Iterable[Message]) -> tuple[Entry, ...]:
 
 
 def holding(run: CompactionRun | None, said: Container[int]) -> CompactionRun | None:
-    """The run whose view holds on a branch of these message ids: this one, or the newest before it that does.
-
-    A run of another branch (the person edited an earlier message) does not hold here.
-    """
-    while run is not None and run.leaf_id not in said:
+    """The run whose view holds on a branch of these message ids: this one, or the newest before it that does."""
+    while run is not None and not is_in_force(run, said):
         run = run.parent_run
     return run
+
+
+def is_in_force(run: CompactionRun, said: Container[int]) -> bool:
+    """Not where it was undone, nor on another branch than its own: the person edited an earlier message."""
+    return run.leaf_id in said and run.status != CompactionRun.Status.UNDONE
 
 
 def view_of(run: CompactionRun | None, branch: Sequence[Message]) -> tuple[Entry, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
+from dialogs.model_view import is_in_force
 from dialogs.models import Course, Dialog, Message
 from dialogs.selectors.courses import earlier_ids
 from health.models import CompactionRun
@@ -64,13 +65,13 @@ def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Bran
 def _runs(branches: Mapping[int, Branch]) -> dict[int, list[CompactionRun]]:
     """By course the views that led to the one that holds on this branch, that one first."""
     facts = CompactionRun.objects.filter(course__in=branches)
-    by_id = facts.only("view", "through_seq", "leaf_id", "parent_run_id").in_bulk()
+    by_id = facts.only("view", "through_seq", "leaf_id", "parent_run_id", "status").in_bulk()
     found: dict[int, list[CompactionRun]] = {}
     for course_id, head_id in Course.objects.filter(pk__in=branches).values_list("pk", "head_run_id"):
         found[course_id] = []
         at: int | None = head_id
         while at in by_id:
-            found[course_id] += [by_id[at]] if by_id[at].leaf_id in branches[course_id] else []
+            found[course_id] += [by_id[at]] if is_in_force(by_id[at], branches[course_id]) else []
             at = by_id[at].parent_run_id
     return found
 

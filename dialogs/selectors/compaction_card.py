@@ -14,6 +14,8 @@ from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.selectors.compaction_details import Details, details_of
 from dialogs.selectors.compaction_phases import phase
 from dialogs.selectors.display import display_of
+from dialogs.selectors.lineage import lineage_of
+from dialogs.selectors.path import course_branch
 from health.compaction.pressure import Pressure, pressure
 from health.configured import context_config
 from health.models import CompactionRun
@@ -77,9 +79,14 @@ def compaction_card(dialog: Dialog) -> Card | None:
         icon=shown.icon,
         spins=shown.spins,
         pulses=shown.pulses,
-        may_undo=run.status == Status.APPLIED and run.course.head_run_id == run.pk,
+        may_undo=run.status == Status.APPLIED and _holds(dialog, run),
         details=details,
     )
+
+
+def _holds(dialog: Dialog, run: CompactionRun) -> bool:
+    branch = course_branch(dialog.current_leaf)
+    return lineage_of(run.course, {message.pk for message in branch}).may_undo(run.pk)
 
 
 def _newest(dialog: Dialog) -> CompactionRun | None:

@@ -13,6 +13,7 @@ from dialogs.compacting.guard import guard_of
 from dialogs.model_view import load
 from dialogs.models import Course
 from dialogs.selectors.compaction import BY_ITSELF
+from dialogs.selectors.lineage import Lineage
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -148,21 +149,20 @@ def written_in(run: CompactionRun) -> tuple[Written, ...]:
     return tuple(Written(at, entry.kind, entry.content or "") for at, entry in entries if entry.message_id is None)
 
 
-def compaction_rows(course: Course | None, shown: Collection[int], *, is_current: bool) -> list[CompactionRow]:
-    """Of the runs that began after one of these messages, oldest first."""
+def compaction_rows(course: Course | None, shown: Collection[int], lineage: Lineage | None) -> list[CompactionRow]:
+    """Of the runs that began after one of these messages, oldest first. `lineage` of the current course alone."""
     if course is None or not shown:
         return []
     runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")
-    head = course.head_run_id
-    is_held = is_current and course.guard_held and guard_of(course.dialog) is not None
+    is_held = lineage is not None and course.guard_held and guard_of(course.dialog) is not None
     rows = []
     for run in runs:
-        can_redo = is_current and run.status == Status.UNDONE and run.parent_run_id == head
+        can_redo = lineage is not None and run.status == Status.UNDONE and lineage.may_redo(run.pk)
         rows.append(
             CompactionRow(
                 run=run,
-                is_current=is_current,
-                can_undo=is_current and run.status == Status.APPLIED and run.pk == head,
+                is_current=lineage is not None,
+                can_undo=lineage is not None and lineage.may_undo(run.pk),
                 can_redo=can_redo,
                 comes_again=is_held and can_redo and run.trigger in BY_ITSELF,
             )

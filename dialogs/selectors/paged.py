@@ -19,6 +19,7 @@ from django.db.models.functions import Left, Length
 from dialogs.models import Course, Dialog, Message
 from dialogs.selectors.compaction_rows import HEAVY
 from dialogs.selectors.dialogs import Shelf, list_dialogs
+from dialogs.selectors.lineage import NEEDED, holding_id
 from dialogs.selectors.path import read_tree
 from health.models import CompactionRun
 
@@ -103,6 +104,9 @@ def run_of(dialog: Dialog, run_id: int) -> CompactionRun | None:
 
 
 def runs_in_force(dialog: Dialog) -> frozenset[int]:
-    """The runs whose view is what the model sees of their course."""
-    heads = Course.objects.filter(dialog=dialog, head_run__isnull=False)
-    return frozenset(heads.values_list("head_run_id", flat=True))
+    """The runs whose view is what the model sees of their course, on the branch that is shown."""
+    said = frozenset(read_tree(dialog.pk).path(dialog.current_leaf_id))
+    runs = CompactionRun.objects.filter(dialog=dialog).only(*NEEDED).in_bulk()
+    heads = Course.objects.filter(dialog=dialog, head_run__isnull=False).values_list("head_run_id", flat=True)
+    holds = (holding_id(head, runs, said) for head in heads)
+    return frozenset(pk for pk in holds if pk)

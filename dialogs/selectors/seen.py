@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dialogs.compacting.estimate import counter_of, sent_text
 from dialogs.context import Context, Piece, read_context
-from dialogs.model_view import Entry, holding, load, view_of
+from dialogs.model_view import Entry, load, view_of
 from dialogs.models import LLM, Blob, Dialog, Generation, Message
 from dialogs.selectors.path import course_branch
 from health.models import CompactionRun
@@ -78,9 +78,12 @@ def seen_after_run(dialog: Dialog, run_id: int) -> Seen | None:
 
 
 def _view(run_id: int | None, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
-    """The view that held then, with what was said after it. What was kept once named runs of other branches too."""
+    """The view that held then, undone or not, with what was said after it. Old records may name another branch's."""
+    said = {message.pk for message in branch}
     run = CompactionRun.objects.filter(pk=run_id or 0).first()
-    return view_of(holding(run, {message.pk for message in branch}), branch)
+    while run is not None and run.leaf_id not in said:
+        run = run.parent_run
+    return view_of(run, branch)
 
 
 def _pieces(entries: Iterable[Entry], branch: tuple[Message, ...]) -> list[Piece]:

@@ -16,6 +16,7 @@ from dialogs.selectors.call_rows import CallRow, call_rows
 from dialogs.selectors.compaction_rows import compaction_rows
 from dialogs.selectors.courses import Stretch
 from dialogs.selectors.fates import Fate, fates
+from dialogs.selectors.lineage import lineage_of
 from dialogs.selectors.pins import MOST_PINNED_SHARE, pinned_share
 from dialogs.selectors.rows import AttemptRow, LiveRow, MessageRow, Row
 
@@ -49,7 +50,8 @@ def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch
     made_by = {generation.message_id: generation for generation in answers}
     ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else Ends()
     below = _tries(shown.ids, ends, messages)
-    for row in compaction_rows(course, shown.ids, is_current=is_current):
+    lineage = lineage_of(course, frozenset(path.ids))
+    for row in compaction_rows(course, shown.ids, lineage if is_current else None):
         below[row.run.leaf_id].append((row.run.queued_at, row))
     make = _Making(
         messages=messages,
@@ -57,7 +59,7 @@ def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch
         calls=call_rows(shown.said),
         attachments=attachments_of(messages.values()),
         versions=_versions(dialog, messages) if is_current else {},
-        fates=fates(course, path.ids),
+        fates=fates(lineage.view_run, path.ids),
         ends=ends,
         pins=_pins(dialog, path, messages) if is_current else {},
         is_current=is_current,

@@ -100,12 +100,12 @@ def line_with(content: str, text: str) -> str:
 def _record(row: Dialog, context: Context, view: Sequence[Entry], by: User) -> CompactionRun:
     """A view that nothing was compacted for: no chain, no steps."""
     leaf = context.branch[-1]
-    course = Course.objects.select_related("head_run").get(pk=leaf.course_id)
+    course, before = Course.objects.get(pk=leaf.course_id), CompactionRun.objects.filter(pk=context.run_id or 0).first()
     standing = {entry.message_id for entry in view}
     run = CompactionRun(
         dialog=row,
         course=course,
-        parent_run=course.head_run,
+        parent_run_id=course.head_run_id,
         leaf=leaf,
         turn=leaf.turn,
         through_seq=leaf.seq,
@@ -115,7 +115,7 @@ def _record(row: Dialog, context: Context, view: Sequence[Entry], by: User) -> C
         requested_by=by,
         messages_before=len(context.pieces),
         view=dump(view),
-        removed=[pk for pk in (course.head_run.removed if course.head_run else []) if pk not in standing],
+        removed=[pk for pk in (before.removed if before else []) if pk not in standing],
         finished_at=timezone.now(),
     )
     _estimate(run, context, view)

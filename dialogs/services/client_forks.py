@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.model_view import Entry, dump, load
+from dialogs.model_view import Entry, dump, holding, load
 from dialogs.models import ClientConversation, Course, Dialog, Message, PrefixNode, SearchText, ToolCall, ViewChange
 from dialogs.selectors.path import course_branch
 from dialogs.services.client_messages import insert_branch
@@ -76,9 +76,7 @@ def _copy_calls(copies: Copies) -> None:
 
 def _copy_view(source: Course, course: Course, copies: Copies) -> None:
     """The newest view that holds on this branch, as a run of the copy's own."""
-    run = source.head_run
-    while run is not None and run.leaf_id not in copies:
-        run = run.parent_run
+    run = holding(source.head_run, copies)
     if run is None:
         return
     run.pk = None

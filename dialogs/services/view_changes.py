@@ -9,6 +9,8 @@ from django.utils.translation import gettext as _
 from dialogs.broadcast import compaction_on_commit
 from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, ViewChange
+from dialogs.selectors.lineage import Lineage, lineage_of
+from dialogs.selectors.path import course_branch
 from dialogs.services.rows import lock, save
 from health.models import CompactionRun
 
@@ -16,8 +18,8 @@ Status = CompactionRun.Status
 
 
 def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> bool:
-    """Compare and swap: the head must still be what the run was made from, its leaf still on the branch."""
-    if not is_on_branch(row, run):
+    """Compare and swap: what holds must still be what the run was made from, its leaf still on the branch."""
+    if not is_on_branch(row, run) or ViewChange.objects.filter(course=run.course_id, changed_at__gt=run.queued_at):
         return False
     moved = Course.objects.filter(pk=run.course_id, head_run_id=run.parent_run_id).update(head_run=run)
     if not moved:
@@ -52,19 +54,21 @@ def apply_draft(*, dialog: Dialog, run_id: int, by: User | None) -> None:
 
 @transaction.atomic
 def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
-    """Show the model the earlier view again, with all that was said since. Only the newest view can be undone."""
+    """Show the model the earlier view again, with all that was said since. Only the view that holds can be undone.
+
+    The head stays where it is while it leads to the view of another branch, which an edit left behind.
+    """
     row = resting(lock(dialog))
-    run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.APPLIED).first()
-    course = Course.objects.filter(pk=run.course_id, head_run=run) if run else None
-    if run is None or course is None or not course.update(head_run=run.parent_run, guard_held=True):
+    course, lineage = _course(row)
+    if course is None or not lineage.may_undo(run_id):
         raise DialogError(_("Only the newest compaction can be undone: undo later ones first."))
+    run = CompactionRun.objects.get(pk=run_id)
     run.status = Status.UNDONE
     run.save(update_fields=["status"])
-    ViewChange.objects.create(
-        course_id=run.course_id, before=run, after_id=run.parent_run_id, why=ViewChange.Why.UNDONE, by=by
-    )
-    save(row)
-    compaction_on_commit(row.pk, run_id)
+    course.head_run_id = run.parent_run_id if course.head_run_id == run_id else course.head_run_id
+    course.guard_held = True
+    course.save(update_fields=["head_run", "guard_held"])
+    _record(row, course, run, before=run_id, why=ViewChange.Why.UNDONE, by=by)
 
 
 @transaction.atomic
@@ -74,16 +78,32 @@ def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
     run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.UNDONE).first()
     if run is None or not is_on_branch(row, run):
         raise DialogError(_("This compaction cannot be done again."))
-    moved = Course.objects.filter(pk=run.course_id, head_run_id=run.parent_run_id)
-    if not moved.update(head_run=run, guard_held=False):
+    course, lineage = _course(row)
+    if course is None or not lineage.may_redo(run_id):
         raise DialogError(_("Another compaction holds now: undo that one first."))
     run.status = Status.APPLIED
     run.save(update_fields=["status"])
-    ViewChange.objects.create(
-        course_id=run.course_id, before_id=run.parent_run_id, after=run, why=ViewChange.Why.REDONE, by=by
-    )
+    course.head_run_id = course.head_run_id if lineage.is_kept(run_id) else run_id
+    course.guard_held = False
+    course.save(update_fields=["head_run", "guard_held"])
+    _record(row, course, run, before=lineage.holds, why=ViewChange.Why.REDONE, by=by)
+
+
+def _course(row: Dialog) -> tuple[Course | None, Lineage]:
+    """That of the branch that is shown, which the row's lock keeps as it is."""
+    leaf = row.current_leaf
+    course = Course.objects.get(pk=leaf.course_id) if leaf else None
+    return course, lineage_of(course, {message.pk for message in course_branch(leaf)})
+
+
+def _record(
+    row: Dialog, course: Course, run: CompactionRun, *, before: int | None, why: ViewChange.Why, by: User
+) -> None:
+    """`before` is the run that held until now."""
+    _same, lineage = _course(row)
+    ViewChange.objects.create(course=course, before_id=before, after_id=lineage.holds, why=why, by=by)
     save(row)
-    compaction_on_commit(row.pk, run_id)
+    compaction_on_commit(row.pk, run.pk)
 
 
 def resting(row: Dialog) -> Dialog:

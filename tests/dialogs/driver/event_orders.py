@@ -29,7 +29,7 @@ from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Mess
 from dialogs.models.message import MessageOrigin
 from dialogs.services.compaction import claim_run, finish_run, queue_run
 from dialogs.services.courses import start_course
-from dialogs.services.messages import edit_message, post_message
+from dialogs.services.messages import choose_branch, edit_message, post_message
 from dialogs.services.view_changes import redo, undo
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard, long_text
@@ -123,15 +123,13 @@ class EventOrders(RuleBasedStateMachine):
         assert finish_run(dead, status=Status.APPLIED, facts={"view": []}) is None
         assert CompactionRun.objects.get(pk=run.pk).view == ended.view
 
-    @precondition(lambda self: self._newest(Status.APPLIED) is not None)
+    @precondition(lambda self: self._holds() is not None)
     @rule()
-    def undo_the_newest(self) -> None:
-        run = self._newest(Status.APPLIED)
-        assert run is not None
-        try:
-            undo(dialog=self.dialog, run_id=run.pk, by=self.alice)
-        except DialogError:
-            assert run.course.head_run_id != run.pk
+    def undo_what_holds(self) -> None:
+        run_id = self._holds()
+        assert run_id is not None
+        undo(dialog=self.dialog, run_id=run_id, by=self.alice)
+        assert self._holds() != run_id
 
     @precondition(lambda self: self._newest(Status.UNDONE) is not None)
     @rule()
@@ -142,7 +140,15 @@ class EventOrders(RuleBasedStateMachine):
             redo(dialog=self.dialog, run_id=run.pk, by=self.alice)
         except DialogError:
             return
-        assert Course.objects.get(pk=run.course_id).head_run_id == run.pk
+        assert self._holds() == run.pk
+
+    @rule(pick=st.integers(min_value=0, max_value=50))
+    def look_at_another_version(self, pick: int) -> None:
+        others = Message.objects.filter(dialog=self.dialog, origin=MessageOrigin.TYPED).order_by("pk")
+        try:
+            choose_branch(dialog=self.dialog, message=others[pick % len(others)])
+        except DialogError:
+            return
 
     @rule(pick=st.integers(min_value=0, max_value=50), priority=st.sampled_from([None, 1, 2]))
     def pin(self, pick: int, priority: int | None) -> None:
@@ -255,6 +261,10 @@ class EventOrders(RuleBasedStateMachine):
         except DialogError:
             return None
 
+    def _holds(self) -> int | None:
+        self.dialog.refresh_from_db()
+        return present_context(self.dialog).run_id
+
     def _newest(self, status: str) -> CompactionRun | None:
         return CompactionRun.objects.filter(dialog=self.dialog, status=status).order_by("-id").first()
 
@@ -273,5 +283,5 @@ class EventOrders(RuleBasedStateMachine):
 
     def _compacted_at(self) -> Any:
         """Marks made after the view was made hold from the next compaction on."""
-        run_id = present_context(self.dialog).run_id
+        run_id = self._holds()
         return CompactionRun.objects.get(pk=run_id).queued_at if run_id else timezone.now() + timedelta(days=1)

@@ -8,13 +8,14 @@ from django.contrib.auth.models import User
 from dialogs.compacting.work import perform
 from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.selectors.compaction_card import compaction_card
 from dialogs.selectors.compaction_rows import TITLES, CompactionRow
 from dialogs.selectors.courses import current_course
 from dialogs.selectors.rows import LiveRow, MessageRow
 from dialogs.selectors.transcript import course_page, transcript
 from dialogs.services.manual_compaction import request
 from dialogs.services.marks import set_pin, set_priority
-from dialogs.services.messages import post_message
+from dialogs.services.messages import edit_message, post_message
 from dialogs.services.rows import add_message
 from dialogs.services.view_changes import undo
 from health.models import CompactionRun
@@ -171,6 +172,25 @@ def test_only_the_view_that_holds_can_be_undone(dialog: Dialog) -> None:
     an_applied_run(dialog, parent_run=first)
 
     assert [(row.can_undo, row.can_redo) for row in dividers(dialog)] == [(False, False), (True, False)]
+
+
+def test_the_view_that_holds_after_an_edit_can_be_undone_though_a_later_one_is_elsewhere(dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Hello")
+    an_answer(dialog)
+    dialog.refresh_from_db()
+    first = an_applied_run(dialog)
+    asked = post_message(dialog=dialog, content="What then?")
+    assert isinstance(asked, Message)
+    an_answer(dialog)
+    an_applied_run(dialog, parent_run=first, leaf=asked, through_seq=asked.seq)
+    dialog.refresh_from_db()
+
+    edit_message(dialog=dialog, message=asked, content="What now?")
+
+    assert [row.can_undo for row in dividers(dialog)] == [True]
+    card = compaction_card(dialog)
+    assert card is not None
+    assert not card.may_undo
 
 
 def test_what_was_undone_can_be_redone_while_its_place_is_free(dialog: Dialog) -> None:

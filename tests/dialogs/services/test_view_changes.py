@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -9,15 +11,15 @@ from dialogs.compacting.present import offered_tools, present_context
 from dialogs.compacting.work import perform
 from dialogs.context import chat_request
 from dialogs.errors import DialogBusy, DialogError
-from dialogs.models import Course, Dialog, ViewChange
+from dialogs.models import Course, Dialog, Message, ViewChange
 from dialogs.providers.base import ChatRequest
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.manual_compaction import request
-from dialogs.services.messages import post_message
+from dialogs.services.messages import choose_branch, edit_message, post_message
 from dialogs.services.view_changes import apply_draft, redo, undo
 from health.models import CompactionRun
 from tests.builders import an_answer
-from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.compacting_builders import a_history, long_text
 
 Status = CompactionRun.Status
 
@@ -37,6 +39,33 @@ def compacted(dialog: Dialog, by: User, *, preview: bool = False) -> CompactionR
 def status_of(run: CompactionRun) -> str:
     run.refresh_from_db()
     return run.status
+
+
+@dataclass(frozen=True)
+class Edited:
+    """Compacted twice, and then a message between the two was edited: the first view holds, the second was left.
+
+    `left` is the message as it was, `request` what was sent on its branch.
+    """
+
+    first: CompactionRun
+    second: CompactionRun
+    left: Message
+    request: ChatRequest
+
+
+@pytest.fixture
+def edited(alice: User, dialog: Dialog, history: None) -> Edited:
+    first = compacted(dialog, alice)
+    dialog.refresh_from_db()
+    left = a_history(dialog, pairs=12)[-2]
+    second = compacted(dialog, alice)
+    request = next_request(dialog)
+    assert [status_of(first), status_of(second)] == [Status.APPLIED, Status.APPLIED]
+    dialog.refresh_from_db()
+    edit_message(dialog=dialog, message=left, content="Rather something else.")
+    an_answer(dialog, long_text(77, 100))
+    return Edited(first, second, left, request)
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +134,78 @@ def test_redo_is_refused_once_another_compaction_holds(alice: User, dialog: Dial
         redo(dialog=dialog, run_id=first.pk, by=alice)
 
     assert Course.objects.get().head_run == second
+
+
+def test_what_holds_after_an_edit_can_be_undone_and_redone(alice: User, dialog: Dialog, edited: Edited) -> None:
+    """The later compaction is of a branch that the edit left: it must not stand in the way."""
+    before = next_request(dialog)
+
+    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
+
+    assert [status_of(edited.first), status_of(edited.second)] == [Status.UNDONE, Status.APPLIED]
+    assert len(next_request(dialog).messages) > len(before.messages)
+    redo(dialog=dialog, run_id=edited.first.pk, by=alice)
+    assert next_request(dialog) == before
+
+
+def test_the_version_that_was_left_keeps_its_view_meanwhile(alice: User, dialog: Dialog, edited: Edited) -> None:
+    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
+
+    choose_branch(dialog=dialog, message=edited.left)
+
+    assert next_request(dialog) == edited.request
+
+
+def test_what_was_undone_stays_so_when_the_version_that_was_left_is_undone_too(
+    alice: User, dialog: Dialog, edited: Edited
+) -> None:
+    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
+    choose_branch(dialog=dialog, message=edited.left)
+
+    undo(dialog=dialog, run_id=edited.second.pk, by=alice)
+
+    assert [status_of(edited.first), status_of(edited.second)] == [Status.UNDONE, Status.UNDONE]
+    said = [message.pk for message in present_context(dialog_to_drive(dialog.pk)).branch]
+    assert [entry.message_id for entry in present_context(dialog_to_drive(dialog.pk)).view or ()] == said
+
+
+def test_a_view_that_does_not_hold_here_cannot_be_undone_here(alice: User, dialog: Dialog, edited: Edited) -> None:
+    with pytest.raises(DialogError, match="newest"):
+        undo(dialog=dialog, run_id=edited.second.pk, by=alice)
+
+    assert status_of(edited.second) == Status.APPLIED
+
+
+def test_a_compaction_after_such_an_undo_stands_in_the_way_of_redo(alice: User, dialog: Dialog, edited: Edited) -> None:
+    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
+    third = compacted(dialog, alice)
+    assert status_of(third) == Status.APPLIED
+
+    with pytest.raises(DialogError, match="Another compaction"):
+        redo(dialog=dialog, run_id=edited.first.pk, by=alice)
+    undo(dialog=dialog, run_id=third.pk, by=alice)
+    redo(dialog=dialog, run_id=edited.first.pk, by=alice)
+
+    assert status_of(edited.first) == Status.APPLIED
+
+
+def test_a_draft_made_before_such_an_undo_does_not_hold_after_it(alice: User, dialog: Dialog, edited: Edited) -> None:
+    draft = compacted(dialog, alice, preview=True)
+    assert status_of(draft) == Status.DRAFT
+    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
+
+    with pytest.raises(DialogError, match="another way"):
+        apply_draft(dialog=dialog, run_id=draft.pk, by=alice)
+
+
+def test_the_record_of_a_change_names_what_held_before_and_what_holds_now(
+    alice: User, dialog: Dialog, edited: Edited
+) -> None:
+    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
+    redo(dialog=dialog, run_id=edited.first.pk, by=alice)
+
+    changes = ViewChange.objects.order_by("-id").values_list("before", "after")[:2]
+    assert list(changes) == [(None, edited.first.pk), (edited.first.pk, None)]
 
 
 def test_nothing_is_undone_while_the_agent_answers(alice: User, dialog: Dialog) -> None:
