@@ -23,6 +23,8 @@ _PLAUSIBLE_WITHOUT_TOOLS = (0.7, 1.5)
 _SHARES = (1.0, 0.75, 1.25, 0.5, 1.5, 0.25, 0.0)
 # How unlikely it is, before any report, that the ratio is e times or 1/e of one, and that the share is 0 or 2.
 _ODD_RATIO, _ODD_SHARE = 0.2, 0.1
+# By so much of a request must the reports be explained better for us to say so.
+_SURE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,8 +98,11 @@ class Calibration:
 
     @property
     def leaves_tools_out(self) -> bool:
-        """Whether the reports are those of a server that shows the model none of the tools it is sent."""
-        return self._share == 0.0
+        """Whether the reports are those of a server that shows the model none of the tools it is sent.
+
+        Where tools are few beside the text, nobody can tell.
+        """
+        return self._share == 0.0 and self._doubt(1.0) - self._doubt(0.0) > _SURE
 
     @property
     def _share(self) -> float:

@@ -114,6 +114,12 @@ def test_of_a_server_that_writes_tools_in_its_own_way_a_longer_text_is_not_overr
     assert apply(known, RawEstimate(text=10_000, tools=1_000)) == pytest.approx(11_000, rel=0.25)
 
 
+def test_of_few_tools_beside_much_text_nobody_says_that_they_are_left_out() -> None:
+    known = taught(lambda text, _tools: text, *((text, 60) for text in (5_000, 5_500, 6_000, 7_000)))
+
+    assert not known.leaves_tools_out
+
+
 def test_one_report_of_little_text_says_nothing_bad_of_tools() -> None:
     known = taught(lambda text, tools: text + tools, (100, 2_000))
 
