@@ -36,10 +36,11 @@ def _address(process: subprocess.Popen[str]) -> str:
     raise RuntimeError("the demo model's server did not start")
 
 
-def prompt_tokens(address: str, messages: Sequence[Mapping[str, Any]]) -> int:
+def prompt_tokens(address: str, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> int:
     """What the server reports of one generation; it is asked for a single token."""
-    body = json.dumps({"messages": list(messages), "max_tokens": 1}).encode()
-    asked = Request(f"{address}/v1/chat/completions", body, {"Content-Type": "application/json"})
+    body = {"messages": list(messages), "max_tokens": 1, **({"tools": list(tools)} if tools else {})}
+    headers = {"Content-Type": "application/json"}
+    asked = Request(f"{address}/v1/chat/completions", json.dumps(body).encode(), headers)
     with urlopen(asked, timeout=120) as answer:
         reported: int = json.load(answer)["usage"]["prompt_tokens"]
     return reported

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from benchmarks import llama, prose
+from dialogs.driver.tools.base import wire
+from dialogs.driver.tools.memory import TOOLS as MEMORY
 from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Uncalibrated, learn
-from health.tokens.messages import count_messages
+from health.tokens.messages import count_messages, tools_tokens
 
 LEARNING = 5
 pytestmark = pytest.mark.stack
@@ -20,14 +23,14 @@ def address() -> Iterator[str]:
         yield found
 
 
-def learned(model: str, address: str) -> Calibration:
+def learned(model: str, address: str, tools: Sequence[Mapping[str, Any]] = ()) -> Calibration:
     """After eleven requests of a growing chat."""
     chat = prose.conversation(prose.ENGLISH, answer=500)[:25]
     calibration: Calibrating = Uncalibrated()
     for end in range(3, len(chat), 2):
-        estimated = count_messages(chat[: end + 1], model)
-        reported = llama.prompt_tokens(address, chat[: end + 1])
-        calibration = learn(calibration, RawEstimate(text=estimated), reported=reported)
+        raw = RawEstimate(text=count_messages(chat[: end + 1], model), tools=tools_tokens(model, tools))
+        reported = llama.prompt_tokens(address, chat[: end + 1], tools)
+        calibration = learn(calibration, raw, reported=reported)
     assert isinstance(calibration, Calibration)
     assert len(calibration.samples) == 11
     return calibration
@@ -43,3 +46,11 @@ def test_after_five_generations_any_models_count_is_foretold_within_two_percent(
     for sample in learned(model, address).samples[LEARNING:]:
         assert sample.foretold == pytest.approx(sample.reported, rel=0.02)
         assert sample.estimated == pytest.approx(sample.reported, rel=0.15)
+
+
+def test_a_template_that_leaves_the_tools_out_is_found_out(address: str) -> None:
+    """The demo's model has such a one."""
+    known = learned(llama.MODEL, address, [wire(tool) for tool in MEMORY])
+
+    assert known.leaves_tools_out
+    assert known.samples[-1].foretold == pytest.approx(known.samples[-1].reported, rel=0.02)
