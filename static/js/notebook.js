@@ -16,6 +16,24 @@ drawer.addEventListener("click", (event) => {
   complain(edit, "");
 });
 
+// A reminder that is removed takes its form with it, but not what was typed there.
+document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
+  if (target.id !== "notebook") return;
+  for (const edit of target.querySelectorAll(".reminder details.edit[open]")) {
+    const reminder = edit.closest(".reminder");
+    if (!fragment.getElementById(reminder.id)) setTimeout(keepTyped, 0, reminder, edit.querySelector("textarea").value);
+  }
+});
+
+function keepTyped(reminder, typed) {
+  const text = document.getElementById("reminder-add-text");
+  if (!typed.trim() || typed === reminder.querySelector("template.source").content.textContent) return;
+  text.value = text.value ? `${text.value}\n\n${typed}` : typed;
+  text.focus();
+  const note = document.getElementById("notebook-error");
+  complain(undo, note.dataset.kept.replace("%s", reminder.querySelector("b").textContent));
+}
+
 /** Beside the form; at the foot of the drawer for what is no more than a button, or is gone. */
 function complain(form, text) {
   const note = form.querySelector(".error-note") ?? document.getElementById("notebook-error");

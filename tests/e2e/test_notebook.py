@@ -18,7 +18,7 @@ Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provid
 AGENT = """
 from dialogs.models import Dialog
 from dialogs.models.reminder import Author
-from dialogs.services.reminders import add_reminder, update_reminder, write_taskdoc
+from dialogs.services.reminders import add_reminder, remove_reminder, update_reminder, write_taskdoc
 dialog, agent = Dialog.objects.latest("created_at"), Author.AGENT
 """
 
@@ -70,6 +70,32 @@ def test_what_is_typed_survives_what_the_agent_writes_and_is_refused_in_words(ch
     expect(field).to_have_value("My own words, half")
     # What it says now stands beside it.
     expect(chat.locator("#reminder-1 > .notebook-text")).to_have_text("Bananas")
+
+
+def test_what_was_typed_into_a_reminder_that_the_agent_removes_is_kept(
+    chat: Page, scripted: Stack, faults: list[str]
+) -> None:
+    chat.get_by_label("New reminder").fill("Begun already")
+    edit(chat, 1).fill("My own words, half")
+
+    agent(scripted, "remove_reminder(dialog=dialog, number=1)")
+
+    expect(reminders(chat)).to_have_count(1)
+    expect(chat.get_by_label("New reminder")).to_have_value("Begun already\n\nMy own words, half")
+    expect(chat.get_by_label("New reminder")).to_be_focused()
+    expect(chat.locator("#notebook-error")).to_contain_text("Reminder 1 was removed meanwhile")
+
+
+def test_an_untouched_form_of_a_removed_reminder_leaves_nothing_behind(
+    chat: Page, scripted: Stack, faults: list[str]
+) -> None:
+    edit(chat, 1)
+
+    agent(scripted, "remove_reminder(dialog=dialog, number=1)")
+
+    expect(reminders(chat)).to_have_count(1)
+    expect(chat.get_by_label("New reminder")).to_have_value("")
+    expect(chat.locator("#notebook-error")).to_be_hidden()
 
 
 def test_an_edit_begins_from_what_is_there_now_and_can_be_made_twice(
