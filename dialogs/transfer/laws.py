@@ -8,6 +8,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.services.reminders import MOST_REMINDERS
 from dialogs.transfer.laws_of_calls import check_calls
 from dialogs.transfer.laws_of_events import check_events
 from dialogs.transfer.laws_of_parts import check_parts
@@ -78,6 +79,8 @@ def _check_texts(entry: GenerationEntry, count: int, path: str) -> None:
 
 def _check_reminders(file: DialogFile, courses: set[object]) -> None:
     once((entry.number for entry in file.reminders), "reminders", "number")
+    if sum(entry.removed_at is None for entry in file.reminders) > MOST_REMINDERS:
+        Place(None, "reminders").refuse(_("may have at most %(most)s that stand.") % {"most": MOST_REMINDERS})
     for index, entry in enumerate(file.reminders):
         if entry.course is not None:
             find(entry.course, courses, f"reminders[{index}].course")

@@ -11,6 +11,8 @@ from django.contrib.auth.models import User
 
 from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
+from dialogs.models.reminder import Author
+from dialogs.services.reminders import MOST_REMINDERS, add_reminder
 from dialogs.transfer import export_json, import_dialog, parse_json, reading
 
 
@@ -105,6 +107,21 @@ def test_a_file_has_limits(full_dialog: Dialog, alice: User, monkeypatch: pytest
         import_dialog(owner=alice, data=export_json(full_dialog) | {"messages": [None] * 50_001})
     with pytest.raises(DialogError, match="larger than"):
         parse_json(b'"eleven ch"')
+
+
+def test_more_reminders_than_a_dialog_may_have_are_refused_unless_they_were_removed(
+    full_dialog: Dialog, alice: User
+) -> None:
+    add_reminder(dialog=full_dialog, content="Water the plants", author=Author.PERSON)
+    data = json.loads(json.dumps(export_json(full_dialog)))
+    one = data["reminders"][0] | {"removed_at": None}
+    data["reminders"] = [one | {"number": number, "position": number} for number in range(1, MOST_REMINDERS + 2)]
+
+    with pytest.raises(DialogError, match="reminders may have at most 50"):
+        import_dialog(owner=alice, data=data)
+    data["reminders"][7]["removed_at"] = one["created_at"]
+
+    assert import_dialog(owner=alice, data=data).reminders.count() == MOST_REMINDERS + 1
 
 
 def test_a_refusal_can_be_shown_whatever_the_file_calls_its_fields(full_dialog: Dialog, alice: User) -> None:
