@@ -28,6 +28,7 @@ from dialogs.selectors.transcript import SHOWN_ROWS
 logger = logging.getLogger(__name__)
 NOT_SIGNED_IN = 4401
 NOT_YOURS = 4404
+TOO_LONG = 4413
 LOOK_EVERY_SECONDS = 5.0
 
 
@@ -121,7 +122,10 @@ class DialogConsumer(AsyncWebsocketConsumer):
         return rendering
 
     async def _send(self, html: str) -> None:
-        if html:
+        """What no websocket takes the page brings itself, when it is loaded anew."""
+        if len(html) > settings.DOMINDS_SOCKET_BYTES // 4 and len(html.encode()) > settings.DOMINDS_SOCKET_BYTES:
+            await self.close(TOO_LONG)
+        elif html:
             await self.send(text_data=html)
 
     async def _join(self) -> None:

@@ -158,6 +158,8 @@ STATIC_ROOT = DOMINDS_DATA_DIR / "static"
 # `up` serves with DEBUG off and without a collectstatic step of its own: WhiteNoise reads the finders.
 WHITENOISE_USE_FINDERS = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+# What one message of a websocket may take, either way: more than the longest message of a dialog does on the page.
+DOMINDS_SOCKET_BYTES = 32 * 1024 * 1024
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

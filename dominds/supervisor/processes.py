@@ -51,9 +51,10 @@ def web(*, host: str, port: int) -> Child:
     # WhiteNoise warns when it is not there, and reads the sources either way.
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
     command = (sys.executable, "-m", "daphne", "--bind", host, "--port", str(port), "--no-server-name")
+    sizes = (f"--websocket-max-{what}-size={settings.DOMINDS_SOCKET_BYTES}" for what in ("message", "frame"))
     return Child(
         name="web",
-        command=(*command, "--verbosity", "0", "dominds.asgi:application"),
+        command=(*command, *sizes, "--verbosity", "0", "dominds.asgi:application"),
         environment={"DOMINDS_HOST": host, "DOMINDS_PORT": str(port)},
         answers=lambda: probes.page_answers(f"http://{probes.reachable(host)}:{port}/healthz"),
     )

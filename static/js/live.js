@@ -19,6 +19,8 @@ document.addEventListener("htmx:wsClose", (event) => {
   connection.textContent = connection.dataset.lost;
   // Signed out, or the dialog is gone: the page itself says which.
   if ([4401, 4404].includes(code)) location.reload();
+  // More than a socket takes: the page brings it.
+  else if (code === 4413) setTimeout(() => location.reload(), WAIT_MS);
   // htmx comes back by itself after a failure, not after a server that said goodbye.
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });

@@ -13,13 +13,13 @@ from channels.db import database_sync_to_async as in_db
 from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from channels_redis.core import RedisChannelLayer
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs import consumers
 from dialogs.broadcast import dialog_changed, stream_state
-from dialogs.consumers import NOT_SIGNED_IN, NOT_YOURS
+from dialogs.consumers import NOT_SIGNED_IN, NOT_YOURS, TOO_LONG
 from dialogs.models import Dialog, Generation
 from dialogs.services.messages import post_message
 from dominds.asgi import application
@@ -134,6 +134,20 @@ async def test_a_posted_message_arrives_as_a_row(dialog: Dialog, alices: str) ->
         await in_db(post_message)(dialog=dialog, content="Hello there")
 
         await until(socket, "Hello there")
+
+
+async def test_what_no_socket_takes_the_page_is_told_to_bring_itself(
+    dialog: Dialog, alices: str, settings: LazySettings
+) -> None:
+    async with watching(dialog, alices) as socket:
+        await until(socket, 'id="transcript"')
+        settings.DOMINDS_SOCKET_BYTES = 50_000
+
+        await in_db(post_message)(dialog=dialog, content="Every word of it. " * 5_000)
+
+        while (heard := await socket.receive_output(timeout=5))["type"] == "websocket.send":
+            assert "Every word" not in heard["text"]
+        assert heard["code"] == TOO_LONG
 
 
 async def test_a_tab_opened_in_mid_stream_shows_what_has_come(dialog: Dialog, live: Generation, alices: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import ask, begin_dialog, play, sign_in
+from tests.e2e.steps import PATIENCE_MS, ask, begin_dialog, composer, play, rest, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -95,3 +95,43 @@ def test_a_question_is_found_and_answered_by_its_choice(chat: Page, scripted: St
     expect(chat.locator(".question-answer")).to_have_text("You answered 1999")
     expect(chat.locator("#rows > .assistant").last).to_contain_text("It was so.")
     expect(chat.get_by_role("link", name="Go to the question")).to_have_count(0)
+
+
+# Playwright types a long text for minutes, letter by letter; this is what a paste leaves behind.
+PASTE = """([field, text]) => {
+    field.focus();
+    field.value = text;
+    field.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: "insertFromPaste" }));
+}"""
+
+
+def paste(page: Page, text: str) -> None:
+    page.evaluate(PASTE, [composer(page).element_handle(), text])
+
+
+def has(page: Page, text: str) -> bool:
+    return bool(page.evaluate("([field, text]) => field.value === text", [composer(page).element_handle(), text]))
+
+
+def test_a_pasted_megabyte_is_sent_whole(chat: Page, scripted: Stack) -> None:
+    paste(chat, "\n".join(f"{number:06d} the pump runs and nothing else was seen" for number in range(20_000)))
+
+    composer(chat).press("Enter")
+
+    sent = chat.locator(".message-row.user").last
+    expect(sent).to_contain_text("019999 the pump runs", timeout=PATIENCE_MS)
+    rest(chat)
+    assert has(chat, "")
+    ask(chat, "And now?")
+
+
+def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page: Page, scripted: Stack) -> None:
+    sign_in(page, scripted)
+    begin_dialog(page, scripted)
+    words = "0123456789" * 200_001
+    paste(page, words)
+
+    composer(page).press("Enter")
+
+    expect(page.get_by_role("alert").filter(has_text="2,000,000")).to_be_visible()
+    assert has(page, words)
