@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import PATIENCE_MS, ask, begin_dialog, composer, play, rest, sign_in
+from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, composer, play, rest, send, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -135,3 +138,23 @@ def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page
 
     expect(page.get_by_role("alert").filter(has_text="2,000,000")).to_be_visible()
     assert has(page, words)
+
+
+@pytest.mark.parametrize("child", ["valkey", "web", "turns"])
+def test_an_open_page_goes_on_by_itself_after_a_kill(page: Page, scripted: Stack, child: str) -> None:
+    """No reload by a person: the socket comes back, the answer arrives, and the next message is answered too."""
+    sign_in(page, scripted)
+    begin_dialog(page, scripted)
+    play(scripted, {"text": [f"word{number} " for number in range(40)], "delay": 0.1})
+    send(page, "Count, please")
+    expect(page.locator(".message-row.live")).to_contain_text("word3")
+    composer(page).fill("Half a thou")
+
+    os.kill(scripted.pid(child), signal.SIGKILL)
+
+    expect(answers(page)).to_contain_text("word39", timeout=PATIENCE_MS)
+    assert has(page, "Half a thou")
+    expect(page.locator("#connection")).to_be_empty(timeout=PATIENCE_MS)
+    composer(page).fill("And once more")
+    composer(page).press("Enter")
+    expect(answers(page)).to_have_count(2, timeout=PATIENCE_MS)
