@@ -26,9 +26,10 @@ from dialogs.compacting.work import perform
 from dialogs.context import chat_request
 from dialogs.errors import DialogError
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, MessageMark, Provider, Reminder, ToolCall
-from dialogs.models.message import MessageOrigin
+from dialogs.models.message import INSERTED, MessageOrigin
 from dialogs.services.compaction import claim_run, finish_run, queue_run
 from dialogs.services.courses import start_course
+from dialogs.services.marks import set_pin, set_priority
 from dialogs.services.messages import choose_branch, edit_message, post_message
 from dialogs.services.view_changes import redo, undo
 from health.models import CompactionRun
@@ -152,11 +153,16 @@ class EventOrders(RuleBasedStateMachine):
 
     @rule(pick=st.integers(min_value=0, max_value=50), priority=st.sampled_from([None, 1, 2]))
     def pin(self, pick: int, priority: int | None) -> None:
-        ids = [message.pk for message in self._branch() if message.content and len(message.content) < 600]
-        if ids and MessageMark.objects.filter(message__dialog=self.dialog).count() < 4:
-            MessageMark.objects.update_or_create(
-                message_id=ids[pick % len(ids)], defaults={"pinned": priority is None, "priority": priority}
-            )
+        """What a person sees, which the prompts that Dominds inserts are not."""
+        seen = [message for message in self._branch() if message.origin not in INSERTED]
+        ids = [message.pk for message in seen if message.content and len(message.content) < 600]
+        if not ids or MessageMark.objects.filter(message__dialog=self.dialog).count() >= 4:
+            return
+        marked = ids[pick % len(ids)]
+        if priority is None:
+            set_pin(dialog=self.dialog, message_id=marked, pinned=True)
+        else:
+            set_priority(dialog=self.dialog, message_id=marked, priority=str(priority))
 
     @rule()
     def begin_a_course(self) -> None:
