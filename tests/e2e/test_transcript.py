@@ -136,7 +136,7 @@ def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page
 
     composer(page).press("Enter")
 
-    expect(page.get_by_role("alert").filter(has_text="2,000,000")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="2,000,000")).to_be_visible(timeout=PATIENCE_MS)
     assert has(page, words)
 
 
