@@ -115,9 +115,9 @@ def test_of_a_server_that_leaves_tools_out_a_long_message_does_not_look_short(di
     a_history(dialog, pairs=2)
     plain = parts(budget(dialog))
     text = sum(plain.values()) - plain["tools"]
-    raw = RawEstimate(text=text, tools=plain["tools"])
-    for _report in range(3):
-        learn_from_usage(llm=llm, foretold=Foretold(tokens=text + raw.tools, raw=raw), reported=text)
+    for grown in (text, 2 * text, 4 * text):
+        raw = RawEstimate(text=grown, tools=plain["tools"])
+        learn_from_usage(llm=llm, foretold=Foretold(tokens=grown + raw.tools, raw=raw), reported=grown)
     leaf, content = dialog.current_leaf, long_text(7, 300)
     add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=content, parent=leaf)
     dialog.save()
