@@ -98,11 +98,16 @@ class DialogConsumer(AsyncWebsocketConsumer):
         return 0
 
     async def _begin(self, shown_version: str) -> None:
-        """Send everything, unless the page has just brought it: a swap would lose selections and places."""
+        """Send everything, unless the page has just brought it: a swap would lose selections and places.
+
+        A rendering is read piece by piece. What is committed meanwhile may be in it under the version before, which the
+        page brought without: so the version must still stand afterwards.
+        """
         rendering = await self._rendering()
         if rendering is None:
             return
-        if str(rendering.version) == shown_version and rendering.live is None:
+        is_shown = str(rendering.version) == shown_version and rendering.live is None
+        if is_shown and await in_db(visible_version)(self.dialog_id) == rendering.version:
             self.screen.has(rendering)
             # A run goes on while the version stands still: the page may be behind.
             await self._send(rendering.card if rendering.compacting else "")

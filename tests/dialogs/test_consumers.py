@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,6 +22,7 @@ from django.test import Client
 from dialogs import consumers
 from dialogs.broadcast import dialog_changed, stream_state
 from dialogs.consumers import NOT_SIGNED_IN, NOT_YOURS, TOO_LONG
+from dialogs.frames import Rendering
 from dialogs.models import Dialog, Generation
 from dialogs.services.messages import post_message
 from dominds.asgi import application
@@ -134,6 +137,26 @@ async def test_a_posted_message_arrives_as_a_row(dialog: Dialog, alices: str) ->
         await in_db(post_message)(dialog=dialog, content="Hello there")
 
         await until(socket, "Hello there")
+
+
+async def test_what_is_said_while_a_tab_comes_up_is_sent_to_it(
+    dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read under the version before it was said, which is the page's, as reading takes several queries."""
+    whole = consumers.render_dialog
+
+    async def torn(*where: Any) -> Rendering | None:
+        version = await in_db(consumers.visible_version)(dialog.pk)
+        await in_db(post_message)(dialog=dialog, content="Said meanwhile")
+        rendering = await whole(*where)
+        monkeypatch.setattr(consumers, "render_dialog", whole)
+        assert rendering is not None
+        return replace(rendering, version=version or 0)
+
+    monkeypatch.setattr(consumers, "render_dialog", torn)
+
+    async with watching(dialog, alices, query=f"version={dialog.version}") as socket:
+        await until(socket, "Said meanwhile")
 
 
 async def test_what_no_socket_takes_the_page_is_told_to_bring_itself(

@@ -50,23 +50,25 @@ context = present_context(dialog_to_drive(Dialog.objects.latest("created_at").pk
 print("\\n".join(piece.content for piece in context.pieces))
 """
 CUT = """
+from django.db import transaction
 from dialogs.models import Dialog
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.services.rows import add_message, save
 from tests.builders import an_answer
 from tests.dialogs.compaction_runs import an_applied_run
-dialog = Dialog.objects.latest("created_at")
-add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Tell me", parent=None)
-dialog.save()
-half = an_answer(dialog, "Once upon", finish_reason="compaction")
-half.cut_short = True
-half.save()
-add_message(dialog, role=Role.USER, origin=MessageOrigin.CONTINUATION, content="Go on from there.", parent=half)
-dialog.save()
-an_applied_run(dialog, trigger="stream", view=[{"message": half.pk}])
-an_answer(dialog, " a time.")
-dialog.refresh_from_db()
-save(dialog)
+with transaction.atomic():
+    dialog = Dialog.objects.latest("created_at")
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Tell me", parent=None)
+    dialog.save()
+    half = an_answer(dialog, "Once upon", finish_reason="compaction")
+    half.cut_short = True
+    half.save()
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.CONTINUATION, content="Go on from there.", parent=half)
+    dialog.save()
+    an_applied_run(dialog, trigger="stream", view=[{"message": half.pk}])
+    an_answer(dialog, " a time.")
+    dialog.refresh_from_db()
+    save(dialog)
 """
 
 
