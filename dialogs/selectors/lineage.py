@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dialogs.model_view import is_in_force
+from dialogs.model_view import holding, is_in_force
 from dialogs.models import Course
 from health.models import CompactionRun
 
@@ -65,13 +65,9 @@ def holding_id(run_id: int | None, runs: Runs, said: Container[int]) -> int | No
 
 def _holding(course: Course, said: Container[int]) -> CompactionRun | None:
     """Nearly always the head: it alone is read then."""
-    runs, run_id = CompactionRun.objects.only(*NEEDED, "view"), course.head_run_id
-    while run_id is not None:
-        run = runs.get(pk=run_id)
-        if is_in_force(run, said):
-            return run
-        run_id = run.parent_run_id
-    return None
+    if course.head_run_id is None:
+        return None
+    return holding(CompactionRun.objects.only(*NEEDED, "view").get(pk=course.head_run_id), said)
 
 
 def _chain(run_id: int | None, runs: Runs) -> Iterator[int]:

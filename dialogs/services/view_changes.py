@@ -19,7 +19,8 @@ Status = CompactionRun.Status
 
 def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> bool:
     """Compare and swap: what holds must still be what the run was made from, its leaf still on the branch."""
-    if not is_on_branch(row, run) or ViewChange.objects.filter(course=run.course_id, changed_at__gt=run.queued_at):
+    moved_since = ViewChange.objects.filter(course=run.course_id, changed_at__gt=run.queued_at)
+    if not is_on_branch(row, run) or moved_since.exists():
         return False
     moved = Course.objects.filter(pk=run.course_id, head_run_id=run.parent_run_id).update(head_run=run)
     if not moved:
@@ -68,7 +69,7 @@ def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
     course.head_run_id = run.parent_run_id if course.head_run_id == run_id else course.head_run_id
     course.guard_held = True
     course.save(update_fields=["head_run", "guard_held"])
-    _record(row, course, run, before=run_id, why=ViewChange.Why.UNDONE, by=by)
+    _record(row, lineage_of(course, lineage.said), run, before=run_id, why=ViewChange.Why.UNDONE, by=by)
 
 
 @transaction.atomic
@@ -86,7 +87,7 @@ def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
     course.head_run_id = course.head_run_id if lineage.is_kept(run_id) else run_id
     course.guard_held = False
     course.save(update_fields=["head_run", "guard_held"])
-    _record(row, course, run, before=lineage.holds, why=ViewChange.Why.REDONE, by=by)
+    _record(row, lineage_of(course, lineage.said), run, before=lineage.holds, why=ViewChange.Why.REDONE, by=by)
 
 
 def _course(row: Dialog) -> tuple[Course | None, Lineage]:
@@ -97,11 +98,10 @@ def _course(row: Dialog) -> tuple[Course | None, Lineage]:
 
 
 def _record(
-    row: Dialog, course: Course, run: CompactionRun, *, before: int | None, why: ViewChange.Why, by: User
+    row: Dialog, now: Lineage, run: CompactionRun, *, before: int | None, why: ViewChange.Why, by: User
 ) -> None:
     """`before` is the run that held until now."""
-    _same, lineage = _course(row)
-    ViewChange.objects.create(course=course, before_id=before, after_id=lineage.holds, why=why, by=by)
+    ViewChange.objects.create(course_id=run.course_id, before_id=before, after_id=now.holds, why=why, by=by)
     save(row)
     compaction_on_commit(row.pk, run.pk)
 
