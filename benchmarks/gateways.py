@@ -69,7 +69,7 @@ def install() -> None:
 
 
 def installed(name: str) -> bool:
-    return name == "dominds" or Path(_program(name)).exists()
+    return name in OURS or Path(_program(name)).exists()
 
 
 def _program(name: str) -> str:
@@ -146,7 +146,22 @@ def litellm(upstream: str, window: int | None = None) -> Iterator[Gateway]:
             yield Gateway(url=f"http://127.0.0.1:{port}/v1", key=key, pids=[pid])
 
 
-GATEWAYS: dict[str, Starts] = {"dominds": dominds, "context-guardian": context_guardian, "litellm": litellm}
+@contextmanager
+def daphne(upstream: str, window: int | None = None) -> Iterator[Gateway]:
+    """The server and the HTTP client that Dominds is made of, with nothing between them: its floor."""
+    port = free_port()
+    command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "benchmarks.passed_on:application"]
+    with _running(command, {"DOMINDS_BENCH_UPSTREAM": upstream}, port) as pid:
+        yield Gateway(url=f"http://127.0.0.1:{port}/v1", pids=[pid])
+
+
+GATEWAYS: dict[str, Starts] = {
+    "dominds": dominds,
+    "context-guardian": context_guardian,
+    "litellm": litellm,
+    "daphne": daphne,
+}
+OURS = ("dominds", "daphne")
 
 
 @contextmanager

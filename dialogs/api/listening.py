@@ -35,7 +35,7 @@ class Notice:
 Heard = Said | Thought | Notice
 
 
-def joined(heard: Iterable[Heard | None]) -> Iterator[Heard | None]:
+def joined(heard: Iterable[Heard]) -> Iterator[Heard]:
     """Words that follow each other as one piece: what has come at once is sent at once."""
     for _kind, alike in groupby(heard, type):
         run = list(alike)
@@ -48,23 +48,25 @@ def joined(heard: Iterable[Heard | None]) -> Iterator[Heard | None]:
                 yield from run
 
 
-def _words(run: Iterable[Heard | None]) -> str:
+def _words(run: Iterable[Heard]) -> str:
     return "".join(one.text for one in run if isinstance(one, Said | Thought))
 
 
 class Listener(Audience):
-    """Hears one turn. `heard` ends with None. On one event loop."""
+    """Hears one turn, until `is_over`. On one event loop."""
 
     tries_again = False
 
     def __init__(self) -> None:
-        self.heard: asyncio.Queue[Heard | None] = asyncio.Queue()
+        self.is_over = False
         self.error: ProviderError | None = None
         self.compactions = 0
         self._left = asyncio.Event()
         self._said: list[str] = []
         self._thought: list[str] = []
         self._waiting = False
+        # None: nothing more will come.
+        self._heard: asyncio.Queue[Heard | None] = asyncio.Queue()
         self._begun = asyncio.Event()
 
     @property
@@ -80,18 +82,23 @@ class Listener(Audience):
     def thoughts(self) -> str:
         return "".join(self._thought)
 
+    @property
+    def has_begun(self) -> bool:
+        return self._begun.is_set()
+
     async def begun(self, patience: float) -> None:
         """Returns when something was heard, or it is over, or so many seconds have passed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._begun.wait()
 
-    async def waiting(self) -> list[Heard | None]:
-        """All that waits, as soon as something does."""
-        found = [await self.heard.get()]
-        while not self.heard.empty():
-            found.append(self.heard.get_nowait())
-        return found
+    async def waiting(self) -> list[Heard]:
+        """All that waits, as soon as something does; nothing more is to be waited for once it `is_over`."""
+        found = [await self._heard.get()]
+        while not self._heard.empty():
+            found.append(self._heard.get_nowait())
+        self.is_over = None in found
+        return [heard for heard in found if heard is not None]
 
     def leave(self) -> None:
         self._left.set()
@@ -131,5 +138,5 @@ class Listener(Audience):
         self._put(None)
 
     def _put(self, heard: Heard | None) -> None:
-        self.heard.put_nowait(heard)
+        self._heard.put_nowait(heard)
         self._begun.set()

@@ -9,7 +9,7 @@ from dialogs.api.auth import may_use
 from dialogs.api.errors import model_not_found
 from dialogs.compacting.guard import guard_of
 from dialogs.models import LLM, Agent, ApiKey, Dialog
-from dialogs.selectors.offered import offered_agents, offered_llms
+from dialogs.selectors.offered import direct_agents, offered_agents, offered_llms
 from dialogs.selectors.providers import configured, loaded_window
 from dialogs.services.client_turns import Target, direct_agent
 from health.monitor.levels import context_window
@@ -31,15 +31,25 @@ def target_of(key: ApiKey, model: str) -> Target:
     """Who answers under this id. Raises ApiError, 404."""
     if may_use(key, model):
         provider, _slash, model_id = model.partition("/")
-        if not model_id:
-            agent = next(iter(offered_agents().filter(slug=model).order_by()), None)
-            if agent:
-                return Target(agent, agent.llm)
-        else:
-            llm = next(iter(offered_llms().filter(provider__name=provider, model_id=model_id).order_by()), None)
-            if llm:
-                return Target(direct_agent(llm), llm)
+        found = _llm_of(provider, model_id) if model_id else _agent_of(model)
+        if found:
+            return found
     raise model_not_found(model)
+
+
+def _agent_of(slug: str) -> Target | None:
+    agent = next(iter(offered_agents().filter(slug=slug).order_by()), None)
+    return Target(agent, agent.llm) if agent else None
+
+
+def _llm_of(provider: str, model_id: str) -> Target | None:
+    """With the agent that stands for it, which is made when it is first spoken to."""
+    name = {"llm__provider__name": provider, "llm__model_id": model_id}
+    agent = next(iter(direct_agents().filter(**name).order_by()), None)
+    if agent:
+        return Target(agent, agent.llm)
+    llm = next(iter(offered_llms().filter(provider__name=provider, model_id=model_id).order_by()), None)
+    return Target(direct_agent(llm), llm) if llm else None
 
 
 def _entries() -> Iterator[dict[str, Any]]:

@@ -42,28 +42,31 @@ def failed(turn: ClientTurn) -> ApiError | None:
 async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: bool) -> AsyncGenerator[bytes, None]:
     """Every byte of a streamed answer. Whoever closes it has left."""
     try:
-        yield sent.role()
-        async for heard in _heard(turn):
-            yield chunks.KEEP_ALIVE if heard is None else _piece(heard, sent, how)
+        async for said in _said(turn, sent, how):
+            yield said
         for piece in _ending(turn, sent, how, wants_usage=wants_usage):
             yield piece
     finally:
         turn.listener.leave()
 
 
-async def _heard(turn: ClientTurn) -> AsyncGenerator[Heard | None, None]:
-    """What is heard, texts that wait together as one; None where nothing was for a while."""
-    while True:
+async def _said(turn: ClientTurn, sent: Envelope, how: str) -> AsyncGenerator[bytes, None]:
+    """What is heard, all that waits at once; a comment where nothing was for a while. The role goes first."""
+    first = sent.role()
+    if not turn.listener.has_begun:
+        yield first
+        first = b""
+    while not turn.listener.is_over:
         try:
             async with asyncio.timeout(KEEP_ALIVE_SECONDS):
                 waiting = await turn.listener.waiting()
         except TimeoutError:
-            yield None
-            continue
-        for heard in joined(waiting):
-            if heard is None:
-                return
-            yield heard
+            yield chunks.KEEP_ALIVE
+        else:
+            said = first + b"".join(_piece(heard, sent, how) for heard in joined(waiting))
+            first = b""
+            if said:
+                yield said
 
 
 def _piece(heard: Heard, sent: Envelope, how: str) -> bytes:

@@ -17,6 +17,12 @@ def offered_llms() -> QuerySet[LLM]:
     return LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
 
 
+def direct_agents() -> QuerySet[Agent]:
+    """Those that stand for LLMs that are offered, and have been spoken to."""
+    offered = Agent.objects.filter(is_direct=True, llm__enabled=True, llm__provider__enabled=True)
+    return offered.select_related("llm__provider")
+
+
 def offered_models() -> list[str]:
     """Their ids, agents first. An LLM's has a slash and an agent's has none, so no two are the same."""
     return [agent.slug for agent in offered_agents()] + [llm.slug for llm in offered_llms()]
