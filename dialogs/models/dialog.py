@@ -60,6 +60,8 @@ class Dialog(models.Model):
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
+    # The hash of the newest message that was typed, and of its sending: the same again was sent twice.
+    last_sent = models.CharField(max_length=64, blank=True, editable=False)
     last_seq = models.PositiveIntegerField(default=0)
     # Raised by every change that a browser should see; a consumer that missed one refetches.
     version = models.PositiveBigIntegerField(default=1)

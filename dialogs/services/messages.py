@@ -5,6 +5,8 @@ Nothing here edits or deletes a message. Every function raises a DialogError tha
 
 from __future__ import annotations
 
+import hashlib
+
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -45,6 +47,19 @@ def _usable(row: Dialog) -> Dialog:
     if row.trashed_at:
         raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
     return written_here(row)
+
+
+@transaction.atomic
+def post_once(*, dialog: Dialog, content: str, sending: str) -> None:
+    """As `post_message`. The same text of the same `sending` again, whose answer did not arrive, is there already.
+
+    Another text is another message, whatever `sending` a browser has kept in its form. Without one, so is any text.
+    """
+    row = lock(dialog)
+    sent = hashlib.sha256(f"{sending}\n{clean_text(content)}".encode()).hexdigest()
+    if not sending or row.last_sent != sent:
+        Dialog.objects.filter(pk=row.pk).update(last_sent=sent)
+        post_message(dialog=dialog, content=content)
 
 
 @transaction.atomic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import urlencode
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -45,6 +45,8 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
         "chart": chart(parts["history"]),
         "llms": choosable_llms(),
         "work_languages": WorkLanguage.choices,
+        # One sending of what is typed: sent twice, it is one message.
+        "sending": uuid4().hex,
         "sidebar": sidebar(cast("User", request.user)),
         "socket_url": f"/ws/dialogs/{dialog.pk}/?{urlencode(query)}",
     }
@@ -53,8 +55,13 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
 @require_POST
 def send(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    content = request.POST.get("content", "")
-    return act(request, dialog, lambda: service.post_message(dialog=dialog, content=content), draft=content)
+    content, sending = request.POST.get("content", ""), request.POST.get("sending", "")
+    return act(
+        request,
+        dialog,
+        lambda: service.post_once(dialog=dialog, content=content, sending=sending),
+        draft=content,
+    )
 
 
 @require_POST

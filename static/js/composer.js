@@ -40,12 +40,18 @@ form.addEventListener("submit", (event) => {
   complain(form.dataset.empty);
 }, true);
 
+/* Which sending the next text is of. What is sent again because no answer came is stored once. */
+function another() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 let sent = "";
 form.addEventListener("htmx:beforeRequest", () => { sent = text.value; });
 
 form.addEventListener("htmx:afterRequest", (event) => {
   const { successful, xhr } = event.detail;
   if (successful && xhr.status === 204) {
+    form.elements.sending.value = another();
     // Typed on while it was being sent: that stays.
     text.value = text.value.startsWith(sent) ? text.value.slice(sent.length) : text.value;
     sessionStorage.removeItem(draft);

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.steps import (
     answers,
@@ -142,6 +142,25 @@ def test_an_empty_message_is_refused_beside_the_field(chat: Page, faults: list[s
     composer(chat).press("Enter")
 
     expect(chat.locator("#composer-error")).to_be_visible()
+
+
+def test_a_message_whose_answer_was_lost_can_be_sent_again_and_is_one(chat: Page) -> None:
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    chat.route("**/send/", lose, times=1)
+    composer(chat).fill("Are you there?")
+    composer(chat).press("Enter")
+    expect(chat.locator("#composer-error")).to_contain_text("could not be sent")
+
+    composer(chat).press("Enter")
+
+    expect(composer(chat)).to_have_value("")
+    expect(answers(chat)).to_have_count(1, timeout=30_000)
+    expect(chat.locator(".message-row.user")).to_have_count(1)
+    send(chat, "Are you there?")
+    expect(chat.locator(".message-row.user")).to_have_count(2, timeout=30_000)
 
 
 def test_a_message_typed_meanwhile_waits_its_turn_and_is_answered(chat: Page, faults: list[str]) -> None:

@@ -13,6 +13,7 @@ from dialogs.services.messages import (
     choose_branch,
     edit_message,
     post_message,
+    post_once,
     request_stop,
     retry,
     title_from,
@@ -40,6 +41,41 @@ def test_a_posted_message_is_stored_and_wants_an_answer(dialog: Dialog) -> None:
     assert dialog.current_leaf == message
     assert dialog.answer_due
     assert dialog.is_busy
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_what_is_sent_again_because_no_answer_came_is_one_message(dialog: Dialog, busy: bool) -> None:
+    if busy:
+        posted(dialog, "Before")
+
+    for _attempt in range(2):
+        post_once(dialog=dialog, content="Hello\r\nagain", sending="one")
+
+    kept = QueuedMessage.objects if busy else Message.objects
+    assert [row.content for row in kept.filter(dialog=dialog)] == ["Hello\nagain"]
+
+
+@pytest.mark.parametrize("second", [("Hello", "two"), ("Other", "one")])
+def test_another_sending_and_another_text_are_messages_of_their_own(dialog: Dialog, second: tuple[str, str]) -> None:
+    post_once(dialog=dialog, content="Hello", sending="one")
+    post_once(dialog=dialog, content=second[0], sending=second[1])
+
+    assert [row.content for row in QueuedMessage.objects.filter(dialog=dialog)] == [second[0]]
+
+
+def test_a_form_that_names_no_sending_sends_whatever_it_says(dialog: Dialog) -> None:
+    for _attempt in range(2):
+        post_once(dialog=dialog, content="Hello", sending="")
+
+    assert (Message.objects.count(), QueuedMessage.objects.count()) == (1, 1)
+
+
+def test_a_refused_text_can_be_sent_once_it_fits(dialog: Dialog) -> None:
+    with pytest.raises(InvalidMessage):
+        post_once(dialog=dialog, content=" ", sending="one")
+    post_once(dialog=dialog, content="Hello", sending="one")
+
+    assert [row.content for row in Message.objects.filter(dialog=dialog)] == ["Hello"]
 
 
 def test_the_first_message_names_the_dialog(dialog: Dialog) -> None:

@@ -13,7 +13,8 @@ from django.utils.html import escape
 from dialogs.models import LLM, Dialog, Message, QueuedMessage
 from dialogs.services.messages import edit_message, post_message
 from tests.builders import an_answer
-from tests.dialogs.views.pages import HTMX, Page
+from tests.dialogs.views.forms import sent
+from tests.dialogs.views.pages import HTMX, Page, page
 
 FORM = "application/x-www-form-urlencoded"
 BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
@@ -57,6 +58,21 @@ def test_a_message_is_stored_and_the_turn_is_due(as_alice: Client, dialog: Dialo
     assert accepted(response, dialog, headers)
     assert said(dialog) == ["Hello"]
     assert dialog.is_busy
+
+
+@BOTH
+def test_the_form_of_a_page_that_is_sent_twice_is_one_message(
+    as_alice: Client, dialog: Dialog, headers: dict[str, str]
+) -> None:
+    form = {name: values[-1] for name, values in sent(page(as_alice, url(dialog, "")), "composer").items()}
+
+    for _attempt in range(2):
+        assert accepted(
+            as_alice.post(url(dialog, "send/"), form | {"content": "Hello"}, headers=headers), dialog, headers
+        )
+
+    assert said(dialog) == ["Hello"]
+    assert not QueuedMessage.objects.filter(dialog=dialog).exists()
 
 
 @BOTH
