@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any
 
 from dialogs import model_view
@@ -32,6 +31,7 @@ from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.selectors.providers import max_output_of
+from dialogs.selectors.tool_calls import calls_by_message
 from health.compaction.wire import is_text
 
 
@@ -120,15 +120,12 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
     """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
     ids = [message.pk for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
-    calls: dict[int, tuple[ToolCall, ...]] = {}
-    for call in sorted(ToolCall.objects.filter(message_id__in=ids).order_by(), key=attrgetter("position")):
-        calls[call.message_id] = (*calls.get(call.message_id, ()), call)
     newest = _newest_prompt(dialog, ids)
     carries = newest is not None and newest.notice and not _pushed_since(newest, branch)
     return Context(
         dialog=dialog,
         branch=tuple(branch),
-        calls=calls,
+        calls=calls_by_message(ids),
         reminders=() if dialog.is_client_driven else tuple(Reminder.objects.filter(dialog=dialog, removed_at=None)),
         notice=newest.notice if newest and carries else "",
         notice_on=newest.message_id if newest and carries else None,

@@ -18,16 +18,18 @@ A_TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"ty
 
 def ask(key: ApiKey, llm: LLM, *messages: dict[str, Any], agent: Agent | None = None, **more: Any) -> Dialog:
     """The dialog of a request with these messages, whose answer is due."""
-    instructions, turns = split(messages)
-    model = agent.slug if agent else llm.slug
-    request = ClientRequest(
-        model=model,
-        messages=tuple(chained(turns, root=f"{key.owner_id} {model}")),
-        instructions=instructions,
-        **more,
-    )
+    request = request_of(key, llm, *messages, agent=agent, **more)
     taken = take_up(key=key, target=Target(agent or direct_agent(llm), llm), request=request)
     return Dialog.objects.select_related("agent", "llm__provider", "current_leaf").get(pk=taken.claim.dialog_id)
+
+
+def request_of(
+    key: ApiKey, llm: LLM, *messages: dict[str, Any], agent: Agent | None = None, **more: Any
+) -> ClientRequest:
+    instructions, turns = split(messages)
+    model = agent.slug if agent else llm.slug
+    chain = tuple(chained(turns, root=f"{key.owner_id} {model}"))
+    return ClientRequest(model=model, messages=chain, instructions=instructions, **more)
 
 
 def answered(dialog: Dialog, content: str = "Hi.", **generation: Any) -> Message:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 
 from dialogs.api import notices
 from dialogs.driver.audience import Audience
-from dialogs.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextDelta
+from dialogs.driver.head_start import HeadStart
+from dialogs.providers.base import (
+    ChatRequest,
+    ProviderError,
+    ProviderSettings,
+    ReasoningDelta,
+    StreamEvent,
+    TextDelta,
+)
 from health.models import CompactionRun
 
 
@@ -62,6 +70,7 @@ class Listener(Audience):
         self.error: ProviderError | None = None
         self.compactions = 0
         self._left = asyncio.Event()
+        self._begun_ahead: HeadStart | None = None
         self._said: list[str] = []
         self._thought: list[str] = []
         self._waiting = False
@@ -71,7 +80,18 @@ class Listener(Audience):
 
     @property
     def has_left(self) -> bool:
-        return self._left.is_set()
+        """What somebody has heard is still to be kept."""
+        return self._left.is_set() and not (self._begun_ahead and self._begun_ahead.is_owed)
+
+    def begin_ahead(self, request: ChatRequest, settings: ProviderSettings) -> None:
+        self._begun_ahead = HeadStart(request, settings, self)
+
+    def head_start(self, request: ChatRequest, settings: ProviderSettings) -> AsyncGenerator[StreamEvent, None] | None:
+        return self._begun_ahead.take_over(request, settings) if self._begun_ahead else None
+
+    async def drop_head_start(self) -> None:
+        if self._begun_ahead:
+            await self._begun_ahead.drop()
 
     @property
     def text(self) -> str:

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.canonical import chained, split
 from dialogs.api.errors import invalid_request, too_large
+from dialogs.api.foresight import Foreseen, foreseen
 from dialogs.api.model_list import target_of
 from dialogs.api.schemas import ChatBody, read_body
 from dialogs.clients import ClientRequest
@@ -34,6 +35,7 @@ class Asked:
     messages: tuple[Mapping[str, Any], ...]
     target: Target
     request: ClientRequest
+    foreseen: Foreseen | None
     notices: str
 
     @property
@@ -59,22 +61,24 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
     messages = tuple(one.model_dump(exclude_none=True) for one in body.messages)
     instructions, turns = split(messages)
     tools = tuple(tool.model_dump(exclude_none=True) for tool in body.tools or ())
+    asked = ClientRequest(
+        model=body.model,
+        messages=tuple(chained(turns, root=f"{key.owner_id} {body.model}")),
+        instructions=instructions,
+        tools=tools,
+        options=body.options(),
+        max_output_tokens=body.max_output_tokens,
+        chat=_chat(request),
+        dialog_id=_dialog(request, key),
+    )
     return Asked(
         key=key,
         body=body,
         messages=messages,
         target=target,
         notices=_notices(request, key),
-        request=ClientRequest(
-            model=body.model,
-            messages=tuple(chained(turns, root=f"{key.owner_id} {body.model}")),
-            instructions=instructions,
-            tools=tools,
-            options=body.options(),
-            max_output_tokens=body.max_output_tokens,
-            chat=_chat(request),
-            dialog_id=_dialog(request, key),
-        ),
+        request=asked,
+        foreseen=foreseen(key=key, target=target, request=asked),
     )
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from dialogs.api.canonical import answer_said, following
 from dialogs.api.errors import ApiError, internal
+from dialogs.api.foresight import Foreseen
 from dialogs.api.listening import Listener
 from dialogs.clients import ClientRequest
 from dialogs.driver.run import drive_for
@@ -23,6 +24,8 @@ from dialogs.threads import in_db, own_threads
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
+# What is asked ahead leaves, and an answer that is there at once, before the processor is busy with storing.
+HEAD_START_SECONDS = 0.004
 # asyncio keeps tasks only weakly.
 _running: set[asyncio.Task[None]] = set()
 
@@ -34,12 +37,16 @@ class ClientTurn:
     key: ApiKey
     target: Target
     request: ClientRequest
+    foreseen: Foreseen | None = None
     listener: Listener = field(default_factory=Listener)
     dialog_id: UUID | None = None
     outcome: Outcome | None = None
     problem: ApiError | None = None
 
     def start(self) -> asyncio.Task[None]:
+        """`foreseen` is asked for at once."""
+        if self.foreseen:
+            self.listener.begin_ahead(self.foreseen.request, self.foreseen.settings)
         task = asyncio.create_task(self._run())
         _running.add(task)
         task.add_done_callback(_running.discard)
@@ -58,9 +65,12 @@ class ClientTurn:
             logger.exception("A client's turn failed")
             self.problem = internal()
         finally:
+            await self.listener.drop_head_start()
             self.listener.end()
 
     async def _drive(self) -> None:
+        if self.foreseen:
+            await asyncio.sleep(HEAD_START_SECONDS)
         taken = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
         await drive_for(taken.claim, self.listener, taken.dialog)

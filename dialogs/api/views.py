@@ -96,7 +96,7 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     await admit(asked.key)
     if background.is_background(request, asked.messages):
         return await _aside(asked)
-    turn = ClientTurn(key=asked.key, target=asked.target, request=asked.request)
+    turn = ClientTurn(key=asked.key, target=asked.target, request=asked.request, foreseen=asked.foreseen)
     task = turn.start()
     sent = responding.envelope(asked.body.model)
     try:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 
-from dialogs.providers.base import ProviderError, StreamEvent
+from dialogs.providers.base import ChatRequest, ProviderError, ProviderSettings, StreamEvent
 from health.models import CompactionRun
 
 
@@ -20,6 +21,10 @@ class Audience:
     @property
     def has_left(self) -> bool:
         return False
+
+    def head_start(self, request: ChatRequest, settings: ProviderSettings) -> AsyncGenerator[StreamEvent, None] | None:
+        """The answer to this very request, where it was asked for already; each piece of it was heard."""
+        return None
 
     def hear(self, event: StreamEvent) -> None:
         """A piece of the answer. What is cut for a compaction is gone on with: all pieces make one answer."""

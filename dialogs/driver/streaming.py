@@ -12,6 +12,7 @@ from typing import Any
 from django.utils import timezone
 
 from dialogs.driver.audience import Audience
+from dialogs.driver.head_start import told
 from dialogs.driver.live import LiveAnswer, show
 from dialogs.driver.watch import Watch
 from dialogs.models import Generation
@@ -70,10 +71,10 @@ async def attend(claim: Claim, call: Call, live: LiveAnswer, audience: Audience,
 
 
 async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
-    async with aclosing(provider.stream(call.request)) as events:
+    begun = audience.head_start(call.request, call.settings)
+    async with aclosing(begun or told(provider, call.request, audience)) as events:
         async for event in events:
             live.add(event, now=timezone.now())
-            audience.hear(event)
             if call.watch and (ending := watched_ending(call.watch, event)):
                 return ending
     return Ending.FINISHED

@@ -35,11 +35,18 @@ async def fresh_window(llm: LLM) -> int | None:
     """
     if llm.provider.kind == ProviderKind.LMSTUDIO:
         return await _loaded_window(llm)
-    if llm.provider.kind in ASKED_WHEN_UNKNOWN and not llm.context_length and _stale(llm):
+    if must_be_asked(llm):
         # A server that cannot say may still answer.
         with suppress(ProviderError):
             await _read(llm)
     return context_window(configured(llm))
+
+
+def must_be_asked(llm: LLM) -> bool:
+    """Must its server be asked before anything is sent?"""
+    if llm.provider.kind == ProviderKind.LMSTUDIO:
+        return True
+    return llm.provider.kind in ASKED_WHEN_UNKNOWN and not llm.context_length and _stale(llm)
 
 
 def tells_window(llm: LLM) -> bool:

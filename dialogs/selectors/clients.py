@@ -27,6 +27,8 @@ class Known(NamedTuple):
 
 
 def longest_known(*, owner: User, request: ClientRequest) -> Known:
+    if len(request.messages) < LEAST_KNOWN and not (request.chat or request.dialog_id):
+        return Known(0, ())
     for end in range(len(request.messages), 0, -AT_ONCE):
         start = max(0, end - AT_ONCE)
         places = _places(owner, request.messages[start:end], request.dialog_id)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
+
 from django.conf import settings
 
 from dialogs.models import LLM, Message, ToolCall
@@ -16,6 +19,14 @@ NEVER_WITHHELD = frozenset({"lmstudio"})
 
 def calls_of(message: Message) -> list[ToolCall]:
     return list(ToolCall.objects.filter(message=message).select_related("message__course"))
+
+
+def calls_by_message(ids: Sequence[int]) -> dict[int, tuple[ToolCall, ...]]:
+    """The calls that these messages made, in their order; messages without any are left out."""
+    calls: dict[int, tuple[ToolCall, ...]] = {}
+    for call in sorted(ToolCall.objects.filter(message_id__in=ids).order_by(), key=attrgetter("position")):
+        calls[call.message_id] = (*calls.get(call.message_id, ()), call)
+    return calls
 
 
 def offers_tools(llm: LLM) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dialogs.attachments import large_texts, without_blobs
@@ -20,7 +20,7 @@ def add_history(row: Dialog, messages: Sequence[ClientMessage], *, below: Messag
     hashes = keep_blobs(text for message in messages for text in large_texts(message.wire))
     parent, rows = below, list[Message]()
     for message in messages:
-        parent = _row(row, course, message, parent, hashes)
+        parent = row_of(row, course, message, parent, hashes)
         rows.append(parent)
     insert_branch(rows)
     said = list(zip(rows, messages, strict=True))
@@ -36,7 +36,10 @@ def add_history(row: Dialog, messages: Sequence[ClientMessage], *, below: Messag
     row.current_leaf = rows[-1]
 
 
-def _row(row: Dialog, course: Course, said: ClientMessage, parent: Message | None, hashes: dict[str, str]) -> Message:
+def row_of(
+    row: Dialog, course: Course, said: ClientMessage, parent: Message | None, hashes: Mapping[str, str]
+) -> Message:
+    """As it is stored. Raises the dialog's `last_seq`."""
     row.last_seq += 1
     turn = parent.turn if parent else 0
     return Message(
@@ -52,7 +55,7 @@ def _row(row: Dialog, course: Course, said: ClientMessage, parent: Message | Non
     )
 
 
-def _parts(said: ClientMessage, hashes: dict[str, str]) -> dict[str, Any]:
+def _parts(said: ClientMessage, hashes: Mapping[str, str]) -> dict[str, Any]:
     wire = {"wire": without_blobs(said.wire, hashes)} if said.wire else {}
     return wire | ({"tool_call_id": said.tool_call_id} if said.role == Role.TOOL else {})
 
@@ -71,7 +74,13 @@ def insert_branch(rows: list[Message]) -> None:
 
 
 def _add_calls(said: Iterable[tuple[Message, ClientMessage]]) -> None:
-    rows = [
+    rows = [call for message, one in said for call in calls_of(message, one)]
+    if rows:
+        ToolCall.objects.bulk_create(rows)
+
+
+def calls_of(message: Message, said: ClientMessage) -> tuple[ToolCall, ...]:
+    return tuple(
         ToolCall(
             message=message,
             position=position,
@@ -80,11 +89,8 @@ def _add_calls(said: Iterable[tuple[Message, ClientMessage]]) -> None:
             arguments=call.arguments,
             status=ToolCall.Status.CLIENT,
         )
-        for message, one in said
-        for position, call in enumerate(one.calls)
-    ]
-    if rows:
-        ToolCall.objects.bulk_create(rows)
+        for position, call in enumerate(said.calls)
+    )
 
 
 def _close_calls(row: Dialog, said: Iterable[tuple[Message, ClientMessage]]) -> None:

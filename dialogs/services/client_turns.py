@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
@@ -136,8 +137,18 @@ def _let_go(course: Course) -> None:
 def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
     """Keep what the request asks for beside its messages. Written only where it is another than last time."""
     before = row.client
+    wanted = beside_messages(key, request) | {"chat": request.chat or before.chat}
+    is_new = before._state.adding
+    if is_new or any(getattr(before, name) != value for name, value in wanted.items()):
+        for name, value in wanted.items():
+            setattr(before, name, value)
+        before.save(force_insert=is_new)
+
+
+def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
+    """What a request asks for, as it is stored."""
     names = {tool["function"]["name"] for tool in request.tools}
-    wanted = {
+    return {
         "api_key_id": key.pk,
         "model": request.model,
         "instructions": request.instructions,
@@ -145,13 +156,7 @@ def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
         "options": dict(request.options),
         "max_output_tokens": request.max_output_tokens,
         "offers_recall": key.offers_recall and "recall" not in names,
-        "chat": request.chat or before.chat,
     }
-    is_new = before._state.adding
-    if is_new or any(getattr(before, name) != value for name, value in wanted.items()):
-        for name, value in wanted.items():
-            setattr(before, name, value)
-        before.save(force_insert=is_new)
 
 
 def _title(request: ClientRequest) -> str:

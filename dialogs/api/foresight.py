@@ -1,0 +1,91 @@
+"""What the driver will ask for a client's request, known before anything of it is stored.
+
+Only where nothing may come between: no limit, no line before the provider, no window that must be asked for, no image
+that is kept apart, no view that was made, no loop to look for. Else nothing is foreseen, and the driver looks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dialogs.clients import ClientMessage, ClientRequest
+from dialogs.compacting.guard import may_be_guarded
+from dialogs.compacting.present import offered_tools
+from dialogs.context import Context, chat_request
+from dialogs.driver.windows import must_be_asked
+from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
+from dialogs.providers.base import ChatRequest, ProviderSettings
+from dialogs.selectors.clients import Known, longest_known
+from dialogs.selectors.path import course_branch
+from dialogs.selectors.providers import settings_for
+from dialogs.selectors.tool_calls import calls_by_message
+from dialogs.services.client_messages import calls_of, row_of
+from dialogs.services.client_turns import Target, beside_messages
+from health.loops.patterns import EVERY_CALLS
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    request: ChatRequest
+    settings: ProviderSettings
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the new messages of a request go: below these, which are stored."""
+
+    dialog: Dialog
+    course: Course
+    branch: tuple[Message, ...] = ()
+
+
+def foreseen(*, key: ApiKey, target: Target, request: ClientRequest) -> Foreseen | None:
+    """Reads the database. None where something may come between."""
+    if _is_looked_at_first(target, request):
+        return None
+    known = longest_known(owner=key.owner, request=request)
+    place = _place_of(known, request) if known.messages else _new_place()
+    if place is None:
+        return None
+    dialog = place.dialog
+    dialog.agent, dialog.llm = target.agent, target.llm
+    dialog.client = ClientConversation(dialog=dialog, **beside_messages(key, request))
+    asked = chat_request(_context(place, request.messages[known.length :]), tools=offered_tools(dialog))
+    return Foreseen(asked, settings_for(target.llm.provider))
+
+
+def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
+    return (
+        target.llm.provider.max_concurrent is not None
+        or must_be_asked(target.llm)
+        or may_be_guarded(Dialog(agent=target.agent, llm=target.llm))
+        or any(message.wire for message in request.messages)
+    )
+
+
+def _new_place() -> Place:
+    dialog = Dialog(is_client_driven=True)
+    return Place(dialog, Course(dialog=dialog, number=1))
+
+
+def _place_of(known: Known, request: ClientRequest) -> Place | None:
+    last = known.messages[0]
+    is_same_again = known.length == len(request.messages)
+    if is_same_again or last.dialog.is_busy or last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
+        return None
+    return Place(last.dialog, last.course, course_branch(last))
+
+
+def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
+    """As it will be once it is stored, but for the ids."""
+    calls = calls_by_message([message.pk for message in place.branch])
+    rows: list[Message] = []
+    for number, said in enumerate(new, start=1):
+        row = row_of(place.dialog, place.course, said, None, {})
+        row.pk = -number
+        rows.append(row)
+        if said.calls:
+            calls[row.pk] = calls_of(row, said)
+    branch, client = (*place.branch, *rows), place.dialog.client
+    return Context(dialog=place.dialog, branch=branch, calls=calls, reminders=(), client=client)
