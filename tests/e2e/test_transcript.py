@@ -22,6 +22,7 @@ DIALOG = """
 from dialogs.models import Dialog, Question, ToolCall
 from dialogs.services.rows import lock, save
 from tests.builders import a_call, a_course, a_question, an_answer
+from tests.dialogs.compaction_runs import an_applied_run
 from django.db import transaction
 dialog = Dialog.objects.latest("created_at")
 def tell():
@@ -98,6 +99,33 @@ def test_a_question_is_found_and_answered_by_its_choice(chat: Page, scripted: St
     expect(chat.locator(".question-answer")).to_have_text("You answered 1999")
     expect(chat.locator("#rows > .assistant").last).to_contain_text("It was so.")
     expect(chat.get_by_role("link", name="Go to the question")).to_have_count(0)
+
+
+# A browser runs an observer right after the script that changed the page: nobody can press anything sooner.
+PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
+    const added = changes.flatMap(({ addedNodes }) => [...addedNodes]);
+    const link = added.map((node) => node.querySelector?.(`a[id^=${id}]`)).find(Boolean);
+    if (!link) return;
+    observer.disconnect();
+    link.click();
+}).observe(document.body, { childList: true, subtree: true })"""
+
+
+def test_a_link_that_was_fetched_works_from_the_moment_it_is_there(chat: Page, scripted: Stack) -> None:
+    happens(scripted, "an_applied_run(dialog, view=[{'message': dialog.current_leaf_id}])")
+    chat.evaluate(PRESS_AT_ONCE, "seen-")
+
+    chat.get_by_text("What was written instead").click()
+
+    expect(chat.locator(".seen-modal")).to_be_visible()
+
+
+def test_a_link_that_the_socket_brings_works_from_the_moment_it_is_there(chat: Page, scripted: Stack) -> None:
+    chat.evaluate(PRESS_AT_ONCE, "generation-seen-")
+
+    happens(scripted, "an_answer(dialog, 'I go on.')")
+
+    expect(chat.locator(".seen-modal")).to_be_visible()
 
 
 # Playwright types a long text for minutes, letter by letter; this is what a paste leaves behind.
