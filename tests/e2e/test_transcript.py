@@ -8,6 +8,7 @@ import signal
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.accessibility import violations
 from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, composer, play, rest, send, sign_in
 from tests.stack import Stack
 
@@ -154,6 +155,26 @@ def test_a_pasted_megabyte_is_sent_whole(chat: Page, scripted: Stack) -> None:
     rest(chat)
     assert has(chat, "")
     ask(chat, "And now?")
+
+
+def test_a_long_message_is_folded_until_its_writer_wants_all_of_it(chat: Page, scripted: Stack) -> None:
+    paste(chat, "\n".join(f"{number:03d} the pump runs" for number in range(500)))
+    composer(chat).press("Enter")
+    mine = chat.locator(".message-row.user").last
+    expect(mine.get_by_text("Show all")).to_be_visible()
+    rest(chat)
+    text, control = mine.locator(".message-text"), mine.locator(".unfold > summary")
+    assert violations(chat, ".rows") == []
+    small = text.bounding_box() or {}
+
+    control.press("Enter")
+
+    expect(control).to_have_text("Show less", use_inner_text=True)
+    large = text.bounding_box() or {}
+    assert small["height"] < 120
+    assert large["height"] > 5_000
+    chat.keyboard.press("Enter")
+    expect(control).to_have_text("Show all", use_inner_text=True)
 
 
 def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page: Page, scripted: Stack) -> None:
