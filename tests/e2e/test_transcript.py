@@ -21,6 +21,7 @@ Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provid
 """
 DIALOG = """
 from dialogs.models import Dialog, Question, ToolCall
+from dialogs.services.marks import set_pin
 from dialogs.services.rows import lock, save
 from tests.builders import a_call, a_course, a_question, an_answer
 from tests.dialogs.compaction_runs import an_applied_run
@@ -175,6 +176,56 @@ def test_a_long_message_is_folded_until_its_writer_wants_all_of_it(chat: Page, s
     assert large["height"] > 5_000
     chat.keyboard.press("Enter")
     expect(control).to_have_text("Show all", use_inner_text=True)
+
+
+def test_what_is_copied_is_what_was_written(chat: Page) -> None:
+    chat.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    rows, written = chat.locator(".message-row"), ("What was it like long ago?", "It was **so**.")
+
+    for row, words in zip(rows.all(), written, strict=True):
+        row.get_by_role("button", name="Copy").click()
+
+        expect(row.get_by_role("button", name="Copied")).to_be_visible()
+        assert chat.evaluate("() => navigator.clipboard.readText()") == words
+
+
+def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, scripted: Stack) -> None:
+    mine = chat.locator(".message-row.user").last
+    edit, field = mine.locator(".edit > summary"), mine.get_by_label("Your message")
+    edit.press("Enter")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("What was it like long ago?")
+    expect(mine.locator(".message-text")).to_be_hidden()
+    assert violations(chat, ".rows") == []
+    chat.keyboard.press("Escape")
+    expect(edit).to_be_focused()
+    edit.press("Enter")
+    field.fill("And then?")
+
+    happens(
+        scripted, "set_pin(dialog=dialog, message_id=dialog.messages.filter(role='user').latest('seq').pk, pinned=True)"
+    )
+
+    expect(mine.locator(".pill-pinned")).to_be_attached()
+    expect(field).to_be_focused()
+    expect(field).to_have_value("And then?")
+    mine.get_by_role("button", name="Send again").press("Enter")
+    expect(mine.locator(".message-text")).to_have_text("And then?")
+    rest(chat)
+
+
+def test_what_is_said_anew_is_followed_to_its_end(chat: Page, scripted: Stack) -> None:
+    mine = chat.locator(".message-row.user")
+    mine.get_by_text("Edit").click()
+    mine.get_by_role("button", name="Send again").click()
+    expect(mine).to_contain_text("2/2")
+    rest(chat)
+
+    happens(scripted, "an_answer(dialog, 'A line.\\n\\n' * 60)")
+
+    expect(answers(chat).last).to_contain_text("A line.")
+    expect(answers(chat).last.locator(".message-foot")).to_be_in_viewport()
+    expect(chat.locator("#jump")).to_be_hidden()
 
 
 def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page: Page, scripted: Stack) -> None:
