@@ -13,6 +13,7 @@ urlpatterns = [
     path("stop/", dialog.stop, name="dialog_stop"),
     path("llm/", dialog.set_llm, name="dialog_llm"),
     path("messages/<int:message_id>/edit/", dialog.edit, name="dialog_edit"),
+    path("messages/<int:message_id>/edit/form/", dialog.edit_form, name="dialog_edit_form"),
     path("messages/<int:message_id>/attachments/<int:place>/", attachments.image, name="message_image"),
     path("messages/<int:message_id>/show/", dialog.branch, name="dialog_branch"),
     path("queued/<int:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),

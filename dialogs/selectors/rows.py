@@ -16,13 +16,19 @@ from dialogs.selectors.call_rows import CallRow
 from dialogs.selectors.compaction_rows import CompactionRow
 from dialogs.selectors.fates import Fate
 
-# A longer text that nobody typed is folded.
-FOLDED_ABOVE = 240
+# Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
+ASIDE_FOLDED_ABOVE = (240, 3)
+SAID_FOLDED_ABOVE = (2_000, 30)
 SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.services.cutting` cut.
 CUT = "compaction"
 # The codes of generations that failed because their request was too large: refused by us, by the provider.
 OVERFLOWS = ("context_compaction_failed", "context_overflow")
+
+
+def _is_longer(text: str, than: tuple[int, int]) -> bool:
+    chars, breaks = than
+    return len(text) > chars or text.count("\n") > breaks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +128,9 @@ class MessageRow:
 
     @property
     def is_folded(self) -> bool:
-        is_aside = self.is_inserted or self.message.role in (Role.SYSTEM, Role.TOOL)
-        return is_aside and (len(self.message.content) > FOLDED_ABOVE or self.message.content.count("\n") > 3)
+        is_said = self.message.role == Role.USER and not self.is_inserted
+        limit = SAID_FOLDED_ABOVE if is_said else ASIDE_FOLDED_ABOVE
+        return not self.is_prose and _is_longer(self.message.content, limit)
 
     @property
     def siblings(self) -> int:
@@ -191,6 +198,10 @@ class QueuedRow:
     @property
     def dom_id(self) -> str:
         return f"queued-{self.queued.pk}"
+
+    @property
+    def is_folded(self) -> bool:
+        return _is_longer(self.queued.content, SAID_FOLDED_ABOVE)
 
 
 Row = MessageRow | AttemptRow | CompactionRow | LiveRow | QueuedRow

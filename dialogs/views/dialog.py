@@ -26,7 +26,7 @@ from dialogs.selectors.transcript import SHOWN_ROWS
 from dialogs.services import messages as service
 from dialogs.services.dialogs import change_llm
 from dialogs.views.chart import chart
-from dialogs.views.common import dialog_or_404
+from dialogs.views.common import dialog_or_404, render_part
 from dialogs.views.lists import sidebar
 
 
@@ -75,6 +75,14 @@ def edit(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse
         lambda: service.edit_message(dialog=dialog, message=message, content=content),
         draft=content,
     )
+
+
+@never_cache
+@require_GET
+def edit_form(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    context = {"dialog": dialog, "message": _message(dialog, message_id)}
+    return render_part(request, "dialogs/rows/_edit.html", context, title=_("Rewrite your message"))
 
 
 @require_POST

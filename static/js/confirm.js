@@ -25,8 +25,6 @@ function open(dialog) {
   });
   for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
   dialog.showModal();
-  // That has moved the focus. htmx would move it there once more a moment later, from wherever somebody is by then.
-  dialog.querySelector("[autofocus]")?.removeAttribute("autofocus");
 }
 
 if (slot) {

@@ -21,32 +21,43 @@ new MutationObserver(() => { if (atEnd) toEnd(); else jump.hidden = false; })
 new ResizeObserver(() => { if (atEnd) toEnd(); }).observe(scroller);
 jump.addEventListener("click", () => { atEnd = true; toEnd(); });
 document.getElementById("composer")?.addEventListener("submit", () => { atEnd = true; toEnd(); });
+// What is said anew is answered there.
+scroller.addEventListener("submit", ({ target }) => { if (target.matches(".edit form")) atEnd = true; });
 // What the reader asked for is where they are: an earlier course, a long result.
 scroller.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.xhr.status === 200) atEnd = false; });
 toEnd();
 
 async function copy(button) {
-  const text = button.dataset.copy === "code"
-    ? button.closest(".code").querySelector("pre").textContent
-    // As it was written, not as it is drawn.
-    : button.closest("article").querySelector("template.source").content.textContent;
-  await copyText(text);
+  const from = (selector) => button.closest(".code, article").querySelector(selector);
+  // As it was written, not as it is drawn.
+  const source = button.dataset.copy === "code" ? from("pre") : from("template.source")?.content ?? from(".message-text");
+  await copyText(source.textContent);
   sayCopied(button, words.copied);
 }
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy]");
   if (button) copy(button).catch(() => showError(words.notCopied));
-  event.target.closest("[data-close-edit]")?.closest("details").removeAttribute("open");
+  const close = event.target.closest("[data-close-edit]");
+  if (!close) return;
+  event.preventDefault();
+  close.closest("details").open = false;
 });
+
+function begin(edit) {
+  edit.querySelector("textarea")?.focus();
+  edit.scrollIntoView({ block: "nearest" });
+}
 
 document.addEventListener("toggle", (event) => {
   // What is under the composer is not in sight.
   if (event.target.matches?.("details.message-menu[open]")) event.target.querySelector(".menu-panel").scrollIntoView({ block: "nearest" });
-  if (!event.target.matches?.("details.edit[open]")) return;
-  event.target.querySelector("textarea").focus();
-  event.target.scrollIntoView({ block: "nearest" });
+  if (event.target.matches?.("details.edit[open]")) begin(event.target);
 }, true);
+// The form of a message is fetched.
+scroller.addEventListener("htmx:afterSettle", ({ target }) => {
+  if (target.matches("details.edit[open] > .edit-inside")) begin(target.parentElement);
+});
 
 document.addEventListener("keydown", (event) => {
   const edit = event.key === "Escape" && event.target.closest?.("details.edit");

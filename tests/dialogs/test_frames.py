@@ -55,6 +55,15 @@ def test_a_new_message_brings_itself_and_what_it_changed(dialog: Dialog) -> None
     assert ROW.findall(sent) == [f"message-{first.pk}", f"message-{answer.pk}", f"message-{second.pk}"]
 
 
+def test_the_text_of_a_message_is_sent_once(dialog: Dialog) -> None:
+    screen = watching(dialog)
+
+    ask(dialog, "What was seen in the pump house. " * 200 + "And then?")
+    sent = screen.update(rendered(dialog))
+
+    assert sent.count("And then?") == 1
+
+
 def test_a_part_is_sent_when_it_has_changed_and_only_then(dialog: Dialog) -> None:
     ask(dialog)
     screen = watching(dialog)

@@ -8,6 +8,7 @@ import signal
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.accessibility import violations
 from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, composer, play, rest, send, sign_in
 from tests.stack import Stack
 
@@ -20,8 +21,10 @@ Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provid
 """
 DIALOG = """
 from dialogs.models import Dialog, Question, ToolCall
+from dialogs.services.marks import set_pin
 from dialogs.services.rows import lock, save
 from tests.builders import a_call, a_course, a_question, an_answer
+from tests.dialogs.compaction_runs import an_applied_run
 from django.db import transaction
 dialog = Dialog.objects.latest("created_at")
 def tell():
@@ -100,6 +103,33 @@ def test_a_question_is_found_and_answered_by_its_choice(chat: Page, scripted: St
     expect(chat.get_by_role("link", name="Go to the question")).to_have_count(0)
 
 
+# A browser runs an observer right after the script that changed the page: nobody can press anything sooner.
+PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
+    const added = changes.flatMap(({ addedNodes }) => [...addedNodes]);
+    const link = added.map((node) => node.querySelector?.(`a[id^=${id}]`)).find(Boolean);
+    if (!link) return;
+    observer.disconnect();
+    link.click();
+}).observe(document.body, { childList: true, subtree: true })"""
+
+
+def test_a_link_that_was_fetched_works_from_the_moment_it_is_there(chat: Page, scripted: Stack) -> None:
+    happens(scripted, "an_applied_run(dialog, view=[{'message': dialog.current_leaf_id}])")
+    chat.evaluate(PRESS_AT_ONCE, "seen-")
+
+    chat.get_by_text("What was written instead").click()
+
+    expect(chat.locator(".seen-modal")).to_be_visible()
+
+
+def test_a_link_that_the_socket_brings_works_from_the_moment_it_is_there(chat: Page, scripted: Stack) -> None:
+    chat.evaluate(PRESS_AT_ONCE, "generation-seen-")
+
+    happens(scripted, "an_answer(dialog, 'I go on.')")
+
+    expect(chat.locator(".seen-modal")).to_be_visible()
+
+
 # Playwright types a long text for minutes, letter by letter; this is what a paste leaves behind.
 PASTE = """([field, text]) => {
     field.focus();
@@ -126,6 +156,76 @@ def test_a_pasted_megabyte_is_sent_whole(chat: Page, scripted: Stack) -> None:
     rest(chat)
     assert has(chat, "")
     ask(chat, "And now?")
+
+
+def test_a_long_message_is_folded_until_its_writer_wants_all_of_it(chat: Page, scripted: Stack) -> None:
+    paste(chat, "\n".join(f"{number:03d} the pump runs" for number in range(500)))
+    composer(chat).press("Enter")
+    mine = chat.locator(".message-row.user").last
+    expect(mine.get_by_text("Show all")).to_be_visible()
+    rest(chat)
+    text, control = mine.locator(".message-text"), mine.locator(".unfold > summary")
+    assert violations(chat, ".rows") == []
+    small = text.bounding_box() or {}
+
+    control.press("Enter")
+
+    expect(control).to_have_text("Show less", use_inner_text=True)
+    large = text.bounding_box() or {}
+    assert small["height"] < 120
+    assert large["height"] > 5_000
+    chat.keyboard.press("Enter")
+    expect(control).to_have_text("Show all", use_inner_text=True)
+
+
+def test_what_is_copied_is_what_was_written(chat: Page) -> None:
+    chat.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    rows, written = chat.locator(".message-row"), ("What was it like long ago?", "It was **so**.")
+
+    for row, words in zip(rows.all(), written, strict=True):
+        row.get_by_role("button", name="Copy").click()
+
+        expect(row.get_by_role("button", name="Copied")).to_be_visible()
+        assert chat.evaluate("() => navigator.clipboard.readText()") == words
+
+
+def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, scripted: Stack) -> None:
+    mine = chat.locator(".message-row.user").last
+    edit, field = mine.locator(".edit > summary"), mine.get_by_label("Your message")
+    edit.press("Enter")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("What was it like long ago?")
+    expect(mine.locator(".message-text")).to_be_hidden()
+    assert violations(chat, ".rows") == []
+    chat.keyboard.press("Escape")
+    expect(edit).to_be_focused()
+    edit.press("Enter")
+    field.fill("And then?")
+
+    happens(
+        scripted, "set_pin(dialog=dialog, message_id=dialog.messages.filter(role='user').latest('seq').pk, pinned=True)"
+    )
+
+    expect(mine.locator(".pill-pinned")).to_be_attached()
+    expect(field).to_be_focused()
+    expect(field).to_have_value("And then?")
+    mine.get_by_role("button", name="Send again").press("Enter")
+    expect(mine.locator(".message-text")).to_have_text("And then?")
+    rest(chat)
+
+
+def test_what_is_said_anew_is_followed_to_its_end(chat: Page, scripted: Stack) -> None:
+    mine = chat.locator(".message-row.user")
+    mine.get_by_text("Edit").click()
+    mine.get_by_role("button", name="Send again").click()
+    expect(mine).to_contain_text("2/2")
+    rest(chat)
+
+    happens(scripted, "an_answer(dialog, 'A line.\\n\\n' * 60)")
+
+    expect(answers(chat).last).to_contain_text("A line.")
+    expect(answers(chat).last.locator(".message-foot")).to_be_in_viewport()
+    expect(chat.locator("#jump")).to_be_hidden()
 
 
 def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page: Page, scripted: Stack) -> None:

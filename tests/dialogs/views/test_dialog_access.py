@@ -12,7 +12,8 @@ from dialogs.models import Dialog, QueuedMessage
 from dialogs.services.messages import post_message
 from tests.dialogs.views.pages import HTMX
 
-PATHS = ("", "send/", "retry/", "stop/", "llm/", "messages/{0}/edit/", "messages/{0}/show/", "queued/{1}/cancel/")
+SAID = ("messages/{0}/edit/", "messages/{0}/edit/form/", "messages/{0}/show/")
+PATHS = ("", "send/", "retry/", "stop/", "llm/", *SAID, "queued/{1}/cancel/")
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 EVERY_PATH = pytest.mark.parametrize("path", PATHS)
 BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])

@@ -24,6 +24,10 @@ def url(dialog: Dialog, action: str) -> str:
     return f"/dialogs/{dialog.pk}/{action}"
 
 
+def edit(dialog: Dialog, message: Message) -> str:
+    return url(dialog, f"messages/{message.pk}/edit/")
+
+
 def ask(dialog: Dialog, content: str = "Hello") -> Message:
     message = post_message(dialog=dialog, content=content)
     dialog.refresh_from_db()
@@ -98,6 +102,40 @@ def test_the_last_message_is_said_anew(as_alice: Client, dialog: Dialog, headers
 
     assert accepted(response, dialog, headers)
     assert said(dialog) == ["Hello", "Hi.", "Hullo"]
+
+
+@BOTH
+def test_the_form_that_says_it_anew_holds_what_was_said(
+    as_alice: Client, dialog: Dialog, headers: dict[str, str]
+) -> None:
+    question = answered(dialog, "<b>Hello</b>")
+
+    html = as_alice.get(url(dialog, f"messages/{question.pk}/edit/form/"), headers=headers).content.decode()
+
+    found = Page(html)
+    forms = [attrs for tag, attrs in found.tags if tag == "form" and attrs.get("action") == edit(dialog, question)]
+    assert [("hx-post" in attrs) for attrs in forms] == [bool(headers)]
+    assert f">{escape('<b>Hello</b>')}</textarea>" in html
+    assert ("<html" in html) is not bool(headers)
+    assert found.offences == []
+
+
+@BOTH
+def test_the_form_is_shown_to_the_owner_alone(
+    as_bob: Client, client: Client, dialog: Dialog, headers: dict[str, str]
+) -> None:
+    address = url(dialog, f"messages/{answered(dialog).pk}/edit/form/")
+
+    assert as_bob.get(address, headers=headers).status_code == 404
+    assert client.get(address, headers=headers).headers["Location"].startswith("/login/")
+
+
+def test_a_message_of_another_dialog_has_no_form(as_alice: Client, dialog: Dialog, a_dialog: object) -> None:
+    question = answered(dialog)
+    other = a_dialog()  # type: ignore[operator]
+
+    assert as_alice.get(url(other, f"messages/{question.pk}/edit/form/")).status_code == 404
+    assert as_alice.get(url(dialog, f"messages/{10**30}/edit/form/")).status_code == 404
 
 
 @BOTH
