@@ -64,7 +64,8 @@ def workers() -> Iterator[Finding]:
 
 
 def web() -> Iterator[Finding]:
-    host, port = settings.DOMINDS_HOST, settings.DOMINDS_PORT
+    configured = settings.DOMINDS_HOST, settings.DOMINDS_PORT
+    host, port = lock.listens_at(settings.DOMINDS_DATA_DIR) or configured
     address = f"http://{probes.reachable(host)}:{port}"
     problem = probes.port_problem(host, port)
     if probes.page_answers(f"{address}/healthz"):

@@ -32,3 +32,27 @@ def is_used(data_dir: Path) -> bool:
             return False
     except CannotStart:
         return True
+
+
+@contextlib.contextmanager
+def listening(data_dir: Path, host: str, port: int) -> Iterator[None]:
+    """Let other commands on this data folder know where its web server listens. Its caller is the sole user."""
+    note = _note(data_dir)
+    note.write_text(f"{host} {port}\n")
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def listens_at(data_dir: Path) -> tuple[str, int] | None:
+    """Host and port of the web server that `up` runs here; None where none does. One that was killed left its note."""
+    try:
+        host, port = _note(data_dir).read_text().split()
+    except (OSError, ValueError):
+        return None
+    return (host, int(port)) if is_used(data_dir) else None
+
+
+def _note(data_dir: Path) -> Path:
+    return data_dir / "run" / "web.address"

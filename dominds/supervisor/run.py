@@ -50,13 +50,15 @@ def up(options: Options) -> None:
 
 
 def run(options: Options, children: Children, log: Log) -> None:
-    try:
-        start(options, children, log)
-        watch(options, children, log)
-    except KeyboardInterrupt:
-        log.line("up", "stopping")
-    finally:
-        stop(children)
+    here = lock.listening(settings.DOMINDS_DATA_DIR, options.host, options.port)
+    with here if options.web else contextlib.nullcontext():
+        try:
+            start(options, children, log)
+            watch(options, children, log)
+        except KeyboardInterrupt:
+            log.line("up", "stopping")
+        finally:
+            stop(children)
 
 
 def check(options: Options, log: Log) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dialogs.accounts import ensure_first_user, sign_in_path, tokens, user_of_link
+from dominds.supervisor import lock
 
 
 def parts(path: str) -> dict[str, str]:
@@ -124,6 +126,16 @@ def test_the_printed_link_leads_to_where_dominds_listens(
     call_command("signin_link", stdout=out)
 
     assert out.getvalue().startswith(f"{address}/welcome/")
+
+
+def test_the_printed_link_leads_to_the_port_that_up_was_given(sam: User, settings: Any, tmp_path: Path) -> None:
+    settings.DOMINDS_DATA_DIR = tmp_path
+    out = StringIO()
+
+    with lock.sole_user(tmp_path, purpose="starting it"), lock.listening(tmp_path, "0.0.0.0", 9876):
+        call_command("signin_link", stdout=out)
+
+    assert out.getvalue().startswith("http://127.0.0.1:9876/welcome/")
 
 
 def test_the_command_says_why_there_is_no_first_user(db: Any) -> None:

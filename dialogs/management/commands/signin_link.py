@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from dialogs.accounts import ensure_first_user, sign_in_path
+from dominds.supervisor import lock
 
 
 class Command(BaseCommand):
@@ -18,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username", nargs="?", help="Default: the first superuser.")
-        parser.add_argument("--address", help="Where people reach Dominds. Default: as DOMINDS_HOST and _PORT say.")
+        parser.add_argument("--address", help="Where people reach Dominds. Default: where it runs, or would run.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = _user(options["username"])
@@ -43,6 +44,8 @@ def _first_user() -> User:
 
 def _address() -> str:
     scheme = "https" if settings.HTTPS else "http"
+    configured = settings.DOMINDS_HOST, settings.DOMINDS_PORT
+    host, port = lock.listens_at(settings.DOMINDS_DATA_DIR) or configured
     # A server that listens on all addresses is reached on this one.
-    host = "127.0.0.1" if settings.DOMINDS_HOST in {"0.0.0.0", "::"} else settings.DOMINDS_HOST  # noqa: S104
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.DOMINDS_PORT}"
+    host = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

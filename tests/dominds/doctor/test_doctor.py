@@ -13,7 +13,7 @@ from django.core.management import call_command
 from dialogs.models import LLM, Provider
 from dominds.doctor import llms, machine, servers
 from dominds.doctor.findings import Finding, State
-from dominds.supervisor import probes
+from dominds.supervisor import lock, probes
 from tests.stack import manage, settings_of
 
 
@@ -92,6 +92,23 @@ def test_a_port_that_is_free_or_taken(settings: Any) -> None:
     taken = found(servers.web)["web"]
 
     assert (free.state, taken.state) == (State.NOTE, State.WRONG)
+
+
+def test_the_port_is_the_one_that_up_was_given(settings: Any, tmp_path: Path) -> None:
+    settings.DOMINDS_DATA_DIR, given = tmp_path, probes.free_port()
+
+    with lock.sole_user(tmp_path, purpose="starting it"), lock.listening(tmp_path, "127.0.0.1", given):
+        finding = found(servers.web)["web"]
+
+    assert str(given) in finding.text
+    assert lock.listens_at(tmp_path) is None
+
+
+def test_the_note_of_a_killed_up_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+
+    with lock.listening(tmp_path, "127.0.0.1", 8123):
+        assert lock.listens_at(tmp_path) is None
 
 
 @pytest.mark.django_db(transaction=True)
