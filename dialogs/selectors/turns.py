@@ -85,8 +85,12 @@ def _kind_of(leaf: Message | None) -> Leaf:
 
 
 def _round(leaf: Message) -> dict[str, Any]:
-    """Where the calls of the newest answer stand. `clear_mind` is made last, after all its siblings."""
-    calls = [call for call in calls_of(leaf) if call.status != ToolCall.Status.CLIENT]
+    """Where the calls of the newest answer stand. `clear_mind` is made last, after all its siblings.
+
+    A call whose result is a message is no call of this branch: that stands below the answer on another one.
+    """
+    ours = [call for call in calls_of(leaf) if call.status != ToolCall.Status.CLIENT]
+    calls = [call for call in ours if call.result_message_id is None]
     waiting = any(call.status == ToolCall.Status.WAITING for call in calls)
     others = any(call.is_open and call.status != ToolCall.Status.WAITING and call.name != CLEAR_MIND for call in calls)
     return {

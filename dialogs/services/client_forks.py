@@ -66,8 +66,11 @@ def _copied(branch: Sequence[Message], row: Dialog, course: Course) -> dict[int,
 
 
 def _copy_calls(copies: Copies) -> None:
+    """A result that is not copied is one that the client has not sent here."""
     calls = list(ToolCall.objects.filter(message_id__in=copies))
     for call in calls:
+        if call.result_message_id and call.result_message_id not in copies:
+            call.status = ToolCall.Status.CLIENT
         call.pk = None
         call.message = copies[call.message_id]
         call.result_message = copies.get(call.result_message_id or 0)

@@ -186,3 +186,23 @@ async def test_a_thousand_messages_are_stored_with_few_queries(
     assert await PrefixNode.objects.acount() == 1002
     leaf = await Message.objects.aget(content="Well?")
     assert (leaf.seq, leaf.turn) == (1001, 501)
+
+
+@pytest.mark.parametrize("is_busy", [False, True], ids=["the-same-dialog", "a-copy-of-a-busy-one"])
+async def test_a_history_that_ends_with_a_call_whose_result_it_left_out_goes_to_the_model(
+    client_of_alice: Client, play: Play, is_busy: bool
+) -> None:
+    read = await sync_to_async(play)(said(120, "It rains."))
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    asked = [user("Weather?"), assistant("", tool_calls=[call])]
+    await client_of_alice.ask(*asked, {"role": "tool", "tool_call_id": "c1", "content": "rain"})
+    if is_busy:
+        await Dialog.objects.aupdate(wake_seq=99)
+
+    async with asyncio.timeout(10):
+        response = await client_of_alice.ask(*asked)
+
+    # The scripted provider refuses a call without a result, as most servers do.
+    assert response.status_code == 400
+    assert [one["role"] for one in read()[-1]["messages"]] == ["user", "assistant"]
+    assert await Message.objects.filter(role="tool").acount() == 1
