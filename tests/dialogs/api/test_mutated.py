@@ -77,7 +77,8 @@ async def _read(response: Any) -> bytes:
 
 
 def _check(response: Any, raw: bytes, body: bytes) -> None:
-    assert response.status_code in {200, 400, 404}, (response.status_code, raw[:300], body[:2000])
+    documented = {413} if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE else {200, 400, 404}
+    assert response.status_code in documented, (response.status_code, raw[:300], body[:2000])
     if response.status_code != 200:
         answers.Refusal.model_validate_json(raw)
     elif response.headers["Content-Type"] == "application/json":
