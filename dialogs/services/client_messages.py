@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
+
+from django.db.models import F
 
 from dialogs.attachments import large_texts, without_blobs
 from dialogs.clients import ClientMessage
@@ -11,6 +15,8 @@ from dialogs.models import Course, Dialog, Message, PrefixNode, SearchText, Tool
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.search import index_words
 from dialogs.services.generations import keep_blobs
+
+AT_ONCE = 500
 
 
 def add_history(row: Dialog, messages: Sequence[ClientMessage], *, below: Message | None, course: Course) -> None:
@@ -70,7 +76,7 @@ def insert_branch(rows: list[Message]) -> None:
     for row, parent in zip(rows, parents, strict=True):
         row.parent = parent
     if len(rows) > 1:
-        Message.objects.bulk_update(rows[1:], ["parent"], batch_size=500)
+        Message.objects.bulk_update(rows[1:], ["parent"], batch_size=AT_ONCE)
 
 
 def _add_calls(said: Iterable[tuple[Message, ClientMessage]]) -> None:
@@ -95,14 +101,26 @@ def calls_of(message: Message, said: ClientMessage) -> tuple[ToolCall, ...]:
 
 def _close_calls(row: Dialog, said: Iterable[tuple[Message, ClientMessage]]) -> None:
     """The client's results, each beside the newest call that it answers."""
-    for message, one in said:
-        if one.role != Role.TOOL:
-            continue
-        open_calls = ToolCall.objects.filter(message__dialog=row, call_id=one.tool_call_id, result_message=None)
-        call = open_calls.filter(message__seq__lt=message.seq).order_by("-message__seq").first()
-        if call:
+    results = [(message, one.tool_call_id) for message, one in said if one.role == Role.TOOL]
+    open_calls = _open_calls(row, {call_id for _message, call_id in results})
+    closed: list[ToolCall] = []
+    for message, call_id in results:
+        calls = open_calls.get(call_id, [])
+        before = bisect_left(calls, message.seq, key=attrgetter("seq"))
+        if before:
+            call = calls.pop(before - 1)
             call.result_message, call.status = message, ToolCall.Status.DONE
-            call.save(update_fields=["result_message", "status"])
+            closed.append(call)
+    ToolCall.objects.bulk_update(closed, ["result_message", "status"], batch_size=AT_ONCE)
+
+
+def _open_calls(row: Dialog, ids: set[str]) -> dict[str, list[ToolCall]]:
+    """By the ids that results name, oldest first. A dialog may be long: it is looked through once for all results."""
+    found: dict[str, list[ToolCall]] = {}
+    calls = ToolCall.objects.filter(message__dialog=row, call_id__in=ids, result_message=None)
+    for call in calls.annotate(seq=F("message__seq")).order_by("seq", "-position"):
+        found.setdefault(call.call_id, []).append(call)
+    return found
 
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
