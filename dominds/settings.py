@@ -184,7 +184,7 @@ if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
 REDIS_PATIENCE_SECONDS = 15
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "BACKEND": "dialogs.channel_layer.ChannelLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": REDIS_PATIENCE_SECONDS}], "capacity": 500},
     }
 }
