@@ -8,6 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from channels_redis.core import RedisChannelLayer
+from channels_redis.utils import create_pool
+from redis.asyncio import ConnectionPool
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
@@ -16,6 +21,10 @@ CANCEL_EVERY_SECONDS = 0.1
 
 
 class ChannelLayer(RedisChannelLayer):
+    def create_pool(self, index: int) -> ConnectionPool:
+        """Whose commands are tried once more, at once: a connection that lay idle may have been closed."""
+        return create_pool({**self.hosts[index], "retry": Retry(NoBackoff(), 1, (ConnectionLost,))})
+
     async def receive(self, channel: str) -> dict[str, Any]:
         """The next event. A receiver that is cancelled ends, whatever the Redis client does just then."""
         receiving = asyncio.create_task(self._receive(channel))

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 
 from dialogs import consumers
 from dialogs.broadcast import group_name
+from dialogs.channel_layer import ChannelLayer
 from dialogs.models import Dialog
 from tests.dialogs.test_consumers import cookie_of, socket_to, until, watching
 
@@ -35,13 +36,53 @@ async def rename(dialog: Dialog) -> None:
     await Dialog.objects.filter(pk=dialog.pk).aupdate(title="Renamed", version=10**6)
 
 
-async def test_an_open_tab_outlives_the_connections_to_redis(dialog: Dialog, alices: str) -> None:
+async def end_receiving(server: redis.Redis) -> int:
+    """End the connections on which a layer waits for events; how many there were."""
+    waiting = [client["id"] for client in await server.client_list() if client["cmd"] == "bzpopmin"]
+    return sum([await server.client_kill_filter(_id=client) for client in waiting])
+
+
+async def test_an_open_tab_outlives_its_connection_to_redis(dialog: Dialog, alices: str) -> None:
     async with watching(dialog, alices) as socket, redis.from_url(settings.REDIS_URL) as server:
         await until(socket, 'id="transcript"')
 
-        for _ in range(3):
-            await server.client_kill_filter(_type="normal", skipme=True)
-            await asyncio.sleep(0.1)
+        async with asyncio.timeout(5):
+            while not await end_receiving(server):
+                pass
+        await rename(dialog)
+
+        await until(socket, "Renamed")
+
+
+async def test_connections_that_redis_has_closed_meanwhile_fail_nobody() -> None:
+    """A look that failed for that would leave its tab behind for five seconds more."""
+    layer = ChannelLayer(**settings.CHANNEL_LAYERS["default"]["CONFIG"])
+    channels = [await layer.new_channel() for _ in range(5)]
+    async with redis.from_url(settings.REDIS_URL) as server:
+        others = {client["id"] for client in await server.client_list()}
+        await asyncio.gather(*(layer.group_add("all", channel) for channel in channels))
+        for client in await server.client_list():
+            if client["id"] not in others:
+                await server.client_kill_filter(_id=client["id"])
+
+    await asyncio.gather(*(layer.group_add("all", channel) for channel in channels))
+
+    await layer.close_pools()
+
+
+async def refused(*_what: Any) -> None:
+    raise redis.ConnectionError("Connection refused.")
+
+
+async def test_an_open_tab_outlives_a_redis_that_is_away(
+    dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watching(dialog, alices) as socket:
+        await until(socket, 'id="transcript"')
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RedisChannelLayer, "receive_single", refused)
+            await asyncio.sleep(0.7)
         await rename(dialog)
 
         await until(socket, "Renamed")
@@ -50,9 +91,6 @@ async def test_an_open_tab_outlives_the_connections_to_redis(dialog: Dialog, ali
 async def test_a_tab_that_comes_while_redis_is_away_is_told_of_changes_later(
     dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refused(*_what: Any) -> None:
-        raise redis.ConnectionError("Connection refused.")
-
     with monkeypatch.context() as patch:
         patch.setattr(RedisChannelLayer, "group_add", refused)
         async with watching(dialog, alices) as socket:
