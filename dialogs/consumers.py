@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -19,6 +21,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 
 from dialogs.broadcast import group_name
+from dialogs.channel_layer import end
 from dialogs.frames import Rendering, Screen
 from dialogs.live_view import card_of, render_dialog, visible_version
 from dialogs.models import Dialog
@@ -44,7 +47,10 @@ class DialogConsumer(AsyncWebsocketConsumer):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         # A database thread of its own: without it all tabs of this process would wait for one another.
         async with ThreadSensitiveContext():
-            await super().__call__(scope, receive, send)
+            try:
+                await super().__call__(scope, receive, send)
+            finally:
+                await self._leave()
 
     async def connect(self) -> None:
         self.dialog_id = self.scope["url_route"]["kwargs"]["dialog_id"]
@@ -59,14 +65,10 @@ class DialogConsumer(AsyncWebsocketConsumer):
             await self.close(refused)
             return
         await self.accept()
-        await self._join()
-        await self._begin(asked.get("version", ""))
+        with self._redis_away():
+            await self._join()
         self.looking = asyncio.create_task(self._look())
-
-    async def disconnect(self, code: int) -> None:
-        if self.looking is not None:
-            self.looking.cancel()
-            await self.channel_layer.group_discard(group_name(self.dialog_id), self.channel_name)
+        await self._begin(asked.get("version", ""))
 
     async def dialog_changed(self, event: dict[str, Any]) -> None:
         await self._show()
@@ -140,11 +142,24 @@ class DialogConsumer(AsyncWebsocketConsumer):
         """Look now and then, whatever Redis does. Joins anew each time: Redis forgets its groups when it restarts."""
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
-            try:
+            with self._redis_away():
                 await self._join()
                 await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
-            except Exception as error:  # Redis away, full or busy: the next look makes it good
-                logger.info("Could not look at dialog %s: %s", self.dialog_id, error)
+
+    async def _leave(self) -> None:
+        """However this ended: nobody looks any more."""
+        if self.looking is not None:
+            await end(self.looking)
+            with self._redis_away():
+                await self.channel_layer.group_discard(group_name(self.dialog_id), self.channel_name)
+
+    @contextmanager
+    def _redis_away(self) -> Iterator[None]:
+        """It may be away, full or busy: the next look makes it good."""
+        try:
+            yield
+        except Exception as error:
+            logger.info("Dialog %s is not looked at just now: %s", self.dialog_id, error)
 
 
 def _language(wanted: str) -> str:

@@ -184,7 +184,7 @@ if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
 REDIS_PATIENCE_SECONDS = 15
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "BACKEND": "dialogs.channel_layer.ChannelLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": REDIS_PATIENCE_SECONDS}], "capacity": 500},
     }
 }
@@ -196,6 +196,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "turns"
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONSUMER = "dominds.consumer:Consumer"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Short: posting a message must not hang when Redis is away. The sweeper queues it again.

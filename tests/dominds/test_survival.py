@@ -62,6 +62,10 @@ class Chat:
         with self.browser() as browser:
             self.post(browser, f"/dialogs/{self.dialog}/send/", content=text)
 
+    def stop(self) -> None:
+        with self.browser() as browser:
+            self.post(browser, f"/dialogs/{self.dialog}/stop/")
+
     def page(self) -> str:
         with self.browser() as browser:
             return browser.get(f"/dialogs/{self.dialog}/").raise_for_status().text
@@ -88,8 +92,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield found
 
 
-def write_script(folder: Path) -> None:
-    step = {"text": [f"{word} " for word in ANSWER.split()], "delay": 0.06}
+def write_script(folder: Path, *, delay: float = 0.06) -> None:
+    step = {"text": [f"{word} " for word in ANSWER.split()], "delay": delay}
     (folder / "script.json").write_text(json.dumps({"steps": [step]}))
 
 
@@ -129,6 +133,23 @@ def test_a_killed_redis_costs_no_answer(chat: Chat) -> None:
 
     state = chat.finish()
     assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER]
+
+
+def test_a_killed_redis_keeps_no_worker_from_other_turns(chat: Chat) -> None:
+    """Nor ends it: it would have to wait for the turns that it is at, and take no other."""
+    other, worker = Chat(chat.stack, chat.stack.shell(ROWS)), chat.stack.pid("turns")
+    write_script(chat.stack.data_dir, delay=1.5)
+    chat.begin()
+    write_script(chat.stack.data_dir)
+
+    os.kill(chat.stack.pid("valkey"), signal.SIGKILL)
+
+    other.say()
+    assert other.finish()["messages"][-1].strip() == ANSWER
+    assert chat.state()["busy"]
+    chat.stop()
+    chat.finish()
+    assert chat.stack.pid("turns") == worker
 
 
 def test_what_was_typed_while_a_turn_ran_is_answered_after_a_killed_worker(chat: Chat) -> None:

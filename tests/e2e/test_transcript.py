@@ -240,7 +240,7 @@ def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page
     assert has(page, words)
 
 
-@pytest.mark.parametrize("child", ["web", "turns"])
+@pytest.mark.parametrize("child", ["valkey", "web", "turns"])
 def test_an_open_page_goes_on_by_itself_after_a_kill(page: Page, scripted: Stack, child: str) -> None:
     """No reload by a person: the socket comes back, the answer arrives, and the next message is answered too."""
     sign_in(page, scripted)

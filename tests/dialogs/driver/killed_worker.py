@@ -32,7 +32,7 @@ forked.set_forkserver_preload(
     [
         "tests.django_loaded",
         __name__,
-        "channels_redis.core",
+        "dialogs.channel_layer",
         "kombu.transport.redis",
         "celery.events",
         "dialogs.providers.scripted",
