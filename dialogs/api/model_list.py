@@ -44,8 +44,7 @@ def _agent_of(slug: str) -> Target | None:
 
 def _llm_of(provider: str, model_id: str) -> Target | None:
     """With the agent that stands for it, which is made when it is first spoken to."""
-    name = {"llm__provider__name": provider, "llm__model_id": model_id}
-    agent = next(iter(direct_agents().filter(**name).order_by()), None)
+    agent = next(iter(direct_agents(provider=provider, model_id=model_id).order_by()), None)
     if agent:
         return Target(agent, agent.llm)
     llm = next(iter(offered_llms().filter(provider__name=provider, model_id=model_id).order_by()), None)

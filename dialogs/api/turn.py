@@ -25,7 +25,7 @@ from dialogs.threads import in_db, own_threads
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
 # What is asked ahead leaves, and an answer that is there at once, before the processor is busy with storing.
-HEAD_START_SECONDS = 0.004
+HEAD_START_SECONDS = 0.003
 # asyncio keeps tasks only weakly.
 _running: set[asyncio.Task[None]] = set()
 

@@ -17,10 +17,15 @@ def offered_llms() -> QuerySet[LLM]:
     return LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
 
 
-def direct_agents() -> QuerySet[Agent]:
-    """Those that stand for LLMs that are offered, and have been spoken to."""
-    offered = Agent.objects.filter(is_direct=True, llm__enabled=True, llm__provider__enabled=True)
-    return offered.select_related("llm__provider")
+def direct_agents(*, provider: str, model_id: str) -> QuerySet[Agent]:
+    """That which stands for an LLM that is offered, if it has been spoken to."""
+    return Agent.objects.select_related("llm__provider").filter(
+        is_direct=True,
+        llm__enabled=True,
+        llm__model_id=model_id,
+        llm__provider__enabled=True,
+        llm__provider__name=provider,
+    )
 
 
 def offered_models() -> list[str]:

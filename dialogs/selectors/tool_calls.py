@@ -24,6 +24,8 @@ def calls_of(message: Message) -> list[ToolCall]:
 def calls_by_message(ids: Sequence[int]) -> dict[int, tuple[ToolCall, ...]]:
     """The calls that these messages made, in their order; messages without any are left out."""
     calls: dict[int, tuple[ToolCall, ...]] = {}
+    if not ids:
+        return calls
     for call in sorted(ToolCall.objects.filter(message_id__in=ids).order_by(), key=attrgetter("position")):
         calls[call.message_id] = (*calls.get(call.message_id, ()), call)
     return calls
