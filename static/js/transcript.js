@@ -9,16 +9,21 @@ const words = document.getElementById("words").dataset;
 let atEnd = true;
 
 const toEnd = () => { scroller.scrollTop = scroller.scrollHeight; };
+const seesEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
+
+function follow() {
+  if (atEnd) toEnd();
+  jump.hidden = seesEnd();
+}
 
 scroller.addEventListener("scroll", () => {
-  atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
+  atEnd = seesEnd();
   jump.hidden = atEnd;
 }, { passive: true });
 
-new MutationObserver(() => { if (atEnd) toEnd(); else jump.hidden = false; })
-  .observe(scroller, { childList: true, subtree: true, characterData: true });
+new MutationObserver(follow).observe(scroller, { childList: true, subtree: true, characterData: true });
 // A drawer that opens, a field that grows, a window that turns: the end stays in sight.
-new ResizeObserver(() => { if (atEnd) toEnd(); }).observe(scroller);
+new ResizeObserver(follow).observe(scroller);
 jump.addEventListener("click", () => { atEnd = true; toEnd(); });
 document.getElementById("composer")?.addEventListener("submit", () => { atEnd = true; toEnd(); });
 // What is said anew is answered there.

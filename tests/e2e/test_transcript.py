@@ -214,6 +214,15 @@ def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, sc
     rest(chat)
 
 
+def test_nobody_is_told_to_jump_to_what_is_in_sight(chat: Page) -> None:
+    mine = chat.locator(".message-row.user")
+
+    mine.get_by_text("Edit").click()
+    expect(mine.locator("textarea")).to_be_focused()
+
+    expect(chat.locator("#jump")).to_be_hidden()
+
+
 def test_what_is_said_anew_is_followed_to_its_end(chat: Page, scripted: Stack) -> None:
     mine = chat.locator(".message-row.user")
     mine.get_by_text("Edit").click()
