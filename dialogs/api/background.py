@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -16,7 +16,6 @@ from dialogs.api import chunks
 from dialogs.api.canonical import split
 from dialogs.api.chunks import Envelope
 from dialogs.api.failures import failed_with
-from dialogs.api.reading import Asked
 from dialogs.api.reporting import usage_of
 from dialogs.clients import ClientCall
 from dialogs.driver.live import LiveAnswer
@@ -25,6 +24,9 @@ from dialogs.providers.pool import borrowed
 from dialogs.providers.slots import slot
 from dialogs.selectors.providers import settings_for
 from health.compaction import wire
+
+if TYPE_CHECKING:
+    from dialogs.api.reading import Asked
 
 TASK_HEADER = "x-dominds-task"
 TASK_MARK = "### Task:"

@@ -70,7 +70,7 @@ class Listener(Audience):
         self.error: ProviderError | None = None
         self.compactions = 0
         self._left = asyncio.Event()
-        self._begun_ahead: HeadStart | None = None
+        self._head_start: HeadStart | None = None
         self._said: list[str] = []
         self._thought: list[str] = []
         self._waiting = False
@@ -81,17 +81,17 @@ class Listener(Audience):
     @property
     def has_left(self) -> bool:
         """What somebody has heard is still to be kept."""
-        return self._left.is_set() and not (self._begun_ahead and self._begun_ahead.is_owed)
+        return self._left.is_set() and not (self._head_start and self._head_start.is_owed)
 
-    def begin_ahead(self, request: ChatRequest, settings: ProviderSettings) -> None:
-        self._begun_ahead = HeadStart(request, settings, self)
+    def begin_head_start(self, request: ChatRequest, settings: ProviderSettings) -> None:
+        self._head_start = HeadStart(request, settings, self)
 
     def head_start(self, request: ChatRequest, settings: ProviderSettings) -> AsyncGenerator[StreamEvent, None] | None:
-        return self._begun_ahead.take_over(request, settings) if self._begun_ahead else None
+        return self._head_start.take_over(request, settings) if self._head_start else None
 
     async def drop_head_start(self) -> None:
-        if self._begun_ahead:
-            await self._begun_ahead.drop()
+        if self._head_start:
+            await self._head_start.drop()
 
     @property
     def text(self) -> str:

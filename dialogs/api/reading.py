@@ -11,6 +11,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 
 from dialogs.api.auth import authenticate, require_chat, secret_in
+from dialogs.api.background import is_background
 from dialogs.api.canonical import chained, split
 from dialogs.api.errors import invalid_request, too_large
 from dialogs.api.foresight import Foreseen, foreseen
@@ -35,6 +36,8 @@ class Asked:
     messages: tuple[Mapping[str, Any], ...]
     target: Target
     request: ClientRequest
+    # The client's own task: it makes no dialog.
+    is_background: bool
     foreseen: Foreseen | None
     notices: str
 
@@ -71,6 +74,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         chat=_chat(request),
         dialog_id=_dialog(request, key),
     )
+    is_aside = is_background(request, messages)
     return Asked(
         key=key,
         body=body,
@@ -78,7 +82,8 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         target=target,
         notices=_notices(request, key),
         request=asked,
-        foreseen=foreseen(key=key, target=target, request=asked),
+        is_background=is_aside,
+        foreseen=None if is_aside else foreseen(key=key, target=target, request=asked),
     )
 
 

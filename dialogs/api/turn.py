@@ -46,7 +46,7 @@ class ClientTurn:
     def start(self) -> asyncio.Task[None]:
         """`foreseen` is asked for at once."""
         if self.foreseen:
-            self.listener.begin_ahead(self.foreseen.request, self.foreseen.settings)
+            self.listener.begin_head_start(self.foreseen.request, self.foreseen.settings)
         task = asyncio.create_task(self._run())
         _running.add(task)
         task.add_done_callback(_running.discard)

@@ -94,7 +94,7 @@ async def nothing(request: HttpRequest) -> HttpResponse:
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     asked: Asked = await in_db(read)(request, raw_body(request))
     await admit(asked.key)
-    if background.is_background(request, asked.messages):
+    if asked.is_background:
         return await _aside(asked)
     turn = ClientTurn(key=asked.key, target=asked.target, request=asked.request, foreseen=asked.foreseen)
     task = turn.start()

@@ -23,6 +23,8 @@ def sole_user(data_dir: Path, *, purpose: str) -> Iterator[None]:
                 f"Dominds already runs on {data_dir}. "
                 f"Stop it before {purpose}, or set DOMINDS_DATA_DIR to another folder."
             ) from error
+        # One that was killed left it.
+        _note(data_dir).unlink(missing_ok=True)
         yield
 
 
@@ -46,12 +48,14 @@ def listening(data_dir: Path, host: str, port: int) -> Iterator[None]:
 
 
 def listens_at(data_dir: Path) -> tuple[str, int] | None:
-    """Host and port of the web server that `up` runs here; None where none does. One that was killed left its note."""
+    """Host and port of the web server that `up` runs here; None where none does."""
+    if not is_used(data_dir):
+        return None
     try:
         host, port = _note(data_dir).read_text().split()
     except (OSError, ValueError):
         return None
-    return (host, int(port)) if is_used(data_dir) else None
+    return host, int(port)
 
 
 def _note(data_dir: Path) -> Path:

@@ -105,9 +105,12 @@ def test_the_port_is_the_one_that_up_was_given(settings: Any, tmp_path: Path) ->
 
 
 def test_the_note_of_a_killed_up_is_not_believed(tmp_path: Path) -> None:
+    """Also where one without a web server runs now."""
     (tmp_path / "run").mkdir()
 
     with lock.listening(tmp_path, "127.0.0.1", 8123):
+        assert lock.listens_at(tmp_path) is None
+    with lock.listening(tmp_path, "127.0.0.1", 8123), lock.sole_user(tmp_path, purpose="starting workers only"):
         assert lock.listens_at(tmp_path) is None
 
 
