@@ -162,7 +162,7 @@ async def test_a_round_of_calls_is_answered() -> None:
         events = await events_of(provider(), asked_with(FIRST))
         (asked,) = [one.call for one in events if isinstance(one, ToolCallReady)]
         answered = await events_of(
-            provider,
+            provider(),
             asked_with(FIRST, ChatMessage(role="assistant", tool_calls=(asked,), content=""), result(asked.id)),
         )
 
