@@ -1,6 +1,6 @@
 """What a person says to a model over sixty turns: a task, rules, one thing that changes twice, and much that is long.
 
-`Talk.turn(number)` is what is said in one turn. `PROMISED` has to stand in the last request however long the talk was.
+Two talks of one length differ by their ship.
 """
 
 from __future__ import annotations
@@ -13,20 +13,16 @@ from tests.standins.compatible import CHARS_PER_TOKEN
 SYSTEM = (
     "You are the assistant of the harbour office at Lindesund. Answer in plain English and name the berth you mean."
 )
-TASK = (
-    "The task: draw up the winter timetable of the ferry Halvar, from 3 November to 14 March, with eleven crossings a "
-    "day and one reserve boat at the Kvarn berth."
-)
 RULES = {
     2: "Never put a crossing between 12:40 and 13:20, because the lock is closed then.",
     5: "Always write departures in 24-hour time and fares in crowns.",
 }
-FIRST_DEPOSIT = "For groups the deposit is 1,250 crowns."
-SECOND_DEPOSIT = "Correction about groups: the deposit is 1,900 crowns now, not 1,250 crowns."
-LAST_DEPOSIT = "The deposit for groups changes once more: from today it is 2,475 crowns instead of 1,900 crowns."
-CHANGED = {3: FIRST_DEPOSIT, 21: SECOND_DEPOSIT, 42: LAST_DEPOSIT}
+CHANGED = {
+    3: "For groups the deposit is 1,250 crowns.",
+    21: "Correction about groups: the deposit is 1,900 crowns now, not 1,250 crowns.",
+    42: "The deposit for groups changes once more: from today it is 2,475 crowns instead of 1,900 crowns.",
+}
 NEWEST_VALUE = "2,475 crowns"
-PROMISED = (TASK, *RULES.values(), NEWEST_VALUE)
 TURNS = 60
 # The whole is so many windows long.
 WINDOWS = 2.6
@@ -55,25 +51,38 @@ def prose(seed: int, chars: int) -> str:
     return said.strip()
 
 
+def task(ship: str) -> str:
+    return (
+        f"The task: draw up the winter timetable of the ferry {ship}, from 3 November to 14 March, with eleven "
+        "crossings a day and one reserve boat at the Kvarn berth."
+    )
+
+
 @dataclass(frozen=True)
 class Talk:
-    """A talk for a window of so many tokens. `name` is in each message, so that no two talks say the same."""
+    """A talk for a window of so many tokens. The ship's name is in each message: no two talks say the same."""
 
     window: int
     turns: int = TURNS
     windows: float = WINDOWS
-    name: str = "Halvar"
+    ship: str = "Halvar"
 
     @property
     def chars(self) -> int:
         """Of one message: the answers of the model are as long as the questions."""
         return int(self.window * self.windows * CHARS_PER_TOKEN / self.turns / 2)
 
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """What stands in the last request word for word, however long the talk was."""
+        changed = (NEWEST_VALUE,) if self.turns >= max(CHANGED) else ()
+        return (task(self.ship), *RULES.values(), *changed)
+
     def turn(self, number: int) -> str:
         """Turns count from 1."""
         if number == 1:
-            return TASK
+            return task(self.ship)
         stated = " ".join(filter(None, (RULES.get(number), CHANGED.get(number))))
-        about = f"Note {number} from the {self.name}."
+        about = f"Note {number} from the {self.ship}."
         long = prose(self.window + number, max(0, self.chars - len(stated) - len(about)))
         return " ".join(filter(None, (about, stated, long)))

@@ -13,7 +13,7 @@ import pytest
 
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, House, answer_of, hold, long_answers, missing
-from tests.overflow.talk import PROMISED, SYSTEM, Talk
+from tests.overflow.talk import SYSTEM, Talk
 from tests.standins.compatible import Lists
 
 SIZES = (4_096, 8_192, 32_768)
@@ -48,7 +48,7 @@ def test_sixty_growing_turns_are_answered(build: Build, way: str, window: int) -
     assert len(home.standin.refusals) <= REFUSALS.get(way, 0)
     assert_answered(home, talk, answers)
     assert_cuts_end(home, way, confirmed)
-    assert missing(home.last, (SYSTEM, talk.turn(talk.turns), *PROMISED)) == []
+    assert missing(home.last, (SYSTEM, talk.turn(talk.turns), *talk.promised)) == []
 
 
 def assert_answered(home: House, talk: Talk, answers: list[str]) -> None:
