@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
@@ -129,8 +129,3 @@ def hold(caller: Caller, talk: Talk, *, each: Callable[[int], None] = lambda _nu
         each(number)
         answers.append(caller.say(talk.turn(number), stream=number % 2 == 1))
     return answers
-
-
-def missing(seen: Seen, promised: Sequence[str]) -> list[str]:
-    """What does not stand in the request, word for word."""
-    return [text for text in promised if text not in seen.text]

@@ -6,9 +6,10 @@ Two talks of one length differ by their ship.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.standins.compatible import CHARS_PER_TOKEN
+from tests.standins.compatible import CHARS_PER_TOKEN, Seen
 
 SYSTEM = (
     "You are the assistant of the harbour office at Lindesund. Answer in plain English and name the berth you mean."
@@ -86,3 +87,8 @@ class Talk:
         about = f"Note {number} from the {self.ship}."
         long = prose(self.window + number, max(0, self.chars - len(stated) - len(about)))
         return " ".join(filter(None, (about, stated, long)))
+
+
+def missing(seen: Seen, promised: Sequence[str]) -> list[str]:
+    """What does not stand in the request, word for word."""
+    return [text for text in promised if text not in seen.text]

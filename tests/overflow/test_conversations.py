@@ -16,9 +16,9 @@ import openai
 import pytest
 
 from tests.overflow.conftest import Build
-from tests.overflow.house import WAYS, House, hold, long_answers, missing
+from tests.overflow.house import WAYS, House, hold, long_answers
 from tests.overflow.pictures import shown
-from tests.overflow.talk import RULES, SYSTEM, Talk, prose, task
+from tests.overflow.talk import RULES, SYSTEM, Talk, missing, prose, task
 from tests.standins.compatible import IMAGE_TOKENS, Reply, answer_to, text_of
 
 WINDOW = 8_192

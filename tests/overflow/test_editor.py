@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.overflow.conftest import Build
-from tests.overflow.house import WAYS, Caller, House, missing
-from tests.overflow.talk import prose
+from tests.overflow.house import WAYS, Caller, House
+from tests.overflow.talk import missing, prose
 from tests.standins.compatible import Reply, text_of
 
 WINDOW = 8_192

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.overflow.conftest import Build
-from tests.overflow.house import WAYS, House, answer_of, hold, long_answers, missing
-from tests.overflow.talk import SYSTEM, Talk
+from tests.overflow.house import WAYS, House, answer_of, hold, long_answers
+from tests.overflow.talk import SYSTEM, Talk, missing
 from tests.standins.compatible import Lists
 
 SIZES = (4_096, 8_192, 32_768)
