@@ -100,26 +100,28 @@ class House:
         return next(one for one in reversed(self.standin.seen) if one.read)
 
     def confirmed_cuts(self) -> list[ContextEvent]:
-        return list(ContextEvent.objects.filter(code=CUT_EVENT).order_by("pk"))
+        found = ContextEvent.objects.filter(code=CUT_EVENT, llm__provider__name=self.model.split("/")[0])
+        return list(found.order_by("pk"))
 
     def compactions(self) -> int:
         """Runs that changed what the model is sent."""
-        return CompactionRun.objects.filter(status=CompactionRun.Status.APPLIED).count()
+        applied = CompactionRun.objects.filter(status=CompactionRun.Status.APPLIED)
+        return applied.filter(dialog__llm__provider__name=self.model.split("/")[0]).count()
 
     def dialogs(self) -> int:
         return Dialog.objects.count()
 
 
 @contextmanager
-def house(standin: CompatibleStandin, owner: User) -> Iterator[House]:
+def house(standin: CompatibleStandin, owner: User, *, name: str = "house") -> Iterator[House]:
     """The stand-in is added with the command that people use, and with nothing else."""
     # The application is imported late: Django has its settings by then.
     from dominds.asgi import application
 
     kind = "llamacpp" if standin.lists == Lists.PROPS else "openai"
     with serving(standin.app()) as upstream, serving(application) as url:
-        call_command("provider", "add", kind, f"{upstream}/v1", name="house", stdout=StringIO())
-        yield House(standin, url, create_key(owner=owner, name="laptop")[1], f"house/{standin.model}")
+        call_command("provider", "add", kind, f"{upstream}/v1", name=name, stdout=StringIO())
+        yield House(standin, url, create_key(owner=owner, name="laptop")[1], f"{name}/{standin.model}")
 
 
 def hold(caller: Caller, talk: Talk, *, each: Callable[[int], None] = lambda _number: None) -> list[str]:
