@@ -8,30 +8,16 @@ Exits with 1 where a turn failed or a prompt was cut that must not be.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING
 
-# First: a data folder and a Valkey of its own, before Django reads its settings.
-import tests.environment  # noqa: F401
+from benchmarks.in_process import prepare
 
 if TYPE_CHECKING:
     from tests.overflow.soak import Soaked
 
 TURNS = 1_000
 AT_THE_ENDS = 100
-
-
-def prepare() -> None:
-    # No worker runs beside: whoever waits for a compaction does it, at once.
-    settings = {"DJANGO_SETTINGS_MODULE": "dominds.settings", "DOMINDS_COMPACTION_WAIT_SECONDS": "0.001"}
-    os.environ.update(settings | {"DOMINDS_LOG_LEVEL": "WARNING", "DOMINDS_LEASE_SECONDS": "30"})
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
 
 
 def soaked(turns: int, *, listed: bool) -> Soaked:
