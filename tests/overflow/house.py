@@ -30,6 +30,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "names nothing": {"names": False},
     "cuts the oldest": {"overlong": Overlong.WITHOUT_OLDEST},
     "cuts the middle": {"overlong": Overlong.WITHOUT_MIDDLE},
+    "cuts at a token": {"overlong": Overlong.FILLED},
     "leaves cached tokens out": {"lists": Lists.MODELS, "cached": Cached.LEFT_OUT},
     "reports cached tokens beside": {"lists": Lists.MODELS, "cached": Cached.BESIDE},
     "counts the answer": {"lists": Lists.MODELS, "counts_answer": True},

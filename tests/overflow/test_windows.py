@@ -20,7 +20,7 @@ SIZES = (4_096, 8_192, 32_768)
 # How many refusals each way may see. A server that cuts refuses nothing.
 REFUSALS = {"names it in a refusal": 1, "names nothing": 3}
 # The rest of the matrix takes minutes: one way of cutting, of counting and of listing stands for the other here.
-TWINS = {"tells it as llama.cpp does", "cuts the middle", "reports cached tokens beside"}
+TWINS = {"tells it as llama.cpp does", "cuts the middle", "cuts at a token", "reports cached tokens beside"}
 ALWAYS = {("lists it", size) for size in SIZES} | {(way, 8_192) for way in WAYS if way not in TWINS}
 
 

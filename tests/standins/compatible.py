@@ -65,6 +65,8 @@ class Overlong(StrEnum):
     WITHOUT_OLDEST = "without oldest"
     # The beginning stays to the first words of the user, then half of the rest goes.
     WITHOUT_MIDDLE = "without middle"
+    # As many tokens are read as leave room for an answer, wherever that begins: the report is always the same.
+    FILLED = "filled"
 
 
 class Cached(StrEnum):
@@ -209,7 +211,8 @@ class CompatibleStandin:
             return self._refuse(body, size, Fate.REFUSED, why)
         before = next((one.body for one in reversed(self.seen) if one.read), None)
         kept = messages if size < self.window else self._cut(messages, tools)
-        read = count(kept, tools)
+        is_filled = kept != messages and self.overlong == Overlong.FILLED
+        read = self.window - self.window // 8 if is_filled else count(kept, tools)
         self.seen.append(Seen(body=body, size=size, fate=Fate.CUT if kept != messages else Fate.ANSWERED, read=read))
         return self._answer(body, read, self._from_cache(before, body, read))
 

@@ -101,7 +101,7 @@ async def test_the_answer_can_count_with_the_prompt(most: int, is_refused: bool)
             assert await events_of(provider(), request)
 
 
-@pytest.mark.parametrize("overlong", [Overlong.WITHOUT_OLDEST, Overlong.WITHOUT_MIDDLE])
+@pytest.mark.parametrize("overlong", [Overlong.WITHOUT_OLDEST, Overlong.WITHOUT_MIDDLE, Overlong.FILLED])
 async def test_what_is_cut_is_not_reported(overlong: Overlong) -> None:
     with server(window=300, overlong=overlong) as (standin, provider):
         usage = await usage_of(provider, *chat(10))
