@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from dialogs import quotes
@@ -52,9 +53,50 @@ class Estimate:
         return sum(self.parts.values())
 
 
+# By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
+# than this around a message, or more than twice its schema for a tool.
+FRAME_TOKENS = 24
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """How large the request of a context is: at most, by its bytes; and estimated, counted when that is asked for."""
+
+    context: Context
+    tools: Sequence[dict[str, Any]]
+    counter: Counter
+
+    @cached_property
+    def at_most(self) -> int | None:
+        """None with images, which bytes say nothing of."""
+        if any(piece.parts for piece in self.context.pieces):
+            return None
+        texts = [sent_text(piece, self.context) for piece in self.context.pieces]
+        said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, system_text(self.context), self.context.task))
+        return said + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        return estimate(self.context, self.tools, self.counter)
+
+    @cached_property
+    def foretold(self) -> Foretold:
+        return foretold(self.estimate, self.context.dialog.llm, self.tools, self.counter)
+
+    @property
+    def is_counted(self) -> bool:
+        return "estimate" in self.__dict__
+
+    def is_within(self, tokens: int) -> bool:
+        """Is it surely no more than that? Without an estimate."""
+        return self.at_most is not None and self.at_most <= tokens
+
+
 def calibration_of(llm: LLM) -> Calibrating:
-    row = LlmCalibration.objects.filter(llm=llm).first()
-    return row.known if row else Uncalibrated()
+    try:
+        return llm.calibration.known
+    except LlmCalibration.DoesNotExist:
+        return Uncalibrated()
 
 
 def counter_of(llm: LLM) -> Counter:

@@ -32,12 +32,18 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         "tokens_now": outcome.estimated_tokens_after,
     }
     if outcome.status is not Status.APPLIED:
-        return str(outcome.status), {**common, "estimated_after": begun.tokens_before}
+        skipped = outcome.status is Status.SKIPPED and run.trigger == CompactionRun.Trigger.MANUAL
+        why = {"reason": _nothing_to_compact(begun)} if skipped else {}
+        return str(outcome.status), {**common, "estimated_after": begun.tokens_before, **why}
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
     if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before:
         reason = f"Nothing to gain: it would free ≈{max(0.0, gain):.0%}."
         return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, "reason": reason}
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
+
+
+def _nothing_to_compact(begun: Material) -> str:
+    return f"Nothing to compact: ≈{begun.tokens_before:,} of {begun.state.limit:,} tokens."
 
 
 def _applied(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dialogs.compacting.facts import facts_of
+from dialogs.compacting.guard import guard_of
 from dialogs.compacting.heartbeat import Heartbeat
 from dialogs.compacting.log import log_beginning, log_end
 from dialogs.compacting.material import Material, material
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
+# Of the present request: what is aimed at, and what is enough.
+WISHES = {Trigger.MANUAL: (0.5, 0.75), Trigger.RESET: (0.01, 0.01)}
 
 
 class Cancelled(Exception):
@@ -51,7 +54,7 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
     run = CompactionRun.objects.select_related("dialog", "course", "leaf", "parent_run").get(pk=run_id)
     try:
         with Heartbeat(claim):
-            begun = material(run, config_for(run))
+            begun = aimed(run, material(run, config_for(run)))
             _report(claim, **beginning(run, begun))
             log_beginning(run, estimated_before=begun.tokens_before)
             outcome = drive(run, claim, begun, embedder)
@@ -70,14 +73,27 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
 
 
 def config_for(run: CompactionRun) -> ContextConfig:
-    """The settings in force; what a person asks is done in any case.
+    """What the guard goes by, for what it began; a wish of a person is met whatever the limit leaves.
 
     The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
     """
-    config = context_config()
+    guard = guard_of(run.dialog)
+    config = guard.config if guard else context_config()
     if run.trigger in (Trigger.MANUAL, Trigger.RESET):
-        return replace(config, goal=0.5 if run.trigger == Trigger.MANUAL else 0.01, recovery_mode=RecoveryMode.ERROR)
+        return replace(config, recovery_mode=RecoveryMode.ERROR)
     return replace(config, goal=max(config.goal - config.ledger_share, config.goal / 2))
+
+
+def aimed(run: CompactionRun, begun: Material) -> Material:
+    """A wish aims at a share of what is there now, and not at one of the limit, which may be far away."""
+    if run.trigger not in WISHES:
+        return begun
+    goal, accept = WISHES[Trigger(run.trigger)]
+    present = begun.tokens_before / max(1, begun.state.limit)
+    config = begun.state.config
+    goal, accept = min(config.goal, goal * present), min(config.accept, accept * present)
+    config = replace(config, goal=goal, accept=accept, warning_threshold=accept)
+    return replace(begun, state=replace(begun.state, config=config))
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:

@@ -8,10 +8,10 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from dialogs.compacting.estimate import counter_of, estimate, foretold
-from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.estimate import Sizing, calibration_of, counter_of
+from dialogs.compacting.guard import Guard, bounds_of, guard_of
 from dialogs.compacting.present import offered_tools
-from dialogs.context import Context, chat_request, instructions_of, read_context
+from dialogs.context import chat_request, instructions_of, read_context
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.debugging import log_statistics
 from dialogs.driver.decide import retry_delay
@@ -21,8 +21,9 @@ from dialogs.driver.state import Failure, Policy
 from dialogs.driver.streaming import Call, Ending, stream
 from dialogs.driver.tools.mcp import refresh_stale
 from dialogs.driver.watch import Watch
-from dialogs.driver.windows import refusal
-from dialogs.models import Dialog
+from dialogs.driver.windows import refusal, window_now
+from dialogs.models import LLM, Dialog
+from dialogs.models.llm import WindowSource
 from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
@@ -32,45 +33,58 @@ from dialogs.providers.base import (
 from dialogs.selectors.compaction import may_compact
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.prefix import stable_prefix
-from dialogs.selectors.providers import settings_for
+from dialogs.selectors.providers import max_output_of, settings_for
 from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services import cutting, generations
+from dialogs.services import cutting, generations, windows
 from dialogs.services.calibration import learn_from_usage
 from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
-from dialogs.services.providers import record_overflow_window, record_tools_refused
+from dialogs.services.providers import record_tools_refused
 from dialogs.threads import in_db
 from health.monitor.usage import Usage
+from health.tokens.calibration import Calibration
+from health.tokens.windows import Refused, Report
 
 logger = logging.getLogger(__name__)
+# By so much of it an estimate may be too low when the answer gets what is left of the window.
+UNSURE_SHARE = 0.03
 
 
 def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     guard = guard_of(dialog)
     context = read_context(dialog, course_branch(dialog.current_leaf), guard)
-    request = chat_request(context, tools=offered_tools(dialog))
-    watch = _watch(context, request, guard)
-    sent = _sent(context, request, watch)
+    sizing = Sizing(context, offered_tools(dialog), counter_of(dialog.llm))
+    request = fitted(chat_request(context, tools=sizing.tools), sizing, guard)
+    sent = _sent(sizing, request)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
-    if watch and (share := stable_prefix(generation.course_id)) is not None:
+    if sizing.is_counted and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
-    return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven)
+    service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
+    return Call(generation, request, service, sizing, watch, dialog.is_client_driven)
 
 
-def _watch(context: Context, request: ChatRequest, guard: Guard | None) -> Watch | None:
-    """Where somebody guards this dialog: what its request is likely to take, and who watches the answer."""
-    leaf = context.dialog.current_leaf
+def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatRequest:
+    """The request, its answer's maximum lowered where only prompt and answer together are more than the window."""
+    asked, window = request.max_output_tokens, guard.window if guard else None
+    if guard is None or asked is None or window is None or sizing.is_within(window - asked):
+        return request
+    tokens = sizing.estimate.tokens
+    left = window - tokens - round(UNSURE_SHARE * tokens)
+    return request if asked <= left else replace(request, max_output_tokens=max(guard.answer, left))
+
+
+def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
+    """Who watches the answer grow, where the window is known."""
+    leaf = sizing.context.dialog.current_leaf
     if guard is None or leaf is None:
         return None
-    counter = counter_of(context.dialog.llm)
-    guessed = estimate(context, request.tools, counter)
-    told = foretold(guessed, context.dialog.llm, request.tools, counter)
-    return Watch(told, guard.limit, counter, may_cut=may_compact(leaf))
+    return Watch(sizing.foretold, guard.limit, sizing.counter, may_cut=not guard.off and may_compact(leaf))
 
 
-def _sent(context: Context, request: ChatRequest, watch: Watch | None) -> Sent:
+def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
     """What the record of the call keeps: enough to say later what the model saw."""
+    context, asked = sizing.context, max_output_of(sizing.context.dialog)
     return Sent(
         message_ids=tuple(message.pk for message in context.sent),
         texts={
@@ -83,7 +97,8 @@ def _sent(context: Context, request: ChatRequest, watch: Watch | None) -> Sent:
         },
         options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,
-        estimated_tokens=watch.foretold.tokens if watch else None,
+        estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
+        asked_tokens=asked if asked != request.max_output_tokens else None,
     )
 
 
@@ -121,8 +136,7 @@ async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, aud
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
         await in_db(record)(claim, call, live, ending)
-        if call.watch:
-            await in_db(learn)(call, call.watch, live)
+        await learn(call, live)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
@@ -141,10 +155,60 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
         log_statistics(claim.dialog_id)
 
 
-def learn(call: Call, watch: Watch, live: LiveAnswer) -> None:
-    """Let the estimate of a guarded request learn from what was reported of it."""
-    if isinstance(live.usage, Usage) and call.generation.llm:
-        learn_from_usage(llm=call.generation.llm, foretold=watch.foretold, reported=live.usage.prompt_tokens)
+async def learn(call: Call, live: LiveAnswer) -> None:
+    """Let estimates and what is known of the window learn from what was reported of this request."""
+    llm = call.generation.llm
+    if llm is None or not isinstance(live.usage, Usage):
+        return
+    suspect = await in_db(_learn)(call, live.usage.prompt_tokens)
+    if suspect:
+        # The server may have been started again with a smaller window.
+        window = await window_now(llm)
+        await in_db(windows.suspect_cut)(call.generation, suspect, window=window)
+
+
+def _learn(call: Call, reported: int) -> Report | None:
+    """The report, where it may be of a request that the server cut."""
+    llm, generation = call.generation.llm, call.generation
+    if llm is None:
+        return None
+    if not (call.sizing.is_counted or _teaches(llm)):
+        windows.learn_from_report(generation, reported=reported)
+        return None
+    told = call.sizing.foretold
+    if not generation.manifest.get("estimated"):
+        generation.manifest["estimated"] = told.tokens
+        generation.save(update_fields=["manifest"])
+    report = windows.report_of(generation, reported=reported, estimated=told.tokens)
+    if windows.is_cut_suspected(generation, report):
+        return report
+    if not bounds_of(llm).reports_part:
+        windows.learn_from_report(generation, reported=reported)
+        learn_from_usage(llm=llm, foretold=told, reported=reported)
+    return None
+
+
+def _teaches(llm: LLM) -> bool:
+    """Must a request be counted, after its answer, to learn from it? Not where window and counter are known."""
+    known = calibration_of(llm)
+    is_calibrated = isinstance(known, Calibration) and known.is_trusted
+    return not (is_calibrated and llm.context_length and llm.context_length_source != WindowSource.REFUSAL)
+
+
+def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
+    """What a refusal of this request as too long says of the window; and of the estimate, where it names the prompt."""
+    llm, told = call.generation.llm, call.sizing.foretold
+    if llm is None or error.is_of_bytes:
+        return
+    said = Refused(
+        prompt=error.prompt_tokens or told.tokens,
+        answer=call.request.max_output_tokens or 0,
+        named=error.context_window,
+        words=str(error),
+    )
+    windows.learn_from_refusal(call.generation, said)
+    if error.prompt_tokens:
+        learn_from_usage(llm=llm, foretold=told, reported=error.prompt_tokens)
 
 
 async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: Policy) -> None:
@@ -159,8 +223,8 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
     if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm and not call.is_clients:
         await in_db(record_tools_refused)(llm=call.generation.llm)
         delay = 0.0
-    if isinstance(error, ContextOverflow) and error.context_window and call.generation.llm:
-        await in_db(record_overflow_window)(llm=call.generation.llm, context_window=error.context_window)
+    if isinstance(error, ContextOverflow):
+        await in_db(_learn_from_refusal)(call, error)
     await in_db(generations.fail)(
         claim,
         generation=call.generation,

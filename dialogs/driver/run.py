@@ -15,7 +15,6 @@ from uuid import UUID
 
 from django.conf import settings
 
-from dialogs.compacting.guard import may_be_guarded
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
@@ -31,6 +30,7 @@ from dialogs.driver.decide import (
     Halt,
     InsertPrompt,
     LookForLoop,
+    NoteStuck,
     Push,
     Refuse,
     Rest,
@@ -147,12 +147,10 @@ async def look(claim: Claim, audience: Audience = NOBODY, known: Dialog | None =
         return state, None
     if audience.has_left:
         return replace(state, stop_requested=True), None
-    is_guardable = may_be_guarded(dialog)
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
         await fresh_window(dialog.llm)
-    if is_guardable:
-        state = await in_db(guarded)(state, dialog)
+    state = await in_db(guarded)(state, dialog)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         is_over_hit = await in_db(note_pressure)(claim, state.guard)
         state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)
@@ -176,6 +174,8 @@ async def perform(
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():
             await make_room(action, claim, audience)
+        case NoteStuck(trigger, reason):
+            await in_db(turns.note_stuck)(claim, trigger=trigger, reason=reason)
         case ClearMind(overflow):
             await in_db(turns.clear_mind)(claim, overflow=overflow)
         case Rest():

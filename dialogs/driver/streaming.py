@@ -11,6 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from dialogs.compacting.estimate import Sizing
 from dialogs.driver.audience import Audience
 from dialogs.driver.head_start import told
 from dialogs.driver.live import LiveAnswer, show
@@ -35,6 +36,7 @@ class Call:
     generation: Generation
     request: ChatRequest
     settings: ProviderSettings
+    sizing: Sizing
     watch: Watch | None = None
     # A client's request: its tools are its own, and somebody who hears it is more likely than somebody who looks on.
     is_clients: bool = False

@@ -12,6 +12,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.models.llm import Compaction
+
 COUNTDOWN_TURNS = 5
 
 
@@ -57,6 +59,7 @@ class Dialog(models.Model):
     taskdoc_version = models.PositiveIntegerField(default=1)
     # How far its present task is, as `health.compaction.snapshot` writes it; empty until one begins.
     task_snapshot = models.JSONField(default=dict, blank=True, editable=False)
+    compaction = models.CharField(_("compaction"), max_length=20, choices=Compaction, default=Compaction.AUTOMATIC)
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")

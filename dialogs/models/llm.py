@@ -29,6 +29,14 @@ class WindowSource(models.TextChoices):
     SERVER = "server", _("read from the server")
     FILE = "file", _("from the catalogue file")
     ADMIN = "admin", _("set by an admin")
+    REFUSAL = "refusal", _("learned from a refusal")
+
+
+class Compaction(models.TextChoices):
+    """Whether a context is compacted by itself before it overflows."""
+
+    AUTOMATIC = "automatic", _("by itself, before it overflows")
+    OFF = "off", _("off: nothing is compacted by itself")
 
 
 class ToolCalling(models.TextChoices):
@@ -130,6 +138,13 @@ class LLM(models.Model):
         null=True,
         blank=True,
         help_text=_("While caution or critical lasts, larger results are withheld. Empty: 2,000. 0: never withheld."),
+    )
+    compaction = models.CharField(
+        _("compaction"),
+        max_length=20,
+        choices=Compaction,
+        default=Compaction.AUTOMATIC,
+        help_text=_("For every agent that speaks with this LLM, and every client."),
     )
     limit_type = models.CharField(
         _("limit type"),

@@ -234,8 +234,11 @@ class ContextOverflow(ProviderError):
         *,
         context_window: int | None = None,
         prompt_tokens: int | None = None,
+        is_of_bytes: bool = False,
         status: int | None = None,
     ) -> None:
+        """`is_of_bytes`: it was the body that was too long, which says nothing about a window."""
         super().__init__(message, status=status)
         self.context_window = context_window
         self.prompt_tokens = prompt_tokens
+        self.is_of_bytes = is_of_bytes

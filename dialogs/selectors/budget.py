@@ -81,7 +81,7 @@ def budget(dialog: Dialog) -> Budget:
         used=guessed.tokens,
         reserve=reserve,
         limit=limit,
-        is_guarded=guard is not None,
+        is_guarded=guard is not None and not guard.off,
         refused=guard.refused if guard else "",
         trace=guard.trace if guard else (),
         counter=guessed.counter,

@@ -9,7 +9,7 @@ from typing import ClassVar
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard
 from dialogs.model_view import load
 from dialogs.models import Course
 from dialogs.selectors.compaction import BY_ITSELF
@@ -154,7 +154,7 @@ def compaction_rows(course: Course | None, shown: Collection[int], lineage: Line
     if course is None or not shown:
         return []
     runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")
-    is_held = lineage is not None and course.guard_held and guard_of(course.dialog) is not None
+    is_held = lineage is not None and course.guard_held and active_guard(course.dialog) is not None
     rows = []
     for run in runs:
         can_redo = lineage is not None and run.status == Status.UNDONE and lineage.may_redo(run.pk)

@@ -11,12 +11,13 @@ from uuid import UUID
 from django.db.models import F, Q
 from django.utils import timezone
 
+from dialogs.compacting.guard import may_be_guarded
 from dialogs.driver.state import Leaf, State
 from dialogs.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.autonomous import active_run
-from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
+from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of, offers_tools
 from health.loops.patterns import EVERY_CALLS
 from health.monitor.remediation import Due
 
@@ -43,13 +44,19 @@ def state_of(dialog: Dialog) -> State:
         **_tried(tries),
         queued=QueuedMessage.objects.filter(dialog=dialog).count(),
         leaf=_kind_of(leaf),
-        due=Due(leaf.course.due) if leaf else Due.NOTHING,
+        due=Due(leaf.course.due) if leaf and _may_be_asked(dialog) else Due.NOTHING,
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
         **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
+
+
+def _may_be_asked(dialog: Dialog) -> bool:
+    """May remediation speak to the agent? One that is offered no tools cannot write reminders, and where compaction
+    makes room by itself it is spared the orders to."""
+    return offers_tools(dialog.llm) or not may_be_guarded(dialog)
 
 
 def _clients_state(dialog: Dialog, leaf: Message) -> State:
@@ -106,7 +113,10 @@ def rounds_of_turn(leaf: Message) -> int:
     return calling.count()
 
 
-DRIVEN = ("agent", "llm__provider", "client", "current_leaf__course__head_run")
+DRIVEN = (
+    *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
+    *("client", "current_leaf__course__head_run"),
+)
 
 
 def driven(dialog_id: UUID) -> Dialog | None:

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from dialogs.clients import ClientRequest
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard
 from dialogs.models import LLM, Agent, ApiKey, ClientConversation, Course, Dialog, Generation, Message
 from dialogs.models.dialog import PausedBy
 from dialogs.selectors.clients import Known, Outcome, is_past_compacting, longest_known, outcome_of
@@ -114,7 +114,7 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
     if not known.messages:
         return _new(owner, target)
     busy = known.messages[0]
-    if guard_of(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
+    if active_guard(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
         raise CompactingElsewhere
     return fork(busy, owner=owner)
 

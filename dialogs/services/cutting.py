@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.models import Generation, Message
 from dialogs.models.dialog import PausedBy
@@ -60,7 +60,7 @@ def refuse(held: Claim, *, reason: str) -> None:
         fencing_token=held.token,
         status=Generation.Status.FAILED,
         error_code=REFUSED,
-        error_message=reason or (runs[-1].reason if runs else ""),
+        error_message=reason or _too_much(estimated, guard),
     )
     log(
         Code.TOKEN_LIMIT_EXCEEDED,
@@ -73,3 +73,11 @@ def refuse(held: Claim, *, reason: str) -> None:
     )
     row.paused_by = PausedBy.FAILURE
     close_answer(row, "paused_by")
+
+
+def _too_much(estimated: int, guard: Guard | None) -> str:
+    """Why a request is not made that does not fit, though it was compacted."""
+    if guard is None:
+        return f"The request needs ≈{estimated:,} tokens, and the provider refuses it as too long."
+    said = f"The request needs ≈{estimated:,} tokens, and {guard.limit:,} have room"
+    return f"{said} (window {guard.window:,})." if guard.window else f"{said}."

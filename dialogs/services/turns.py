@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy
 from dialogs.models import Course, Dialog, Generation, QueuedMessage
@@ -20,7 +20,7 @@ from dialogs.selectors.remediation_state import clearing_is_futile
 from dialogs.selectors.tool_calls import offers_tools
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import autonomous, courses, remediation
-from dialogs.services.compaction import REVIEW_SECONDS, queue_run
+from dialogs.services.compaction import REVIEW_SECONDS, queue_run, skip_run
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.manual_compaction import FRESH_START
 from dialogs.services.messages import add_typed
@@ -100,7 +100,7 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
     """Queue a run for the branch that is to be answered. Where one is under way already, that one serves."""
     row = fenced(held)
     dialog = dialog_to_drive(row.pk)
-    guard = guard_of(dialog)
+    guard = active_guard(dialog)
     if guard is None:
         return
     if trigger == CompactionRun.Trigger.OVERFLOW:
@@ -111,6 +111,16 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
     seconds = REVIEW_SECONDS if _is_reviewed(row, trigger) else None
     with suppress(DialogBusy):
         queue_run(row, guard=guard, trigger=trigger, is_draft=seconds is not None, draft_seconds=seconds)
+
+
+@transaction.atomic
+def note_stuck(held: Claim, *, trigger: str, reason: str) -> None:
+    """Record, as a run that was skipped, that compaction cannot free more: nobody tries until the context has grown."""
+    row = fenced(held)
+    dialog = dialog_to_drive(row.pk)
+    guard = guard_of(dialog)
+    if guard is not None:
+        skip_run(row, guard=guard, trigger=trigger, reason=reason, tokens=present_tokens(dialog) + guard.reserve)
 
 
 def _is_reviewed(row: Dialog, trigger: str) -> bool:

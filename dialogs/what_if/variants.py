@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.guard import LMSTUDIO_CHAIN, by_limit, guard_of, room_of
+from dialogs.compacting.guard import LMSTUDIO_CHAIN, active_guard, by_limit, room_of
 from dialogs.errors import DialogError
 from dialogs.models import Agent, Dialog
 from health.compaction.config import CHAIN_ORDER, ContextConfig
@@ -82,7 +82,7 @@ class InForce:
 
 def in_force(agent: Agent, config: ContextConfig) -> InForce:
     one = Dialog(agent=agent, llm=agent.llm)
-    guard, configured = guard_of(one, config), by_limit(one, config)
+    guard, configured = active_guard(one, config), by_limit(one, config)
     chain = guard.chain if guard else configured.chain
     now = Variant(guard.limit if guard else NO_LIMIT, _without_model(chain))
     room = room_of(one)

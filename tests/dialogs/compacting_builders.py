@@ -42,7 +42,7 @@ def guard(dialog: Dialog, limit: int = 3500) -> None:
     """Give its agent a limit; the window is far above it."""
     dialog.agent.context_budget, dialog.agent.context_limit = True, limit
     dialog.agent.save()
-    dialog.llm.context_length, dialog.llm.optimal_max_tokens = 100_000, None
+    dialog.llm.context_length, dialog.llm.optimal_max_tokens, dialog.llm.compaction = 100_000, None, "automatic"
     dialog.llm.save()
 
 

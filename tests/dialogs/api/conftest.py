@@ -100,7 +100,7 @@ def guarded(agent: Agent, llm: LLM) -> Agent:
     """The agent `helper` with a limit of 3,500 tokens; the window is far above it."""
     agent.context_budget, agent.context_limit = True, 3500
     agent.save()
-    llm.context_length, llm.optimal_max_tokens = 100_000, None
+    llm.context_length, llm.optimal_max_tokens, llm.compaction = 100_000, None, "automatic"
     llm.save()
     return agent
 
