@@ -83,7 +83,7 @@ class LivePath:
         dialog = self.dialog_of(messages)
         guard = guard_of(dialog)
         assert guard is not None, "Nobody guards this dialog."
-        goal = config_for(CompactionRun(trigger=CompactionRun.Trigger.PRE_REQUEST)).goal
+        goal = config_for(CompactionRun(dialog=dialog, trigger=CompactionRun.Trigger.PRE_REQUEST)).goal
         guard = replace(guard, limit=round(limit / goal), reserve=0)
         return queue_run(dialog, guard=guard, trigger=CompactionRun.Trigger.PRE_REQUEST)
 
@@ -101,15 +101,11 @@ def a_house() -> LivePath:
 
     from dialogs.models import LLM, Provider
     from dialogs.services.api_keys import create_key
-    from dialogs.services.client_turns import direct_agent
 
     provider = Provider.objects.create(name="recorded", kind="openai", base_url="http://127.0.0.1:9/v1")
     llm = LLM.objects.create(
         provider=provider, model_id="recorded", context_length=WINDOW, context_length_source="admin"
     )
-    agent = direct_agent(llm)
-    agent.context_budget, agent.context_limit = True, WINDOW // 2
-    agent.save()
     return LivePath(create_key(owner=User.objects.create_user("bench"), name="bench")[0], llm)
 
 

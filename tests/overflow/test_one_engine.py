@@ -9,9 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from benchmarks.live_fidelity import LivePath
-from dialogs.models import LLM, Agent
+from dialogs.models import LLM
 from dialogs.services.api_keys import create_key
-from dialogs.services.client_turns import direct_agent
 from tests.dialogs.api.conftest import assistant, user
 from tests.overflow.talk import SYSTEM, Talk
 from tests.standins.compatible import answer_to, text_of
@@ -37,7 +36,6 @@ def kept(messages: list[dict[str, Any]]) -> set[str]:
 def live(alice: User, llm: LLM) -> LivePath:
     llm.context_length, llm.optimal_max_tokens = 1_000_000, None
     llm.save()
-    Agent.objects.filter(pk=direct_agent(llm).pk).update(context_budget=True, context_limit=500_000)
     return LivePath(create_key(owner=alice, name="laptop")[0], llm)
 
 
