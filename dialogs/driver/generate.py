@@ -75,11 +75,11 @@ def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatReq
 
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
-    """Who watches the answer grow, where the window is known."""
+    """Who watches the answer grow, where the window is known and compaction is not switched off."""
     leaf = sizing.context.dialog.current_leaf
-    if guard is None or leaf is None:
+    if guard is None or guard.off or leaf is None:
         return None
-    return Watch(sizing.foretold, guard.limit, sizing.counter, may_cut=not guard.off and may_compact(leaf))
+    return Watch(sizing.foretold, guard.limit, sizing.counter, may_cut=may_compact(leaf))
 
 
 def _sent(sizing: Sizing, request: ChatRequest) -> Sent:

@@ -104,12 +104,14 @@ def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
     if leaf is None:
         return Guarding(pressure=Pressure.NORMAL)
     runs = runs_of_turn(leaf)
+    of_request = compactions_of_request(leaf, runs)
     # The rounds of a client's turn are its own requests.
     in_turn = 0 if dialog.is_client_driven else compactions_without_growth(runs, limit=guard.limit)
     return Guarding(
         pressure=Pressure.NORMAL,
-        compactions=max(compactions_of_request(leaf, runs), in_turn),
-        vain=is_vain(last_run_of_course(leaf.course_id), tokens=tokens, limit=guard.limit),
+        compactions=max(of_request, in_turn),
+        tried=of_request > 0,
+        vain=is_vain(last_run_of_course(leaf.course_id), leaf=leaf, tokens=tokens, limit=guard.limit),
         relieved=_relieved(dialog, runs),
         held=leaf.course.guard_held,
     )
@@ -126,7 +128,8 @@ class _Floor:
     def of(cls, sizing: Sizing, guard: Guard) -> _Floor:
         context, counter = sizing.context, sizing.counter
         kit = Kit(counter=counter)
-        besides = overhead(context.dialog.llm, sizing.tools, counter) + guard.reserve + beside(context, counter)
+        tools = offered_tools(context.dialog, compacted=True)
+        besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
         units = kit.counted(units_of(context.whole()))
         return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
 

@@ -24,7 +24,10 @@ def long_text(number: int, sentences: int = 4) -> str:
 
 
 def a_history(dialog: Dialog, *, pairs: int, sentences: int = 4) -> list[Message]:
-    """What Alice and the agent said so far; the first thing she said is a rule."""
+    """What Alice and the agent said so far, in a window with room for it; the first thing she said is a rule."""
+    if dialog.llm.context_length == 1000:
+        dialog.llm.context_length = 100_000
+        dialog.llm.save()
     said: list[Message] = []
     for number in range(pairs):
         asked = RULE if number == 0 else f"Question {number}. {long_text(number, sentences)}"
