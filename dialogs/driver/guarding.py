@@ -57,7 +57,9 @@ def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[s
     """Why compaction cannot help, told before it is tried: one result too large, or what must stay too much."""
     kit = Kit(counter=counter)
     besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
-    state = ContextState(units=kit.counted(units_of(context.whole())), limit=guard.limit, overhead_tokens=besides)
+    state = ContextState(
+        units=kit.counted(units_of(context.whole(), counter)), limit=guard.limit, overhead_tokens=besides
+    )
     system = sum(unit.estimated_tokens or 0 for unit in state.units if unit.role is Role.SYSTEM)
     room = guard.limit - besides - system
     results = [unit.estimated_tokens or 0 for unit in open_round(state.units) if unit.role is Role.TOOL]
