@@ -9,13 +9,14 @@ from typing import Any
 
 from dialogs import quotes
 from dialogs.attachments import with_blobs
+from dialogs.compacting.server_counter import server_counter
 from dialogs.context import Context, Piece, system_text
 from dialogs.models import LLM
 from dialogs.models.message import Role
 from health.compaction.ports import Counter, Grade
 from health.models import LlmCalibration
 from health.tokens.calibration import Calibrating, Calibration, Correction, RawEstimate, Uncalibrated
-from health.tokens.corrected import CautiousCounter, CorrectedCounter, correction_of, likely_of
+from health.tokens.corrected import CautiousCounter, CorrectedCounter, correction_of, likely_of, plain_of
 from health.tokens.counters import counter_for
 from health.tokens.families import family_of
 from health.tokens.images import NO_MEDIA, Media, media_in
@@ -25,11 +26,13 @@ from health.tokens.tools import as_sent
 
 @dataclass(frozen=True, kw_only=True)
 class Foretold:
-    """What a request is to be reckoned with, the margin in it, and the same before anything learned corrected it."""
+    """What a request is to be reckoned with, the margin in it, and the same before anything learned corrected it, as
+    `counter` counted it."""
 
     tokens: int
     raw: RawEstimate
     margin: int = 0
+    counter: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +64,17 @@ class Estimate:
 
 
 def calibration_of(llm: LLM) -> Calibrating:
+    """What the reports taught of the counter that is used now: of another one they say nothing."""
+    return _calibration(llm, _plain(llm))
+
+
+def _calibration(llm: LLM, plain: Counter) -> Calibrating:
     row = LlmCalibration.objects.filter(llm=llm).first()
-    return row.known if row else Uncalibrated()
+    return row.known_of(plain.name) if row else Uncalibrated()
+
+
+def _plain(llm: LLM) -> Counter:
+    return server_counter(llm, counter_for(llm.model_id))
 
 
 def counter_of(llm: LLM) -> Counter:
@@ -79,7 +91,8 @@ def counter_without_tools(llm: LLM) -> Counter:
 
 
 def _corrected(llm: LLM, correction: Callable[[Calibration], Correction]) -> Counter:
-    known, plain = calibration_of(llm), counter_for(llm.model_id)
+    plain = _plain(llm)
+    known = _calibration(llm, plain)
     likely = CorrectedCounter(plain, correction(known)) if isinstance(known, Calibration) else plain
     is_sure = plain.grade is Grade.EXACT or (isinstance(known, Calibration) and known.is_trusted)
     return likely if is_sure else CautiousCounter(likely, plain)
@@ -134,7 +147,7 @@ def foretold(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], co
     besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)
     text = round((guessed.tokens - besides) / known.ratio)
     raw = RawEstimate(text=text, tools=schemas, images=media.tokens, pictures=media.pictures)
-    return Foretold(tokens=guessed.tokens, raw=raw, margin=guessed.margin)
+    return Foretold(tokens=guessed.tokens, raw=raw, margin=guessed.margin, counter=plain_of(counter).name)
 
 
 def media_of(piece: Piece, context: Context) -> Media:

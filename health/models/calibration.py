@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Sample, Uncalibrated
+from health.tokens.counters import SERVER
 
 
 class LlmCalibration(models.Model):
@@ -15,6 +16,8 @@ class LlmCalibration(models.Model):
     # [[estimated, foretold, reported, of which tools, of which images, how many images]], the newest last, at most 20.
     # Older rows end after the third or fourth number.
     samples = models.JSONField(_("samples"), default=list)
+    # Who counted them; older rows do not say it, and were counted here.
+    counter = models.CharField(_("counter"), max_length=60, blank=True, default="")
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
     class Meta:
@@ -32,6 +35,11 @@ class LlmCalibration(models.Model):
     @known.setter
     def known(self, known: Calibration) -> None:
         self.samples = [_row(one) for one in known.samples]
+
+    def known_of(self, counter: str) -> Calibrating:
+        """Nothing, where it was another counter's estimates that the reports were held against."""
+        is_same = self.counter == counter or (not self.counter and counter != SERVER)
+        return self.known if is_same else Uncalibrated()
 
 
 def _row(one: Sample) -> list[int]:

@@ -79,6 +79,12 @@ def likely_of(counter: Counter) -> Counter:
     return counter.likely if isinstance(counter, CautiousCounter) else counter
 
 
+def plain_of(counter: Counter) -> Counter:
+    """The same counter without anything learned."""
+    likely = likely_of(counter)
+    return likely.counter if isinstance(likely, CorrectedCounter) else likely
+
+
 def correction_of(counter: Counter) -> Correction:
     """What was learned for it; nothing for a counter that has not learned."""
     likely = likely_of(counter)
