@@ -8,7 +8,7 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from dialogs.compacting.estimate import Sizing, calibration_of, counter_of
+from dialogs.compacting.estimate import Sizing, calibration_of
 from dialogs.compacting.guard import Guard, bounds_of, guard_of
 from dialogs.compacting.present import offered_tools
 from dialogs.context import chat_request, instructions_of, read_context
@@ -54,7 +54,7 @@ def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     guard = guard_of(dialog)
     context = read_context(dialog, course_branch(dialog.current_leaf), guard)
-    sizing = Sizing(context, offered_tools(dialog), counter_of(dialog.llm))
+    sizing = Sizing(context, offered_tools(dialog))
     request = fitted(chat_request(context, tools=sizing.tools), sizing, guard)
     sent = _sent(sizing, request)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))

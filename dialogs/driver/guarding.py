@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dialogs.compacting.estimate import Sizing, counter_of, overhead
+from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.material import beside, units_of
 from dialogs.compacting.present import offered_tools, present_context
@@ -39,7 +39,7 @@ def guarded(state: State, dialog: Dialog) -> State:
 
 
 def sizing_of(dialog: Dialog, guard: Guard | None) -> Sizing:
-    return Sizing(present_context(dialog, guard), offered_tools(dialog), counter_of(dialog.llm))
+    return Sizing(present_context(dialog, guard), offered_tools(dialog))
 
 
 def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
@@ -47,7 +47,7 @@ def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
     guard = guard_of(context.dialog)
     if guard is None:
         return True
-    sizing, asked = Sizing(context, tools, counter_of(context.dialog.llm)), max_output_of(context.dialog)
+    sizing, asked = Sizing(context, tools), max_output_of(context.dialog)
     has_room = sizing.is_within(guard.room) if guard.off and guard.cuts_silently else guard.off or is_far(sizing, guard)
     return has_room and (asked is None or guard.window is None or sizing.is_within(guard.window - asked))
 
@@ -130,7 +130,7 @@ class _Floor:
         kit = Kit(counter=counter)
         tools = offered_tools(context.dialog, compacted=True)
         besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
-        units = kit.counted(units_of(context.whole()))
+        units = kit.counted(units_of(context.whole(), counter))
         return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
 
     @property
