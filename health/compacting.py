@@ -27,7 +27,6 @@ from health.compaction.ports import Answer, Embed, Embedded, Kit, Need, Summaris
 from health.compaction.runner import run
 from health.compaction.units import ContextState
 from health.tokens.counters import counter_for
-from health.tokens.families import family_of
 from health.tokens.images import media_tokens
 from health.tokens.messages import overhead_tokens
 
@@ -85,7 +84,7 @@ def compact_messages(
     try:
         with no_collection():
             kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
-            media = partial(media_tokens, family=family_of(model))
+            media = partial(media_tokens, model=model)
             parsed = parse(messages, orphans=orphans, media_tokens=media, counter=kit.counter)
             if not parsed.units:
                 return _untouched(state, Status.SKIPPED, "There are no messages.")

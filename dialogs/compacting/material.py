@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialogs import quotes
+from dialogs.attachments import with_blobs
 from dialogs.compacting.estimate import counter_of, estimate, overhead
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, Piece, read_context, system_text
@@ -23,6 +24,8 @@ from health.compaction.messages import MARKS, parse
 from health.compaction.ports import Counter, Kit
 from health.compaction.units import ContextState, Unit
 from health.models import CompactionRun
+from health.tokens.corrected import correction_of
+from health.tokens.images import media_in
 
 SYSTEM = "system"
 READS_THE_VIEW = "prune_with_agent"
@@ -46,11 +49,11 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     dialog = dialog_to_drive(run.dialog_id)
     context = read_context(dialog, course_branch(run.leaf))
     counter = counter_of(dialog.llm)
-    tools = offered_tools(dialog)
-    now = estimate(context, tools, counter)
+    tools = offered_tools(dialog, compacted=True)
+    now = estimate(context, offered_tools(dialog), counter)
     source = context if READS_THE_VIEW in run.chain else context.whole()
     kit = Kit(counter=counter)
-    units = _protected(kit.counted(units_of(source)), run)
+    units = _protected(kit.counted(units_of(source, counter)), run)
     state = ContextState(
         units=units,
         limit=run.limit_tokens,
@@ -79,9 +82,15 @@ def beside(context: Context, counter: Counter) -> int:
     return counter.count([context.task])[0] if context.task else 0
 
 
-def units_of(context: Context) -> tuple[Unit, ...]:
-    """One unit for each message that is sent, its id the message's; not yet counted."""
-    parsed = parse(tuple(_messages(context)))
+def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ...]:
+    """One unit for each message that is sent, its id the message's; its images are counted, its text is not yet."""
+    known = correction_of(counter or counter_of(context.dialog.llm))
+
+    def images(message: Mapping[str, Any]) -> int:
+        media = media_in(with_blobs(message.get("content"), context.blobs), context.dialog.llm.model_id)
+        return known.of_images(media.tokens, media.pictures)
+
+    parsed = parse(tuple(_messages(context)), media_tokens=images)
     covers = {_id_of(piece, at): piece.entry.covers for at, piece in enumerate(context.pieces)}
     return tuple(
         replace(unit, source_ids=tuple(map(str, covers[unit.id]))) if covers.get(unit.id) else unit

@@ -39,7 +39,7 @@ Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
 # Of the present request: what is aimed at, and what is enough.
-WISHES = {Trigger.MANUAL: (0.5, 0.75), Trigger.RESET: (0.01, 0.01)}
+WISHES = {Trigger.MANUAL: (0.5, 0.75), Trigger.RESET: (0.01, 0.99)}
 
 
 class Cancelled(Exception):

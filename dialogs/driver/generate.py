@@ -8,7 +8,7 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from dialogs.compacting.estimate import Sizing, calibration_of, counter_of
+from dialogs.compacting.estimate import Sizing, calibration_of
 from dialogs.compacting.guard import Guard, bounds_of, guard_of
 from dialogs.compacting.present import offered_tools
 from dialogs.context import chat_request, instructions_of, read_context
@@ -54,7 +54,7 @@ def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     guard = guard_of(dialog)
     context = read_context(dialog, course_branch(dialog.current_leaf), guard)
-    sizing = Sizing(context, offered_tools(dialog), counter_of(dialog.llm))
+    sizing = Sizing(context, offered_tools(dialog))
     request = fitted(chat_request(context, tools=sizing.tools), sizing, guard)
     sent = _sent(sizing, request)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
@@ -75,11 +75,11 @@ def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatReq
 
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
-    """Who watches the answer grow, where the window is known."""
+    """Who watches the answer grow, where the window is known and compaction is not switched off."""
     leaf = sizing.context.dialog.current_leaf
-    if guard is None or leaf is None:
+    if guard is None or guard.off or leaf is None:
         return None
-    return Watch(sizing.foretold, guard.limit, sizing.counter, may_cut=not guard.off and may_compact(leaf))
+    return Watch(sizing.foretold, guard.limit, sizing.counter, may_cut=may_compact(leaf))
 
 
 def _sent(sizing: Sizing, request: ChatRequest) -> Sent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dialogs.compacting.estimate import Sizing, counter_of, overhead
+from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.material import beside, units_of
 from dialogs.compacting.present import offered_tools, present_context
@@ -39,7 +39,7 @@ def guarded(state: State, dialog: Dialog) -> State:
 
 
 def sizing_of(dialog: Dialog, guard: Guard | None) -> Sizing:
-    return Sizing(present_context(dialog, guard), offered_tools(dialog), counter_of(dialog.llm))
+    return Sizing(present_context(dialog, guard), offered_tools(dialog))
 
 
 def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
@@ -47,7 +47,7 @@ def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
     guard = guard_of(context.dialog)
     if guard is None:
         return True
-    sizing, asked = Sizing(context, tools, counter_of(context.dialog.llm)), max_output_of(context.dialog)
+    sizing, asked = Sizing(context, tools), max_output_of(context.dialog)
     has_room = sizing.is_within(guard.room) if guard.off and guard.cuts_silently else guard.off or is_far(sizing, guard)
     return has_room and (asked is None or guard.window is None or sizing.is_within(guard.window - asked))
 
@@ -104,12 +104,14 @@ def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
     if leaf is None:
         return Guarding(pressure=Pressure.NORMAL)
     runs = runs_of_turn(leaf)
+    of_request = compactions_of_request(leaf, runs)
     # The rounds of a client's turn are its own requests.
     in_turn = 0 if dialog.is_client_driven else compactions_without_growth(runs, limit=guard.limit)
     return Guarding(
         pressure=Pressure.NORMAL,
-        compactions=max(compactions_of_request(leaf, runs), in_turn),
-        vain=is_vain(last_run_of_course(leaf.course_id), tokens=tokens, limit=guard.limit),
+        compactions=max(of_request, in_turn),
+        tried=of_request > 0,
+        vain=is_vain(last_run_of_course(leaf.course_id), leaf=leaf, tokens=tokens, limit=guard.limit),
         relieved=_relieved(dialog, runs),
         held=leaf.course.guard_held,
     )
@@ -126,8 +128,9 @@ class _Floor:
     def of(cls, sizing: Sizing, guard: Guard) -> _Floor:
         context, counter = sizing.context, sizing.counter
         kit = Kit(counter=counter)
-        besides = overhead(context.dialog.llm, sizing.tools, counter) + guard.reserve + beside(context, counter)
-        units = kit.counted(units_of(context.whole()))
+        tools = offered_tools(context.dialog, compacted=True)
+        besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
+        units = kit.counted(units_of(context.whole(), counter))
         return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
 
     @property

@@ -47,6 +47,8 @@ class Guarding:
     tokens: int = 0
     limit: int = 0
     compactions: int = 0
+    # At least one of them was made for this very request.
+    tried: bool = False
     vain: bool = False
     stuck: str = ""
     running: bool = False

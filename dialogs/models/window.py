@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from health.tokens.windows import Bounds
 
 FIELDS = (
-    *("accepted", "accepted_at", "refused", "refused_at", "words", "named"),
+    *("accepted", "accepted_at", "refused", "refused_at", "words", "window", "named"),
     *("cut_sent", "cut_read", "cut_at", "suspicions", "reports_part"),
 )
 
@@ -26,6 +26,8 @@ class LlmBounds(models.Model):
     refused = models.PositiveIntegerField(_("smallest request refused"), null=True, blank=True)
     refused_at = models.DateTimeField(null=True, blank=True)
     words = models.TextField(_("the server's words"), blank=True)
+    # Named by a refusal: believed, and not believed yet.
+    window = models.PositiveIntegerField(_("window that a refusal named"), null=True, blank=True)
     named = models.PositiveIntegerField(null=True, blank=True)
     # Estimated: what was sent when the server was found to cut; reported: the most that it read until then.
     cut_sent = models.PositiveIntegerField(null=True, blank=True)

@@ -83,10 +83,15 @@ def may_compact(leaf: Message) -> bool:
     return max(compactions_of_request(leaf, runs_of_turn(leaf)), len(_request_of(leaf)) - 1) < MAX_COMPACTIONS
 
 
-def is_vain(run: CompactionRun | None, *, tokens: int, limit: int) -> bool:
-    """Did this run gain nothing, and has the context grown since by less than a tenth of the limit?"""
-    if run is None or run.status not in (Status.SKIPPED, Status.FAILED) or run.estimated_before is None:
+def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int) -> bool:
+    """Did this run gain nothing, and has the context grown since by less than a tenth of the limit?
+
+    Or did it come to nothing for this very message, as where a person discarded what it made?
+    """
+    if run is None or run.status not in (Status.SKIPPED, Status.FAILED):
         return False
+    if run.leaf_id == leaf.pk or run.estimated_before is None:
+        return run.leaf_id == leaf.pk
     gained = run.estimated_after is not None and run.estimated_after < 0.9 * run.estimated_before
     return not gained and tokens < run.estimated_before + limit / 10
 

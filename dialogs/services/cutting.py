@@ -18,6 +18,7 @@ from dialogs.services.events import Code, log
 from dialogs.services.generations import Answer, add_answer, close, read_health
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
+from health.models import CompactionRun
 
 CUT = "compaction"
 REFUSED = "context_compaction_failed"
@@ -60,7 +61,7 @@ def refuse(held: Claim, *, reason: str) -> None:
         fencing_token=held.token,
         status=Generation.Status.FAILED,
         error_code=REFUSED,
-        error_message=reason or _too_much(estimated, guard),
+        error_message=reason or _too_much(estimated, guard, runs),
     )
     log(
         Code.TOKEN_LIMIT_EXCEEDED,
@@ -75,8 +76,13 @@ def refuse(held: Claim, *, reason: str) -> None:
     close_answer(row, "paused_by")
 
 
-def _too_much(estimated: int, guard: Guard | None) -> str:
-    """Why a request is not made that does not fit, though it was compacted."""
+def _too_much(estimated: int, guard: Guard | None, runs: list[CompactionRun]) -> str:
+    """Why a request is not made that does not fit, and why compacting it did not help."""
+    last = runs[-1] if runs and runs[-1].status != CompactionRun.Status.APPLIED else None
+    return " ".join(filter(None, (_sizes(estimated, guard), last.reason if last else "")))
+
+
+def _sizes(estimated: int, guard: Guard | None) -> str:
     if guard is None:
         return f"The request needs ≈{estimated:,} tokens, and the provider refuses it as too long."
     said = f"The request needs ≈{estimated:,} tokens, and {guard.limit:,} have room"

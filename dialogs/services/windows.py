@@ -16,7 +16,6 @@ from dialogs.services.providers import small_window_ceiling
 from health.monitor.levels import context_window
 from health.tokens.calibration import ENOUGH_SAMPLES, Calibration
 from health.tokens.windows import (
-    Bounds,
     Refused,
     Report,
     after_refusal,
@@ -40,22 +39,19 @@ def learn_from_refusal(generation: Generation, said: Refused) -> None:
         return
     row = _locked(llm)
     known, window = after_refusal(row.known, said, now=timezone.now())
-    if window is not None and not _believe(llm, window):
-        # An admin's number stays in force; what the server said narrows the guard.
-        known = Bounds(**{**vars(known), "refused": window + 1})
+    if window is not None:
+        _take_window(llm, window)
     row.known = known
     row.save()
     if window is not None:
         log(Code.WINDOW_LEARNED, generation.dialog, limit=window, words=said.words[:300])
 
 
-def _believe(llm: LLM, window: int) -> bool:
-    """Let a window that a refusal named be in force. False where an admin's is written down."""
+def _take_window(llm: LLM, window: int) -> None:
+    """Let a window that a refusal named be in force. An admin's number stays; the guard goes by the lower of both."""
     llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
-    if llm.context_length and llm.context_length_source == WindowSource.ADMIN:
-        return llm.context_length <= window
-    _set_window(llm, window, WindowSource.REFUSAL)
-    return True
+    if not (llm.context_length and llm.context_length_source == WindowSource.ADMIN):
+        _set_window(llm, window, WindowSource.REFUSAL)
 
 
 def _set_window(llm: LLM, window: int | None, source: str) -> None:

@@ -41,6 +41,7 @@ CATEGORIES = {
     "summaries": gettext_lazy("Summaries"),
     "messages": gettext_lazy("Messages"),
     "tool_results": gettext_lazy("Results of tools"),
+    "margin": gettext_lazy("Margin until reports calibrate the estimate"),
     "reserve": gettext_lazy("Kept for the answer"),
     "free": gettext_lazy("Free"),
 }

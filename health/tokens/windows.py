@@ -25,13 +25,14 @@ WORDS_CHARS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What is known of one LLM. `named` is a number of the last refusal that is not believed yet."""
+    """What is known of one LLM. `window` was named by a refusal and believed; `named` is not believed yet."""
 
     accepted: int | None = None
     accepted_at: datetime | None = None
     refused: int | None = None
     refused_at: datetime | None = None
     words: str = ""
+    window: int | None = None
     named: int | None = None
     cut_sent: int | None = None
     cut_read: int | None = None
@@ -66,6 +67,8 @@ def ceiling(bounds: Bounds, now: datetime) -> int | None:
         # Between what was read and what was refused; from nothing but a refusal, far below it.
         read = min(bounds.accepted or 0, bounds.refused)
         found.append((read + bounds.refused) // 2 if read > bounds.refused // 2 else bounds.refused // 2)
+    if bounds.window and not _is_doubted(bounds.refused_at, now):
+        found.append(bounds.window)
     if bounds.cut_sent and not _is_doubted(bounds.cut_at, now):
         found.append(min(bounds.cut_sent, bounds.cut_read or bounds.cut_sent))
     return min(found, default=None)
@@ -80,7 +83,8 @@ def after_refusal(bounds: Bounds, said: Refused, *, now: datetime) -> tuple[Boun
     whole = said.prompt + said.answer
     read = None if _is_doubted(bounds.accepted_at, now) else bounds.accepted
     if said.named and ((read or 0) <= said.named <= whole or said.named == bounds.named):
-        learned = replace(bounds, named=None, refused=None, refused_at=now, words=said.words[:WORDS_CHARS])
+        words = said.words[:WORDS_CHARS]
+        learned = replace(bounds, window=said.named, named=None, refused=None, refused_at=now, words=words)
         return (learned if (read or 0) <= said.named else replace(learned, accepted=None)), said.named
     if read and whole <= read:
         return replace(bounds, named=said.named), None
@@ -93,6 +97,8 @@ def after_report(bounds: Bounds, reported: int, *, now: datetime) -> Bounds:
     learned = bounds
     if bounds.refused and reported >= bounds.refused:
         learned = replace(learned, refused=None, named=None)
+    if bounds.window and reported > bounds.window:
+        learned = replace(learned, window=None)
     if bounds.cut_read and reported > bounds.cut_read * (1 + SAME_SHARE):
         learned = replace(learned, cut_sent=None, cut_read=None, cut_at=None)
     if bounds.accepted is None or reported > bounds.accepted or _is_doubted(bounds.accepted_at, now):

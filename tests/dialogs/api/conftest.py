@@ -15,7 +15,7 @@ from dialogs.models import LLM, Agent, ApiKey
 from dialogs.services.api_keys import create_key
 from dialogs.threads import close_threads
 from dominds.api_handler import BareHandler
-from tests.dialogs.compacting_builders import RULE, long_text
+from tests.dialogs.compacting_builders import RULE, calibrate, long_text
 from tests.dialogs.driver.conftest import Play, calling, play, said
 
 __all__ = ["Play", "calling", "play", "said"]
@@ -97,7 +97,8 @@ def long_history(pairs: int = 8, sentences: int = 4) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def guarded(agent: Agent, llm: LLM) -> Agent:
-    """The agent `helper` with a limit of 3,500 tokens; the window is far above it."""
+    """The agent `helper` with a limit of 3,500 tokens; the window is far above it, and estimates are right."""
+    calibrate(llm)
     agent.context_budget, agent.context_limit = True, 3500
     agent.save()
     llm.context_length, llm.optimal_max_tokens, llm.compaction = 100_000, None, "automatic"

@@ -74,18 +74,19 @@ def test_the_same_message_is_no_second_over_hit(dialog: Dialog, play: Play) -> N
     assert codes(dialog) == ["WARNING", "OVER_HIT", "TOKEN_LIMIT_EXCEEDED", "TOKEN_LIMIT_EXCEEDED"]
 
 
-def test_a_prompt_that_the_provider_refuses_is_recorded_where_nobody_guards(dialog: Dialog, play: Play) -> None:
+def test_a_prompt_that_the_provider_refuses_is_recorded_where_compaction_is_off(dialog: Dialog, play: Play) -> None:
     play(TOO_LONG)
 
     ask(dialog)
     drive_until_idle(dialog)
 
     event = ContextEvent.objects.get()
-    assert (event.code, event.limit, event.estimated) == ("PROVIDER_OVERFLOW", None, None)
+    assert (event.code, event.facts.get("cause")) == ("PROVIDER_OVERFLOW", None)
     assert "too long" not in str(event.facts)
 
 
-def test_a_run_that_gains_nothing_is_recorded_with_its_run(dialog: Dialog, play: Play) -> None:
+def test_a_run_that_comes_to_nothing_is_recorded_with_its_run(dialog: Dialog, play: Play) -> None:
+    """Of one short message nothing can go: the run says so, once, and the refusal is not compacted against again."""
     guard(dialog)
     play(TOO_LONG, said(None))
 
@@ -93,8 +94,8 @@ def test_a_run_that_gains_nothing_is_recorded_with_its_run(dialog: Dialog, play:
     drive_until_idle(dialog)
 
     run = CompactionRun.objects.get()
-    assert run.status == "skipped"
-    assert ContextEvent.objects.get(code="RUN_SKIPPED").run == run
+    assert run.status == "failed"
+    assert ContextEvent.objects.get(code="BREAKER_FAILED").run == run
 
 
 def test_a_request_that_fits_leaves_no_trace(dialog: Dialog, play: Play) -> None:

@@ -119,7 +119,9 @@ def test_a_request_that_does_not_fit_without_it_is_given_up(reviewed: Dialog, pl
     drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
 
     assert requests() == []
-    assert Generation.objects.get().error_message == drafts.DISCARDED
+    why = Generation.objects.get().error_message
+    assert why.startswith("The request needs ≈")
+    assert why.endswith(drafts.DISCARDED)
 
 
 def test_who_edits_is_waited_for_but_not_for_ever(reviewed: Dialog, play: Play) -> None:
