@@ -50,8 +50,8 @@ FACTS = """
 import json
 from dialogs.models import Dialog
 from health.models import CompactionRun
-applied = CompactionRun.objects.filter(status="applied").order_by("pk")
-print(json.dumps({"dialogs": Dialog.objects.count(), "turns": list(applied.values_list("leaf__turn", flat=True))}))
+runs = CompactionRun.objects.filter(status="applied").order_by("pk")
+print(json.dumps({"dialogs": Dialog.objects.count(), "compacted_at": [run.finished_at.timestamp() for run in runs]}))
 """
 
 
@@ -74,17 +74,22 @@ def written(body: Mapping[str, Any]) -> Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """A session as git, the server and Dominds saw it. `turns` are those in which something was compacted."""
+    """A session as git, the server and Dominds saw it. `compacted_at` in seconds since the epoch."""
 
     commits: int
     functions: int
     dialogs: int
-    turns: list[int]
+    compacted_at: list[float]
     seen: list[Seen]
 
     @property
     def chat(self) -> list[Seen]:
         return [one for one in self.seen if COMMITTING not in text_of(one.body["messages"][0])]
+
+    @property
+    def turns(self) -> list[int]:
+        """Before which requests of the chat, counted from 1, something was compacted."""
+        return [1 + sum(one.at < moment for one in self.chat) for moment in self.compacted_at]
 
     def faults(self, edits: int) -> Iterator[str]:
         if self.commits < edits or self.functions != edits:

@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import re
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -103,6 +104,8 @@ class Seen:
     fate: Fate
     read: int = 0
     why: str = ""
+    # Seconds since the epoch: when it came.
+    at: float = field(default_factory=time.time)
 
     @property
     def text(self) -> str:
