@@ -66,6 +66,13 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True)
+class ArgumentsDelta:
+    """A piece of a call's name or arguments as it comes: to be counted, never to be shown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class ToolCallReady:
     """Sent once a call, when its arguments are complete."""
 
@@ -90,7 +97,7 @@ class Finished:
     reason: str
 
 
-StreamEvent = TextDelta | ReasoningDelta | ToolCallReady | UsageReported | Finished
+StreamEvent = TextDelta | ReasoningDelta | ArgumentsDelta | ToolCallReady | UsageReported | Finished
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 from django.conf import settings as django_settings
 
 from dialogs.providers.base import (
+    ArgumentsDelta,
     ChatRequest,
     ContextOverflow,
     Finished,
@@ -35,6 +36,10 @@ from dialogs.providers.pairs import broken_law
 from dialogs.providers.script import FileScript, MemoryScript, Script, Step
 from dialogs.providers.usage import normalise
 from dialogs.providers.wire import recordable
+
+
+# Servers send the arguments of a call in pieces of about this length.
+ARGUMENTS_CHARS = 20
 
 
 class Scripted:
@@ -122,3 +127,6 @@ def _pieces(step: Step) -> Iterator[StreamEvent]:
         yield ReasoningDelta(thought)
     for text in step.text * step.repeat:
         yield TextDelta(text)
+    for call in step.tool_calls:
+        for at in range(0, len(call.arguments), ARGUMENTS_CHARS):
+            yield ArgumentsDelta(call.arguments[at : at + ARGUMENTS_CHARS])
