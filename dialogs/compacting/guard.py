@@ -28,9 +28,11 @@ TO_THE_GOAL = "select_passages"
 class Guard:
     """`limit` are the tokens that count as 100 %; of these `reserve` are kept for the answer, and count as used.
 
+    `window` is the model's whole window, the answer included; None where it is unknown.
     `refused` says why no request can be made at all; empty where one can.
     """
 
+    window: int | None
     limit: int
     reserve: int
     config: ContextConfig
@@ -70,7 +72,15 @@ def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
     config = config or context_config()
     found = _effective(dialog, config)
     chain = tuple(dict.fromkeys((PAYLOADS_FIRST, *config.chain_order, TO_THE_GOAL)))
-    return Guard(limit=found.tokens, reserve=0, config=config, chain=chain, trace=found.trace, refused=found.refused)
+    return Guard(
+        window=_window(dialog)[0],
+        limit=found.tokens,
+        reserve=0,
+        config=config,
+        chain=chain,
+        trace=found.trace,
+        refused=found.refused,
+    )
 
 
 def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Guard | None:
@@ -89,7 +99,15 @@ def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Gua
         if found.tokens < window - reserve:
             window, reserve, trace = found.tokens, 0, found.trace
     refused = "" if window - reserve >= LEAST_USABLE_TOKENS or has_budget else _too_small(window, reserve)
-    return Guard(limit=window, reserve=reserve, config=config, chain=LMSTUDIO_CHAIN, trace=trace, refused=refused)
+    return Guard(
+        window=_window(dialog)[0],
+        limit=window,
+        reserve=reserve,
+        config=config,
+        chain=LMSTUDIO_CHAIN,
+        trace=trace,
+        refused=refused,
+    )
 
 
 def room_of(dialog: Dialog) -> int | None:

@@ -154,7 +154,7 @@ def _within_turn(state: State, policy: Policy) -> Action:
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
     next_try = Generate(attempt=state.failures + state.interruptions + 1)
-    return _looking(state) or _asking(state) or _guarding(state) or next_try
+    return _looking(state) or _asking(state) or _filled(state) or _guarding(state) or next_try
 
 
 def _looking(state: State) -> Action | None:
@@ -164,9 +164,17 @@ def _looking(state: State) -> Action | None:
 def _overflowed(state: State) -> Action:
     """Who is guarded keeps the course; where that has not helped, and for anybody else, a new one begins."""
     guard = state.guard
-    if guard is None or guard.tried or guard.compactions >= MOST_COMPACTIONS:
+    if guard is None or guard.in_vain or guard.compactions >= MOST_COMPACTIONS:
         return Refuse() if state.client_driven else ClearMind(overflow=True)
     return AwaitCompaction() if guard.running else Compact("overflow")
+
+
+def _filled(state: State) -> Action | None:
+    """The last try filled the window before a word was said: the next has more room, where a compaction can make it."""
+    guard = state.guard
+    if not state.filled or guard is None or guard.relieved or guard.in_vain or guard.compactions >= MOST_COMPACTIONS:
+        return None
+    return AwaitCompaction() if guard.running else Compact("stream")
 
 
 def _guarding(state: State) -> Action | None:
@@ -178,7 +186,9 @@ def _guarding(state: State) -> Action | None:
         return AwaitCompaction()
     if guard.refused:
         return Refuse(guard.refused)
-    if guard.pressure is Pressure.NORMAL or (guard.held and guard.pressure is not Pressure.OVERFLOW):
+    # Who undid a compaction did not ask for half an answer.
+    held = guard.held and not state.continuing and guard.pressure is not Pressure.OVERFLOW
+    if guard.pressure is Pressure.NORMAL or held:
         return None
     if guard.tried or guard.compactions >= MOST_COMPACTIONS:
         return Refuse() if guard.pressure is Pressure.OVERFLOW else None

@@ -6,27 +6,30 @@ import json
 import logging
 import random
 from contextlib import suppress
-from dataclasses import replace
 
 from dialogs.compacting.estimate import counter_of, estimate, foretold
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, chat_request, instructions_of, read_context
+from dialogs.continuing import continuing, cut_answer, request_to_go_on
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.debugging import log_statistics
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
+from dialogs.driver.prefill import find_out, record_refused
+from dialogs.driver.seam import Seam
 from dialogs.driver.state import Failure, Policy
 from dialogs.driver.streaming import Call, Ending, stream
 from dialogs.driver.tools.mcp import refresh_stale
-from dialogs.driver.watch import Watch
+from dialogs.driver.watch import Watch, can_help
 from dialogs.driver.windows import refusal
 from dialogs.models import Dialog
 from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
     ProviderError,
+    RequestRefused,
     ToolsRefused,
 )
 from dialogs.selectors.compaction import may_compact
@@ -48,14 +51,24 @@ logger = logging.getLogger(__name__)
 def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     guard = guard_of(dialog)
-    context = read_context(dialog, course_branch(dialog.current_leaf), guard)
-    request = chat_request(context, tools=offered_tools(dialog))
+    context = continuing(read_context(dialog, course_branch(dialog.current_leaf), guard))
+    request = request_to_go_on(context, chat_request(context, tools=offered_tools(dialog)))
     watch = _watch(context, request, guard)
     sent = _sent(context, request, watch)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
     if watch and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
-    return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven)
+    seam = _seam(context, request)
+    return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven, seam)
+
+
+def _seam(context: Context, request: ChatRequest) -> Seam | None:
+    """Where the answer goes on with one that was cut."""
+    pieces = cut_answer(context.branch)
+    if not pieces:
+        return None
+    sent = request.messages[-1].content if request.continues else None
+    return Seam("".join(piece.content for piece in pieces), sent=sent)
 
 
 def _watch(context: Context, request: ChatRequest, guard: Guard | None) -> Watch | None:
@@ -66,7 +79,8 @@ def _watch(context: Context, request: ChatRequest, guard: Guard | None) -> Watch
     counter = counter_of(context.dialog.llm)
     guessed = estimate(context, request.tools, counter)
     told = foretold(guessed, context.dialog.llm, request.tools, counter)
-    return Watch(told, guard.limit, counter, may_cut=may_compact(leaf))
+    may_cut = may_compact(leaf) and can_help(context, request, guard, told.tokens)
+    return Watch(told, guard.window, counter, may_cut=may_cut)
 
 
 def _sent(context: Context, request: ChatRequest, watch: Watch | None) -> Sent:
@@ -123,6 +137,13 @@ async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, aud
         await in_db(record)(claim, call, live, ending)
         if call.watch:
             await in_db(learn)(call, call.watch, live)
+        await prepare_to_go_on(dialog, call, live, ending)
+
+
+async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending: Ending) -> None:
+    """Where the answer was cut: know how to ask for the rest of it."""
+    if ending is Ending.CUT and live.text.strip():
+        await find_out(dialog.llm, call.settings)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
@@ -132,11 +153,13 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
             generations.finish(claim, generation=call.generation, answer=answer)
         case Ending.STOPPED:
             generations.stop(claim, generation=call.generation, answer=answer)
-        case Ending.CUT:
+        case Ending.CUT if answer.text.strip():
             cutting.cut(claim, generation=call.generation, answer=answer)
+        case Ending.CUT:
+            cutting.ask_again(claim, generation=call.generation, answer=answer)
         case Ending.FULL:
-            cut_off = replace(answer, calls=(), finish_reason="length")
-            generations.finish(claim, generation=call.generation, answer=cut_off, cut_short=True)
+            tokens, window = (call.watch.tokens, call.watch.window) if call.watch else (0, None)
+            cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
     if ending in (Ending.FINISHED, Ending.FULL):
         log_statistics(claim.dialog_id)
 
@@ -158,6 +181,9 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
     )
     if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm and not call.is_clients:
         await in_db(record_tools_refused)(llm=call.generation.llm)
+        delay = 0.0
+    if isinstance(error, RequestRefused) and call.request.continues and call.generation.llm:
+        await in_db(record_refused)(call.generation.llm)
         delay = 0.0
     if isinstance(error, ContextOverflow) and error.context_window and call.generation.llm:
         await in_db(record_overflow_window)(llm=call.generation.llm, context_window=error.context_window)

@@ -11,7 +11,7 @@ from dialogs.compacting.present import offered_tools, present_context
 from dialogs.context import Context
 from dialogs.driver.state import Guarding, State
 from dialogs.models import Dialog, Generation
-from dialogs.selectors.compaction import open_run, runs_of_turn
+from dialogs.selectors.compaction import is_in_vain, open_run, runs_of_turn
 from health.compaction.floor import diagnosis, floor_of
 from health.compaction.invariants import open_round
 from health.compaction.ports import Counter, Kit
@@ -46,6 +46,7 @@ def look(dialog: Dialog, guard: Guard) -> Guarding:
         limit=guard.limit,
         compactions=len(runs),
         tried=any(run.leaf_id == dialog.current_leaf_id for run in runs),
+        in_vain=leaf is not None and is_in_vain(runs, leaf),
         running=open_run(dialog.pk) is not None,
         refused=guard.refused or (refusal(context, guard, counter, tools) if level is not Pressure.NORMAL else ""),
         relieved=_relieved(dialog, runs),

@@ -46,6 +46,8 @@ class Guarding:
     limit: int = 0
     compactions: int = 0
     tried: bool = False
+    # The newest of these freed nothing: another from the same message would not either.
+    in_vain: bool = False
     running: bool = False
     refused: str = ""
     # The last failed try was answered by a compaction that holds.
@@ -73,6 +75,8 @@ class State:
     retry_in: float | None = None
     # The last try was refused because the prompt is longer than the window.
     overflowed: bool = False
+    # The last try filled the window before a word was said.
+    filled: bool = False
     queued: int = 0
     leaf: Leaf = Leaf.TYPED
     round_open: bool = False

@@ -1,44 +1,66 @@
-"""Watching an answer grow: at nine tenths of the limit it is cut for a compaction, at all of it it is ended.
+"""Watching an answer grow: at nine tenths of the window it is cut for a compaction, at all of it it is ended.
 
-Usage comes with the last chunk at best, so what has come is counted here (DL2). Estimated; for guarded dialogs only.
+All that the model writes counts: words, thoughts, arguments of calls. Usage comes with the last chunk at best, so what
+has come is counted here (DL2). Estimated; for guarded dialogs only. A limit below the window plays no part: there
+compaction comes before the next request.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
-from dialogs.compacting.estimate import Foretold
-from dialogs.providers.base import ReasoningDelta, StreamEvent, TextDelta, ToolCallReady
-from health.compaction.ports import Counter
+from dialogs.compacting.estimate import Foretold, counter_of, overhead
+from dialogs.compacting.guard import Guard
+from dialogs.compacting.material import beside, units_of
+from dialogs.context import Context
+from dialogs.providers.base import ArgumentsDelta, ChatRequest, ReasoningDelta, StreamEvent, TextDelta
+from health.compaction.floor import floor_of
+from health.compaction.ports import Counter, Kit
 from health.compaction.pressure import SEVERE_SHARE
+from health.compaction.units import ContextState
 
 COUNT_EVERY_CHARS = 200
+# Letters are no more tokens than this, in any writing.
+MOST_TOKENS_A_CHAR = 2
+# So long, in tokens and as a share of the window, an answer may go on to the end of its sentence; half of it, if a word
+# ends there.
+PATIENCE_TOKENS = 40
+PATIENCE_SHARE = 0.02
+# Where more of the window must stay in any case, a compaction leaves an answer too little room to go on.
+MOST_KEPT = 0.7
+# What ends a sentence or a line. After a digit the point may stand in a number.
+_SENTENCE = re.compile(r"(?<!\d)[.!?…][\"')\]*_”’]*\s*\Z|[。！？][”’」）]*\s*\Z|\n\s*\Z")
+_IN_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\Z")
 
 
 @dataclass
 class Watch:
-    """`may_cut`: a compaction can still follow in this turn. What was said before the first word cannot go on later."""
+    """`window`: None where it is unknown, and nothing is cut. `may_cut`: a compaction can still help."""
 
     foretold: Foretold
-    limit: int
+    window: int | None
     counter: Counter
     may_cut: bool
     received_tokens: int = 0
-    has_text: bool = False
-    has_calls: bool = False
     _uncounted: list[str] = field(default_factory=list)
     _chars: int = 0
+    # The end of what was said, while nothing else came after it.
+    _said: str = ""
 
     def add(self, event: StreamEvent) -> None:
-        self.has_calls = self.has_calls or isinstance(event, ToolCallReady)
-        if not isinstance(event, TextDelta | ReasoningDelta):
+        if not isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta):
             return
-        self.has_text = self.has_text or (isinstance(event, TextDelta) and bool(event.text.strip()))
+        self._said = (self._said + event.text)[-8:] if isinstance(event, TextDelta) else ""
         self._uncounted.append(event.text)
         self._chars += len(event.text)
-        if self._chars >= COUNT_EVERY_CHARS:
+        if self._chars >= COUNT_EVERY_CHARS or self._is_near():
             self.received_tokens += self.counter.count(["".join(self._uncounted)])[0]
             self._uncounted, self._chars = [], 0
+
+    def _is_near(self) -> bool:
+        near = self.tokens + MOST_TOKENS_A_CHAR * self._chars
+        return self.window is not None and near >= SEVERE_SHARE * self.window
 
     @property
     def tokens(self) -> int:
@@ -46,8 +68,28 @@ class Watch:
 
     @property
     def is_to_be_cut(self) -> bool:
-        return self.may_cut and self.has_text and not self.has_calls and self.tokens >= SEVERE_SHARE * self.limit
+        if self.window is None or not self.may_cut:
+            return False
+        over = self.tokens - SEVERE_SHARE * self.window
+        return over >= 0 and over >= self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * self.window)
+
+    def _patience(self) -> float:
+        """The share of all patience that what was said last may have."""
+        if not self._said or _SENTENCE.search(self._said):
+            return 0.0
+        return 1.0 if _IN_WORD.search(self._said) else 0.5
 
     @property
     def is_full(self) -> bool:
-        return self.tokens >= self.limit
+        return self.window is not None and self.tokens >= self.window
+
+
+def can_help(context: Context, request: ChatRequest, guard: Guard, tokens: int) -> bool:
+    """Would a compaction in the middle of the answer leave room for the rest? `tokens`: what the request takes."""
+    if guard.window is None or tokens <= MOST_KEPT * guard.window:
+        return True
+    llm = context.dialog.llm
+    kit = Kit(counter=counter_of(llm))
+    besides = overhead(llm, request.tools, kit.counter) + beside(context, kit.counter)
+    state = ContextState(units=kit.counted(units_of(context.whole())), limit=guard.limit, overhead_tokens=besides)
+    return floor_of(state, kit).tokens <= MOST_KEPT * guard.window

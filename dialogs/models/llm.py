@@ -37,6 +37,11 @@ class ToolCalling(models.TextChoices):
     OFF = "off", _("never offer tools")
 
 
+class Prefill(models.TextChoices):
+    CONTINUES = "continues", _("goes on with the last message")
+    REFUSED = "refused", _("begins a message of its own")
+
+
 class Provider(models.Model):
     name = models.SlugField(_("name"), max_length=60, unique=True)
     label = models.CharField(_("label"), max_length=120, blank=True)
@@ -131,6 +136,8 @@ class LLM(models.Model):
         blank=True,
         help_text=_("While caution or critical lasts, larger results are withheld. Empty: 2,000. 0: never withheld."),
     )
+    # Does it go on with an answer that ends the request? Tried when an answer is cut for the first time.
+    prefill = models.CharField(max_length=20, choices=Prefill, blank=True, editable=False)
     limit_type = models.CharField(
         _("limit type"),
         max_length=60,

@@ -37,7 +37,6 @@ from dialogs.providers.script import FileScript, MemoryScript, Script, Step
 from dialogs.providers.usage import normalise
 from dialogs.providers.wire import recordable
 
-
 # Servers send the arguments of a call in pieces of about this length.
 ARGUMENTS_CHARS = 20
 
@@ -64,7 +63,7 @@ class Scripted:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         step = self.script.take(request)
-        if law := broken_law(request.messages):
+        if law := broken_law(request.messages[:-1] if self._goes_on(request) else request.messages):
             raise RequestRefused(f"The request is not valid: {law}.")
         for event in _pieces(step):
             await asyncio.sleep(step.delay)
@@ -87,6 +86,12 @@ class Scripted:
 
     async def aclose(self) -> None:
         """Nothing is open between two calls."""
+
+    def _goes_on(self, request: ChatRequest) -> bool:
+        """With an answer that ends the request: some models do."""
+        last = request.messages[-1] if request.messages else None
+        is_begun = last is not None and last.role == "assistant" and last.content and not last.tool_calls
+        return bool(self.script.continues and request.continues and is_begun)
 
     async def _fail(self, step: Step) -> None:
         """What goes wrong after the text, if anything."""

@@ -54,10 +54,17 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
 
 
 def may_compact(leaf: Message) -> bool:
-    """May the answer to this message be cut for a compaction? At most three times in a turn, once for a message."""
-    runs = runs_of_turn(leaf)
+    """May the answer to this message be cut for a compaction? At most three times in a turn, and not after one from
+    this very message that freed nothing. One that a person undid is none."""
+    runs = [run for run in runs_of_turn(leaf) if run.status != Status.UNDONE]
     cuts = Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn, origin=MessageOrigin.CONTINUATION).count()
-    return max(len(runs), cuts) < MOST_COMPACTIONS and all(run.leaf_id != leaf.pk for run in runs)
+    return max(len(runs), cuts) < MOST_COMPACTIONS and not is_in_vain(runs, leaf)
+
+
+def is_in_vain(runs: list[CompactionRun], leaf: Message) -> bool:
+    """Has the newest run begun from this message and freed nothing?"""
+    newest = runs[-1] if runs else None
+    return newest is not None and newest.leaf_id == leaf.pk and newest.status not in (Status.APPLIED, Status.UNDONE)
 
 
 def neglected_runs() -> list[int]:

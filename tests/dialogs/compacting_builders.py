@@ -38,11 +38,11 @@ def a_history(dialog: Dialog, *, pairs: int, sentences: int = 4) -> list[Message
     return said
 
 
-def guard(dialog: Dialog, limit: int = 3500) -> None:
-    """Give its agent a limit; the window is far above it."""
+def guard(dialog: Dialog, limit: int = 3500, window: int = 100_000) -> None:
+    """Give its agent a limit; unless told otherwise, the window is far above it."""
     dialog.agent.context_budget, dialog.agent.context_limit = True, limit
     dialog.agent.save()
-    dialog.llm.context_length, dialog.llm.optimal_max_tokens = 100_000, None
+    dialog.llm.context_length, dialog.llm.optimal_max_tokens = window, None
     dialog.llm.save()
 
 
