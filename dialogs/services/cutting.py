@@ -23,7 +23,7 @@ from dialogs.services.rows import add_message, close_answer, save
 CUT = "compaction"
 # An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
 FILLED = "context_filled"
-FULL = "The answer was ended: with its request it takes ≈{tokens:,} of {window:,} tokens."
+FULL = "The answer was ended: the context is full. (≈{tokens:,} of {window:,} tokens)"
 REFUSED = "context_compaction_failed"
 
 
