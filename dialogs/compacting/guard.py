@@ -11,7 +11,7 @@ from typing import Any
 from dialogs.models import Dialog
 from dialogs.models.llm import ProviderKind
 from dialogs.selectors.providers import configured, loaded_window, max_output_of
-from health.compaction.config import ContextConfig
+from health.compaction.config import ContextConfig, chain_for
 from health.compaction.pressure import WARNING_SHARE
 from health.configured import context_config
 from health.limits import LEAST_USABLE_TOKENS, EffectiveLimit, Term, effective_limit, output_reserve
@@ -19,9 +19,6 @@ from health.monitor.levels import context_window
 
 # Seed 2: the pruning agent, and where that fails, whole rounds from the end.
 LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
-PAYLOADS_FIRST = "trim_payloads"
-# Where the configured chain stops between goal and threshold, the next message would compact again: this one goes on.
-TO_THE_GOAL = "select_passages"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +66,7 @@ def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
     """The limit as configured for this agent and LLM; also that of a compaction by hand where nobody is guarded."""
     config = config or context_config()
     found = _effective(dialog, config)
-    chain = tuple(dict.fromkeys((PAYLOADS_FIRST, *config.chain_order, TO_THE_GOAL)))
+    chain = chain_for(config)
     return Guard(limit=found.tokens, reserve=0, config=config, chain=chain, trace=found.trace, refused=found.refused)
 
 

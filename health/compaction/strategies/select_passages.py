@@ -14,6 +14,7 @@ from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
 from health.compaction.invariants import is_marked, open_round
 from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
+from health.compaction.pressure import marks
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit, total
@@ -30,8 +31,8 @@ MARGIN_TOKENS = 40
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
-    """Fill the context with passages up to `fill` of the limit."""
-    target = int(state.config.select_passages.fill * state.limit)
+    """Fill the context with passages up to `fill` of the limit, and not above the goal."""
+    target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
         return unchanged(state, "Everything fits.")
     frame = framed(state, kit, target_tokens=target)

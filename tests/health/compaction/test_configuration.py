@@ -11,10 +11,12 @@ from health.compaction.config import (
     ContentTypeChunking,
     ContextConfig,
     DiscardLowRel,
+    How,
     LlmLimit,
     PlaceholderDetail,
     RecoveryMode,
     RetryPolicy,
+    chain_for,
 )
 from health.compaction.configuration import InvalidConfig, dump, load
 
@@ -227,3 +229,33 @@ configs = st.builds(
 @given(configs)
 def test_what_is_written_reads_the_same(config: ContextConfig) -> None:
     assert load(dump(config)) == config
+
+
+# Which strategies run.
+
+
+def test_passages_are_chosen_before_the_configured_chain() -> None:
+    config = ContextConfig(chain_order=("summarize_old", "hybrid"))
+
+    assert config.how is How.PASSAGES
+    assert chain_for(config) == ("trim_payloads", "select_passages", "summarize_old", "hybrid")
+
+
+def test_the_configured_chain_may_run_first() -> None:
+    config = ContextConfig(how=How.CHAIN, chain_order=("summarize_old", "hybrid"))
+
+    assert chain_for(config) == ("trim_payloads", "summarize_old", "hybrid", "select_passages")
+
+
+@pytest.mark.parametrize("how", How)
+def test_no_strategy_runs_twice(how: How) -> None:
+    config = ContextConfig(how=how, chain_order=("select_passages", "trim_payloads"))
+
+    assert sorted(chain_for(config)) == ["select_passages", "trim_payloads"]
+
+
+def test_how_is_a_key_of_the_document() -> None:
+    assert load("context_config: {how: chain}").how is How.CHAIN
+    assert load(dump(ContextConfig(how=How.CHAIN))).how is How.CHAIN
+    with pytest.raises(InvalidConfig, match="how must be passages or chain"):
+        load("context_config: {how: magic}")

@@ -19,7 +19,7 @@ from health.compaction.strategies.select_passages import select_passages
 from health.compaction.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import KIT, Listening, a_round, a_state, a_unit, ids, p1, pinned, play, texts
 
-FULL = ContextConfig(select_passages=SelectPassages(fill=1.0))
+FULL = ContextConfig(warning_threshold=1.0, goal=1.0, accept=1.0, select_passages=SelectPassages(fill=1.0))
 CHATTER = "Well, that is nice to hear. I was just thinking about it too. What a day it was! Anyway, let us go on."
 
 
@@ -271,6 +271,12 @@ def test_a_record_is_chosen_out_of_a_long_result() -> None:
     attempt = chosen(state)
 
     assert '{"id": "S4037", "doctor": "Dr. Name37", "room": "A37"}' in texts(attempt.state)
+
+
+def test_passages_fill_no_more_than_the_goal() -> None:
+    state = a_long_chat(limit=200, config=replace(FULL, goal=0.5))
+
+    assert chosen(state).state.estimated_tokens <= 100
 
 
 def test_chinese_is_chosen_by_its_sentences() -> None:
