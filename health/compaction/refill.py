@@ -11,13 +11,14 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from health.compaction.choose import GAP_TOKENS
 from health.compaction.chunks import Chunk
 from health.compaction.digest import NOTICE, is_digest
 from health.compaction.ports import Asking, Attempt, Kit, Need
 from health.compaction.pressure import marks, tokens
 from health.compaction.sources import Frame, Source, sources_of
 from health.compaction.strategies.passage_view import View
-from health.compaction.strategies.select_passages import chosen_order, reads_of
+from health.compaction.strategies.select_passages import MARGIN_TOKENS, chosen_order, reads_of
 from health.compaction.units import WRITTEN, ContextState, Kind, Unit, total
 
 REFILLED_SHARE = 0.9
@@ -53,12 +54,31 @@ def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_t
     if not sources:
         return attempt
     order = yield from chosen_order(sources, merged, kit, frame)
+    order += _newest(sources, order, kit, room=frame.room)
     view = View(state=merged, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target_tokens) if order else None
     if units is None or not _fits(merged, units, target_tokens) or not _is_more(units, after.units):
         return attempt
     filled = merged.having(_without_told_gaps(units, before.units))
     return replace(attempt, state=filled, reads=attempt.reads + reads_of(gone, frozenset()))
+
+
+def _newest(
+    sources: Sequence[Source], chosen: Sequence[tuple[int, int]], kit: Kit, *, room: int
+) -> list[tuple[int, int]]:
+    """Where the chosen ones leave room, since nothing else says anything new: the newest of the others."""
+    places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
+    texts = [sources[at].chunks[number].text for at, number in places]
+    sizes = dict(zip(places, kit.counter.count(texts), strict=True))
+    taken = frozenset(chosen)
+    left = room - sum(sizes[place] + GAP_TOKENS for place in chosen) - MARGIN_TOKENS
+    found: list[tuple[int, int]] = []
+    for place in reversed(places):
+        left -= sizes[place] + GAP_TOKENS if place not in taken else 0
+        if left < 0:
+            break
+        found += [] if place in taken else [place]
+    return found
 
 
 def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ...]:

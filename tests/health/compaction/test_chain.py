@@ -504,7 +504,7 @@ def test_the_ledger_does_not_break_into_a_round() -> None:
     """A result is shortened where it stands, in the middle of its round: the ledger goes before the round."""
     asked, answered = a_round("look it up", "word " * 1000)
     rule = a_unit(RULE)
-    state = a_state(a_unit("hello"), asked, answered, rule, *a_talk(4), limit=1000)
+    state = a_state(a_unit("hello"), asked, answered, rule, *a_talk(4, words=160), limit=1000)
     shorten = making(lambda units: [u.saying("w") if u.id in {answered.id, rule.id} else u for u in units])
 
     outcome = compacted(state, shorten=shorten)
