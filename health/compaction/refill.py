@@ -2,7 +2,7 @@
 
 A strategy's numbers say what may go, never that the context is to be left half empty. What went comes back up to nine
 tenths of the goal: of messages that left the passages that are worth most, as `select_passages` weighs them; then,
-whole, messages that were shortened. What a summary tells does not come back beside it.
+whole, messages that were shortened. What a summary says word for word does not come back beside it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_t
     merged = before.having(_merged(before.units, after.units, gone))
     kept = frozenset(unit.id for unit in after.units)
     frame = Frame(kept=kept, yielding=frozenset(), room=target_tokens - after.estimated_tokens)
-    sources = sources_of(merged.units, frame)
+    sources = _untold(sources_of(merged.units, frame), _written(before.units, after.units))
     if not sources:
         return attempt
     order = yield from chosen_order(sources, merged, kit, frame)
@@ -82,16 +82,24 @@ def _newest(
 
 
 def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ...]:
-    """What left and no summary tells; of what compaction wrote only digests, as they are passages themselves."""
+    """What left; of what compaction wrote only digests, as they are passages themselves."""
     standing = {unit.id for unit in after}
-    told = {source for unit in _written(before, after) if unit.kind is Kind.SUMMARY for source in unit.source_ids}
-    return tuple(
-        unit
-        for unit in before
-        if unit.id not in standing
-        and told.isdisjoint((unit.id, *unit.source_ids))
-        and (unit.kind not in WRITTEN or is_digest(unit.content))
-    )
+    gone = (unit for unit in before if unit.id not in standing)
+    return tuple(unit for unit in gone if unit.kind not in WRITTEN or is_digest(unit.content))
+
+
+def _untold(sources: Sequence[Source], written: Sequence[Unit]) -> list[Source]:
+    """The sources without passages that a new summary says word for word."""
+    told = "\n".join(_plain(unit.content) for unit in written if unit.kind is Kind.SUMMARY)
+    left = [
+        source._replace(chunks=[chunk for chunk in source.chunks if _plain(chunk.text) not in told])
+        for source in sources
+    ]
+    return [source for source in (left if told else sources) if source.chunks]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _written(before: Sequence[Unit], after: Sequence[Unit]) -> list[Unit]:

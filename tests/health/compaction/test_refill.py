@@ -142,15 +142,17 @@ def test_shortened_messages_come_back_whole_the_best_first() -> None:
     assert 5 < len(whole) < 15
 
 
-def test_what_a_summary_tells_does_not_come_back_beside_it() -> None:
-    told = a_unit(FACT, id="told")
+def test_what_a_summary_says_word_for_word_does_not_come_back_beside_it() -> None:
+    told = a_unit(f"{FACT} The key to the cellar is K-88.", id="told", role=Role.ASSISTANT)
     state = a_chat(told)
     gone = tuple(unit.id for unit in state.units[1:-1])
-    summary = Unit(id="s", role=Role.USER, kind=Kind.SUMMARY, content="[Summary] Z-4471.", source_ids=gone)
+    summary = Unit(id="s", role=Role.USER, kind=Kind.SUMMARY, content=f"[Summary]\n{FACT}", source_ids=gone)
 
     outcome = compacted(state, telling=making(lambda units: [units[0], summary, units[-1]]))
 
-    assert ids(outcome.state) == ["first", "s", "last"]
+    assert texts(outcome.state).count("Z-4471") == 1
+    assert "The key to the cellar is K-88." in texts(outcome.state)
+    assert ids(outcome.state)[-2:] == ["s", "last"]
 
 
 def test_the_mark_of_a_gap_goes_where_something_of_it_came_back() -> None:
