@@ -74,7 +74,7 @@ LIMITS = Group(
         Field(
             path="warning_threshold",
             label=_("Warning threshold"),
-            hint=_("A share of the limit: above it, compaction begins before anything is sent."),
+            hint=_("A share of the limit, at most 0.9: above it, compaction begins before anything is sent."),
         ),
     ),
 )

@@ -32,12 +32,15 @@ class Marks:
 
 
 def pressure(estimated_tokens: int, *, limit: int, warning_threshold: float = WARNING_SHARE) -> Pressure:
-    """High above the threshold, severe from nine tenths on, overflow above the limit."""
+    """High above the threshold, severe from nine tenths on, overflow above the limit.
+
+    Never more than normal where a run would do nothing, which is up to the trigger of `marks`.
+    """
     if estimated_tokens > limit:
         return Pressure.OVERFLOW
-    if estimated_tokens >= SEVERE_SHARE * limit:
-        return Pressure.SEVERE
-    return Pressure.HIGH if estimated_tokens > tokens(warning_threshold, limit) else Pressure.NORMAL
+    if estimated_tokens <= tokens(warning_threshold, limit):
+        return Pressure.NORMAL
+    return Pressure.SEVERE if estimated_tokens >= SEVERE_SHARE * limit else Pressure.HIGH
 
 
 def marks(config: ContextConfig, *, limit: int) -> Marks:

@@ -136,7 +136,8 @@ def test_a_tools_retries_inherit_what_they_do_not_say() -> None:
     [
         ("warning_threshold", ".nan", "a number from 0 to 1, not nan"),
         ("warning_threshold", "80", "a number from 0 to 1, not 80"),  # percent instead of a share
-        ("warning_threshold", "1.0", "above 0 and below 1"),  # would never warn
+        ("warning_threshold", "1.0", "above 0 and at most 0.9, as an answer under way is cut"),  # would never warn
+        ("warning_threshold", "0.95", "above 0 and at most 0.9"),
         ("warning_threshold", "0.7", "below the warning_threshold"),  # not above the goal: would run each turn
         ("goal", "0.8", "below the warning_threshold"),
         ("accept", "0.6", "at least the goal"),
@@ -202,7 +203,7 @@ configs = st.builds(
     ContextConfig,
     min_limit=st.integers(3500, 10**9),
     default_limit=st.integers(1, 10**9),
-    warning_threshold=st.floats(0.75, 0.99),
+    warning_threshold=st.floats(0.75, 0.9),
     goal=st.floats(0.1, 0.7),
     accept=st.floats(0.7, 1),
     min_gain=shares,
@@ -259,3 +260,18 @@ def test_how_is_a_key_of_the_document() -> None:
     assert load(dump(ContextConfig(how=How.CHAIN))).how is How.CHAIN
     with pytest.raises(InvalidConfig, match="how must be passages or chain"):
         load("context_config: {how: magic}")
+
+
+# What an earlier version accepted.
+
+
+def test_a_stored_threshold_above_nine_tenths_is_read_as_nine_tenths() -> None:
+    config = load("context_config: {warning_threshold: 0.95, default_limit: 6000}", was_stored=True)
+
+    assert (config.warning_threshold, config.default_limit) == (0.9, 6000)
+
+
+def test_a_stored_goal_above_nine_tenths_comes_below_the_threshold() -> None:
+    config = load("context_config: {warning_threshold: 0.97, goal: 0.95, accept: 0.96}", was_stored=True)
+
+    assert (config.warning_threshold, round(config.goal, 6), config.accept) == (0.9, 0.8, 0.96)
