@@ -75,9 +75,17 @@ def config_for(run: CompactionRun) -> ContextConfig:
     The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
     """
     config = context_config()
-    if run.trigger in (Trigger.MANUAL, Trigger.RESET):
-        return replace(config, goal=0.5 if run.trigger == Trigger.MANUAL else 0.01, recovery_mode=RecoveryMode.ERROR)
+    if run.trigger == Trigger.RESET:
+        return for_a_reset(config)
+    if run.trigger == Trigger.MANUAL:
+        return replace(config, goal=0.5, recovery_mode=RecoveryMode.ERROR)
     return replace(config, goal=max(config.goal - config.ledger_share, config.goal / 2))
+
+
+def for_a_reset(config: ContextConfig) -> ContextConfig:
+    """A reset resets: at every size, and whatever it frees. It ends below where the guard would compact it again."""
+    accept = min(config.accept, config.warning_threshold)
+    return replace(config, warning_threshold=0, goal=0, accept=accept, min_gain=0, recovery_mode=RecoveryMode.ERROR)
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:
