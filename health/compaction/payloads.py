@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from health.compaction.config import PayloadLimits
-from health.compaction.importance import UI_TOOLS
+from health.compaction.importance import is_ui_tool
 from health.compaction.payload_json import parse, trim_json, written
 from health.compaction.payload_log import looks_like_log, trim_log
 from health.compaction.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs
@@ -35,7 +35,7 @@ def trim(
     """
     if max_chars is None and LEFT_OUT in content:
         return content
-    if tool in UI_TOOLS:
+    if is_ui_tool(tool):
         trimmed = compress_ui(content, tool=tool, limits=limits)
     else:
         trimmed = _by_form(content, limits, keep, max_chars)

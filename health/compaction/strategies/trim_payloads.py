@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from health.compaction.code_languages import guess, lexer_of
 from health.compaction.fences import Block, blocks, joined
-from health.compaction.importance import UI_TOOLS
+from health.compaction.importance import is_ui_tool
 from health.compaction.invariants import protected_ids
 from health.compaction.payloads import is_json, trim
 from health.compaction.ports import Asking, Kit, unchanged
@@ -34,7 +34,7 @@ def _is_payload(unit: Unit, state: ContextState) -> bool:
 
 def _trimmed(unit: Unit, tool: str, keep: frozenset[str], state: ContextState) -> str:
     limits = state.config.payloads
-    if unit.kind is Kind.LOG or is_json(unit.content) or tool in UI_TOOLS:
+    if unit.kind is Kind.LOG or is_json(unit.content) or is_ui_tool(tool):
         return trim(unit.content, tool=tool, keep=keep, limits=limits)
     if unit.role is Role.TOOL:
         return unit.content if unit.kind is Kind.CODE else trim(unit.content, keep=keep, limits=limits)
