@@ -94,7 +94,7 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
     units = woven(state, attempt.state.units, kit)
     # The ledger moves to where the first message left. An earlier handover is priority 1, yet a new one retells it.
     before = [unit for unit in without_ledger(state).units if not (recovering and is_handover(unit))]
-    faults = broken(before, units, recovering=recovering)
+    faults = broken(before, units, recovering=recovering or attempt.shortens_open)
     if faults:
         return unchanged(state, f"Refused, for a law would be broken: {faults[0]}.")
     after = state.having(units)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from health.compaction.clamp import evened
 from health.compaction.floor import can_give_way, standing
 from health.compaction.handover import handover
-from health.compaction.ledger import carry
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.pressure import marks, tokens
 from health.compaction.strategies.truncate import truncate as dropped_oldest
 from health.compaction.units import ContextState, Unit, total
+from health.compaction.weave import ledger_beside
 
 # A shorter handover would hold its frame and nothing else.
 LEAST_HANDOVER = 80
@@ -47,8 +47,7 @@ def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> i
     config = state.config
     # Who resets in any case has no trigger; what is acceptable is then what the configuration says.
     accept = marks(config, limit=state.limit).accept or tokens(config.accept, state.limit)
-    ledger = carry(kit.entries, standing=kept, budget_tokens=tokens(config.ledger_share, state.limit), kit=kit)
-    beside = state.overhead_tokens + total(kept) + (total(kit.counted([ledger])) if ledger else 0)
+    beside = state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit)
     room = accept - beside
     return min(config.handover_tokens, room if room >= LEAST_HANDOVER else state.limit - beside)
 
