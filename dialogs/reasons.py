@@ -33,6 +33,7 @@ LIMITS = (
         "The tool's result (≈%(tokens)s tokens) exceeds the model's context limit: of %(limit)s tokens ≈%(room)s are "
         "left for it. Compaction cannot help. Ask for less, or use a model with a larger context."
     ),
+    _("The answer was ended: the context is full. (≈%(tokens)s of %(window)s tokens)"),
 )
 FLOOR = (
     _(

@@ -12,12 +12,11 @@ COMPACTED = "Context compacted, continuing..."
 NOT_COMPACTED = "The context could not be made smaller, continuing..."
 FULL = "The answer was ended: the context is full."
 
-# Only with their mark: a model may have said the same words.
-_LINE = re.compile(
-    r"^> (?:{})(?: \([^\n]*\))?[ \t]*(?:\n|\Z)\n?".format(
+# Only with their mark: a model may have said the same words. With the break before them where they came in mid-answer.
+_LINES = re.compile(
+    r"(?:\n\n|\A)(?:> (?:{})(?: \([^\n]*\))?[ \t]*(?:\n\n?|\Z))+".format(
         "|".join(map(re.escape, (COMPACTING, COMPACTED, NOT_COMPACTED, FULL)))
     ),
-    re.MULTILINE,
 )
 
 
@@ -28,14 +27,14 @@ def compacted(before: int | None, after: int | None) -> str:
     return f"{COMPACTED} (≈{_short(before)} → ≈{_short(after)} tokens)"
 
 
-def as_content(words: str) -> str:
-    """The notice as lines of the answer."""
-    return f"> {words}\n\n"
+def as_content(words: str, *, in_mid_answer: bool = False) -> str:
+    """The notice as lines of the answer, apart from what was said before."""
+    return ("\n\n" if in_mid_answer else "") + f"> {words}\n\n"
 
 
 def without_notices(text: str) -> str:
     """The text as the model wrote it."""
-    return _LINE.sub("", text)
+    return _LINES.sub("", text)
 
 
 def _short(tokens: int) -> str:

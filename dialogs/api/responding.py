@@ -9,6 +9,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from dialogs.api import chunks, notices
@@ -41,16 +42,24 @@ def failed(turn: ClientTurn) -> ApiError | None:
 
 async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: bool) -> AsyncGenerator[bytes, None]:
     """Every byte of a streamed answer. Whoever closes it has left."""
+    place = _Place()
     try:
-        async for said in _said(turn, sent, how):
+        async for said in _said(turn, sent, how, place):
             yield said
-        for piece in _ending(turn, sent, how, wants_usage=wants_usage):
+        for piece in _ending(turn, sent, how, place, wants_usage=wants_usage):
             yield piece
     finally:
         turn.listener.leave()
 
 
-async def _said(turn: ClientTurn, sent: Envelope, how: str) -> AsyncGenerator[bytes, None]:
+@dataclass
+class _Place:
+    """Where a client's reader is: a notice in the middle of the answer's words stands apart from them."""
+
+    in_answer: bool = False
+
+
+async def _said(turn: ClientTurn, sent: Envelope, how: str, place: _Place) -> AsyncGenerator[bytes, None]:
     """What is heard, all that waits at once; a comment where nothing was for a while. The role goes first."""
     first = sent.role()
     if not turn.listener.has_begun:
@@ -63,41 +72,43 @@ async def _said(turn: ClientTurn, sent: Envelope, how: str) -> AsyncGenerator[by
         except TimeoutError:
             yield chunks.KEEP_ALIVE
         else:
-            said = first + b"".join(_piece(heard, sent, how) for heard in joined(waiting))
+            said = first + b"".join(_piece(heard, sent, how, place) for heard in joined(waiting))
             first = b""
             if said:
                 yield said
 
 
-def _piece(heard: Heard, sent: Envelope, how: str) -> bytes:
+def _piece(heard: Heard, sent: Envelope, how: str, place: _Place) -> bytes:
     match heard:
         case Said(text):
+            place.in_answer = True
             return sent.text(text)
         case Thought(text):
             return sent.thought(text)
         case Notice(words, done):
-            return _notice(words, sent, how, done=done)
+            return _notice(words, sent, how, place, done=done)
 
 
-def _notice(words: str, sent: Envelope, how: str, *, done: bool) -> bytes:
+def _notice(words: str, sent: Envelope, how: str, place: _Place, *, done: bool) -> bytes:
     match how:
         case Notices.EVENT:
             return sent.status(words, done=done)
         case Notices.REASONING:
             return sent.thought(f"{words}\n")
         case Notices.CONTENT:
-            return sent.text(notices.as_content(words))
+            in_answer, place.in_answer = place.in_answer, False
+            return sent.text(notices.as_content(words, in_mid_answer=in_answer))
         case _:
             return b""
 
 
-def _ending(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: bool) -> Iterator[bytes]:
+def _ending(turn: ClientTurn, sent: Envelope, how: str, place: _Place, *, wants_usage: bool) -> Iterator[bytes]:
     error = failed(turn)
     if error:
         yield chunks.event(error.as_json())
         return
     if _is_full(turn):
-        yield _notice(notices.FULL, sent, how, done=True)
+        yield _notice(_last(turn).error_message or notices.FULL, sent, how, place, done=True)
     usage = usage_of(reported_of(_last(turn))) if wants_usage else None
     yield from chunks.ending(sent, *_calls_and_reason(turn), usage, internals(turn))
 

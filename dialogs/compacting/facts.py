@@ -36,7 +36,8 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         why = {"reason": _nothing_to_compact(begun)} if skipped else {}
         return str(outcome.status), {**common, "estimated_after": begun.tokens_before, **why}
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
-    if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before:
+    is_reset = run.trigger == CompactionRun.Trigger.RESET
+    if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before and not is_reset:
         reason = f"Nothing to gain: it would free ≈{max(0.0, gain):.0%}."
         return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, "reason": reason}
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}

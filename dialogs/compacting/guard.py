@@ -14,7 +14,7 @@ from django.utils import timezone
 from dialogs.models import LLM, Dialog, LlmBounds
 from dialogs.models.llm import Compaction, ProviderKind, WindowSource
 from dialogs.selectors.providers import configured, loaded_window, max_output_of
-from health.compaction.config import ContextConfig
+from health.compaction.config import ContextConfig, chain_for
 from health.compaction.pressure import WARNING_SHARE
 from health.configured import context_config
 from health.limits import LEAST_USABLE_TOKENS, Term, effective_limit, output_reserve
@@ -23,9 +23,6 @@ from health.tokens.windows import Bounds, ceiling
 
 # What runs for LM Studio: its pruning agent, and where that fails, whole rounds from the end.
 LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
-PAYLOADS_FIRST = "trim_payloads"
-# Where the configured chain stops between goal and threshold, the next message would compact again: this one goes on.
-TO_THE_GOAL = "select_passages"
 # The port of an Ollama that was added as some OpenAI-compatible server: it cuts what does not fit, as LM Studio does.
 OLLAMA_PORT = ":11434"
 
@@ -199,7 +196,7 @@ def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: b
         answer=known.answer,
         window=known.window,
         config=config,
-        chain=chain_of(config),
+        chain=chain_for(config),
         trace=trace,
         refused=refused,
     )
@@ -214,10 +211,6 @@ def _trace(known: Known) -> tuple[Term, ...]:
     if known.room is not None:
         terms.append(Term(what="room", tokens=known.room, source=f"{known.answer:,} kept for the answer"))
     return tuple(terms)
-
-
-def chain_of(config: ContextConfig) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((PAYLOADS_FIRST, *config.chain_order, TO_THE_GOAL)))
 
 
 def _lmstudio(dialog: Dialog, config: ContextConfig) -> Guard | None:

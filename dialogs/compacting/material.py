@@ -16,7 +16,7 @@ from dialogs.compacting.estimate import counter_of, estimate, overhead
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, Piece, read_context, system_text
 from dialogs.model_view import HANDOVER
-from dialogs.models.message import INSERTED, Role
+from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from health.compaction.config import ContextConfig
@@ -140,7 +140,7 @@ def _protected(units: tuple[Unit, ...], run: CompactionRun) -> tuple[Unit, ...]:
     kept = set(_after(units, run))
     if run.leaf.origin in INSERTED or run.leaf.role == Role.SYSTEM:
         kept.add(str(run.leaf_id))
-    if run.trigger == CompactionRun.Trigger.STREAM and run.leaf.parent_id:
+    if run.leaf.origin == MessageOrigin.CONTINUATION and run.leaf.parent_id:
         kept |= {unit.id for unit in units if unit.id == str(run.leaf.parent_id) and _is_short(unit, run)}
     return tuple(replace(unit, pinned=True) if unit.id in kept else unit for unit in units)
 

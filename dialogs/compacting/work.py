@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
-# Of the present request: what is aimed at, and what is enough.
-WISHES = {Trigger.MANUAL: (0.5, 0.75), Trigger.RESET: (0.01, 0.99)}
+# Of the present request: what *Compact now* aims at, and what is enough.
+WISHED_GOAL, WISHED_MOST = 0.5, 0.75
 
 
 class Cancelled(Exception):
@@ -79,19 +79,25 @@ def config_for(run: CompactionRun) -> ContextConfig:
     """
     guard = guard_of(run.dialog)
     config = guard.config if guard else context_config()
-    if run.trigger in (Trigger.MANUAL, Trigger.RESET):
+    if run.trigger == Trigger.RESET:
+        return for_a_reset(config)
+    if run.trigger == Trigger.MANUAL:
         return replace(config, recovery_mode=RecoveryMode.ERROR)
     return replace(config, goal=max(config.goal - config.ledger_share, config.goal / 2))
 
 
+def for_a_reset(config: ContextConfig) -> ContextConfig:
+    """A reset resets: at every size, and whatever it frees. It ends below where the guard would compact it again."""
+    accept = min(config.accept, config.warning_threshold)
+    return replace(config, warning_threshold=0, goal=0, accept=accept, min_gain=0, recovery_mode=RecoveryMode.ERROR)
+
+
 def aimed(run: CompactionRun, begun: Material) -> Material:
-    """A wish aims at a share of what is there now, and not at one of the limit, which may be far away."""
-    if run.trigger not in WISHES:
+    """A wish to compact aims at a share of what is there now, not at one of the limit, which may be far away."""
+    if run.trigger != Trigger.MANUAL:
         return begun
-    goal, accept = WISHES[Trigger(run.trigger)]
-    present = begun.tokens_before / max(1, begun.state.limit)
-    config = begun.state.config
-    goal, accept = min(config.goal, goal * present), min(config.accept, accept * present)
+    config, present = begun.state.config, begun.tokens_before / max(1, begun.state.limit)
+    goal, accept = min(config.goal, WISHED_GOAL * present), min(config.accept, WISHED_MOST * present)
     config = replace(config, goal=goal, accept=accept, warning_threshold=accept)
     return replace(begun, state=replace(begun.state, config=config))
 

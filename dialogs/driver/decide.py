@@ -164,7 +164,7 @@ def _within_turn(state: State, policy: Policy) -> Action:
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
     next_try = Generate(attempt=state.failures + state.interruptions + 1)
-    return _looking(state) or _asking(state) or _guarding(state) or next_try
+    return _looking(state) or _asking(state) or _filled(state) or _guarding(state) or next_try
 
 
 def _looking(state: State) -> Action | None:
@@ -184,6 +184,16 @@ def _overflowed(state: State) -> Action:
     return Refuse() if state.client_driven or (guard and guard.off) else ClearMind(overflow=True)
 
 
+def _filled(state: State) -> Action | None:
+    """The last try filled the window before a word was said: the next has more room, where a compaction can make it."""
+    guard = state.guard
+    if not state.filled or guard is None or guard.off or guard.relieved:
+        return None
+    if guard.vain or guard.compactions >= MAX_COMPACTIONS:
+        return None
+    return AwaitCompaction() if guard.running else Compact("stream")
+
+
 def _guarding(state: State) -> Action | None:
     """What happens where the context is full: the first rule that fits, by estimates.
 
@@ -201,7 +211,9 @@ def _guarding(state: State) -> Action | None:
     if guard.refused:
         return Refuse(guard.refused)
     is_too_much = guard.pressure is Pressure.OVERFLOW
-    if guard.pressure is Pressure.NORMAL or guard.off or (guard.held and not is_too_much):
+    # Who undid a compaction did not ask for half an answer.
+    held = guard.held and not state.continuing and not is_too_much
+    if guard.pressure is Pressure.NORMAL or guard.off or held:
         return None
     if guard.compactions >= MAX_COMPACTIONS or guard.vain:
         return Refuse() if is_too_much else None

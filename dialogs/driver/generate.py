@@ -11,12 +11,15 @@ from dataclasses import replace
 from dialogs.compacting.estimate import Sizing, calibration_of
 from dialogs.compacting.guard import Guard, bounds_of, guard_of
 from dialogs.compacting.present import offered_tools
-from dialogs.context import chat_request, instructions_of, read_context
+from dialogs.context import Context, chat_request, instructions_of, read_context
+from dialogs.continuing import continuing, cut_answer, request_to_go_on
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.debugging import log_statistics
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
+from dialogs.driver.prefill import find_out, record_refused
+from dialogs.driver.seam import Seam
 from dialogs.driver.state import Failure, Policy
 from dialogs.driver.streaming import Call, Ending, stream
 from dialogs.driver.tools.mcp import refresh_stale
@@ -28,6 +31,7 @@ from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
     ProviderError,
+    RequestRefused,
     ToolsRefused,
 )
 from dialogs.selectors.compaction import may_compact
@@ -53,15 +57,24 @@ UNSURE_SHARE = 0.03
 def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     guard = guard_of(dialog)
-    context = read_context(dialog, course_branch(dialog.current_leaf), guard)
+    context = continuing(read_context(dialog, course_branch(dialog.current_leaf), guard))
     sizing = Sizing(context, offered_tools(dialog))
-    request = fitted(chat_request(context, tools=sizing.tools), sizing, guard)
+    request = fitted(request_to_go_on(context, chat_request(context, tools=sizing.tools)), sizing, guard)
     sent = _sent(sizing, request)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
     if sizing.is_counted and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
     service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
-    return Call(generation, request, service, sizing, watch, dialog.is_client_driven)
+    return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
+
+
+def _seam(context: Context, request: ChatRequest) -> Seam | None:
+    """Where the answer goes on with one that was cut."""
+    pieces = cut_answer(context.branch)
+    if not pieces:
+        return None
+    sent = request.messages[-1].content if request.continues else None
+    return Seam("".join(piece.content for piece in pieces), sent=sent)
 
 
 def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatRequest:
@@ -79,7 +92,7 @@ def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
     leaf = sizing.context.dialog.current_leaf
     if guard is None or guard.off or leaf is None:
         return None
-    return Watch(sizing.foretold, guard.limit, sizing.counter, may_cut=may_compact(leaf))
+    return Watch(sizing, guard, may_compact=may_compact(leaf))
 
 
 def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
@@ -137,6 +150,13 @@ async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, aud
     else:
         await in_db(record)(claim, call, live, ending)
         await learn(call, live)
+        await prepare_to_go_on(dialog, call, live, ending)
+
+
+async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending: Ending) -> None:
+    """Where the answer was cut: know how to ask for the rest of it."""
+    if ending is Ending.CUT and live.text.strip():
+        await find_out(dialog.llm, call.settings)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
@@ -146,11 +166,13 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
             generations.finish(claim, generation=call.generation, answer=answer)
         case Ending.STOPPED:
             generations.stop(claim, generation=call.generation, answer=answer)
-        case Ending.CUT:
+        case Ending.CUT if answer.text.strip():
             cutting.cut(claim, generation=call.generation, answer=answer)
+        case Ending.CUT:
+            cutting.ask_again(claim, generation=call.generation, answer=answer)
         case Ending.FULL:
-            cut_off = replace(answer, calls=(), finish_reason="length")
-            generations.finish(claim, generation=call.generation, answer=cut_off, cut_short=True)
+            tokens, window = (call.watch.tokens, call.watch.window) if call.watch else (0, None)
+            cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
     if ending in (Ending.FINISHED, Ending.FULL):
         log_statistics(claim.dialog_id)
 
@@ -222,6 +244,9 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
     )
     if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm and not call.is_clients:
         await in_db(record_tools_refused)(llm=call.generation.llm)
+        delay = 0.0
+    if isinstance(error, RequestRefused) and call.request.continues and call.generation.llm:
+        await in_db(record_refused)(call.generation.llm)
         delay = 0.0
     if isinstance(error, ContextOverflow):
         await in_db(_learn_from_refusal)(call, error)

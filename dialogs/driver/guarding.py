@@ -110,7 +110,7 @@ def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
     return Guarding(
         pressure=Pressure.NORMAL,
         compactions=max(of_request, in_turn),
-        tried=of_request > 0,
+        tried=any(run.leaf_id == leaf.pk for run in runs),
         vain=is_vain(last_run_of_course(leaf.course_id), leaf=leaf, tokens=tokens, limit=guard.limit),
         relieved=_relieved(dialog, runs),
         held=leaf.course.guard_held,

@@ -47,7 +47,7 @@ class Guarding:
     tokens: int = 0
     limit: int = 0
     compactions: int = 0
-    # At least one of them was made for this very request.
+    # One of them began from this very message.
     tried: bool = False
     vain: bool = False
     stuck: str = ""
@@ -80,6 +80,8 @@ class State:
     retry_in: float | None = None
     # The last try was refused because the prompt is longer than the window.
     overflowed: bool = False
+    # The last try filled the window before a word was said.
+    filled: bool = False
     queued: int = 0
     leaf: Leaf = Leaf.TYPED
     round_open: bool = False

@@ -45,6 +45,11 @@ class ToolCalling(models.TextChoices):
     OFF = "off", _("never offer tools")
 
 
+class Prefill(models.TextChoices):
+    CONTINUES = "continues", _("goes on with the last message")
+    REFUSED = "refused", _("begins a message of its own")
+
+
 class Provider(models.Model):
     name = models.SlugField(_("name"), max_length=60, unique=True)
     label = models.CharField(_("label"), max_length=120, blank=True)
@@ -146,6 +151,8 @@ class LLM(models.Model):
         default=Compaction.AUTOMATIC,
         help_text=_("For every agent that speaks with this LLM, and every client."),
     )
+    # Does it go on with an answer that ends the request? Tried when an answer is cut for the first time.
+    prefill = models.CharField(max_length=20, choices=Prefill, blank=True, editable=False)
     limit_type = models.CharField(
         _("limit type"),
         max_length=60,

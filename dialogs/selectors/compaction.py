@@ -57,9 +57,9 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
 
 def compactions_of_request(leaf: Message, runs: Sequence[CompactionRun]) -> int:
     """How many of a turn's runs count against the answer to this message: all that were made for it, an answer that was
-    cut and goes on included."""
+    cut and goes on included, but for those that a person undid."""
     request = _request_of(leaf)
-    return sum(run.leaf_id in request for run in runs)
+    return sum(run.leaf_id in request and run.status != Status.UNDONE for run in runs)
 
 
 def compactions_without_growth(runs: Sequence[CompactionRun], *, limit: int) -> int:
@@ -79,8 +79,14 @@ def _request_of(leaf: Message) -> set[int]:
 
 
 def may_compact(leaf: Message) -> bool:
-    """May the answer to this message be cut for a compaction? At most three times."""
-    return max(compactions_of_request(leaf, runs_of_turn(leaf)), len(_request_of(leaf)) - 1) < MAX_COMPACTIONS
+    """May the answer to this message be cut for a compaction? At most three times, and not after one from this very
+    message that freed nothing."""
+    if not CompactionRun.objects.filter(dialog_id=leaf.dialog_id, turn=leaf.turn).exists():
+        return True
+    runs, request = runs_of_turn(leaf), _request_of(leaf)
+    newest = runs[-1] if runs else None
+    in_vain = newest is not None and newest.leaf_id == leaf.pk and newest.status not in (Status.APPLIED, Status.UNDONE)
+    return max(compactions_of_request(leaf, runs), len(request) - 1) < MAX_COMPACTIONS and not in_vain
 
 
 def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int) -> bool:

@@ -14,6 +14,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.selectors.compaction import runs_of_turn
 from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services import generations
 from dialogs.services.events import Code, log
 from dialogs.services.generations import Answer, add_answer, close, read_health
 from dialogs.services.lease import Claim, fenced
@@ -21,6 +22,9 @@ from dialogs.services.rows import add_message, close_answer, save
 from health.models import CompactionRun
 
 CUT = "compaction"
+# An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
+FILLED = "context_filled"
+FULL = "The answer was ended: the context is full. (≈{tokens:,} of {window:,} tokens)"
 REFUSED = "context_compaction_failed"
 
 
@@ -36,6 +40,24 @@ def cut(held: Claim, *, generation: Generation, answer: Answer) -> Message:
     message = add_message(row, role=Role.USER, origin=MessageOrigin.CONTINUATION, content=text, parent=partial)
     save(row, "current_leaf", "last_seq")
     return message
+
+
+def ask_again(held: Claim, *, generation: Generation, answer: Answer) -> None:
+    """Nothing was said yet: nothing is kept, and the same answer is wanted again, after a compaction."""
+    nothing = replace(answer, calls=())
+    generations.fail(held, generation=generation, answer=nothing, code=FILLED, error="", retry_in=0.0)
+
+
+@transaction.atomic
+def fill(held: Claim, *, generation: Generation, answer: Answer, tokens: int, window: int) -> None:
+    """End an answer that fills the window, with both numbers: what was said is kept. Calls that came are dropped."""
+    cut_off, words = replace(answer, calls=(), finish_reason="length"), FULL.format(tokens=tokens, window=window)
+    log(Code.TOKEN_LIMIT_EXCEEDED, generation.dialog, estimated=tokens, limit=window, reason=words)
+    if cut_off.text.strip():
+        generation.error_message = words
+        generations.finish(held, generation=generation, answer=cut_off, cut_short=True)
+    else:
+        generations.fail(held, generation=generation, answer=cut_off, code=FILLED, error=words, retry_in=None)
 
 
 @transaction.atomic

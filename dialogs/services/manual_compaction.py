@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.compacting.guard import Guard, bounds_of, by_limit, chain_of, guard_of
+from dialogs.compacting.guard import Guard, bounds_of, by_limit, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message
@@ -22,6 +22,7 @@ from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
 from dialogs.services.rows import lock
+from health.compaction.config import chain_for
 from health.limits import Term
 from health.models import CompactionRun
 
@@ -78,7 +79,7 @@ def _guard(dialog: Dialog) -> Guard:
         limit = bounds_of(fresh.llm).accepted or max(1, present_tokens(fresh))
         trace = (Term(what="accepted", tokens=limit, source="the largest prompt that it has read"),)
         guard = replace(by_limit(fresh), limit=limit, trace=trace, refused="")
-    return replace(guard, chain=chain_of(guard.config))
+    return replace(guard, chain=chain_for(guard.config))
 
 
 def _resting(row: Dialog) -> Dialog:

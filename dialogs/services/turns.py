@@ -103,8 +103,9 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
     guard = active_guard(dialog)
     if guard is None:
         return
-    if trigger == CompactionRun.Trigger.OVERFLOW:
-        # The provider says that it is too much, whatever our estimate says.
+    is_going_on = dialog.current_leaf is not None and dialog.current_leaf.origin == MessageOrigin.CONTINUATION
+    if trigger == CompactionRun.Trigger.OVERFLOW or (trigger == CompactionRun.Trigger.STREAM and not is_going_on):
+        # The provider says that it is too much, whatever our estimate says; or it leaves the answer too little room.
         guard = replace(guard, limit=min(guard.limit, present_tokens(dialog) + guard.reserve))
     if is_fresh_start_due(row):
         guard, trigger = replace(guard, chain=(FRESH_START,)), CompactionRun.Trigger.RESET

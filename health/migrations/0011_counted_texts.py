@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("health", "0008_newest_runs")]
+    dependencies = [("health", "0009_carried_views")]
 
     operations = [
         migrations.CreateModel(

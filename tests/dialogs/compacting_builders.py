@@ -47,12 +47,13 @@ def calibrate(llm: LLM) -> None:
     LlmCalibration.objects.update_or_create(llm=llm, defaults={"samples": [[20_000, 20_000, 20_000]] * 3})
 
 
-def guard(dialog: Dialog, limit: int = 3500) -> None:
-    """Give its agent a limit; the window is far above it, and the estimates of its LLM are known to be right."""
+def guard(dialog: Dialog, limit: int = 3500, window: int = 100_000) -> None:
+    """Give its agent a limit; unless told otherwise, the window is far above it, and the estimates of its LLM are known
+    to be right."""
     calibrate(dialog.llm)
     dialog.agent.context_budget, dialog.agent.context_limit = True, limit
     dialog.agent.save()
-    dialog.llm.context_length, dialog.llm.optimal_max_tokens, dialog.llm.compaction = 100_000, None, "automatic"
+    dialog.llm.context_length, dialog.llm.optimal_max_tokens, dialog.llm.compaction = window, None, "automatic"
     dialog.llm.save()
 
 

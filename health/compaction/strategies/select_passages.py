@@ -12,17 +12,18 @@ from typing import Any
 from health.compaction.choose import GAP_TOKENS, Candidate, Chooser
 from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
+from health.compaction.floor import is_too_much
 from health.compaction.invariants import is_marked, open_round
+from health.compaction.payloads import is_json
 from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
+from health.compaction.pressure import marks
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
-from health.compaction.units import ContextState, Role, Unit, total
+from health.compaction.units import ContextState, Role, Unit
 from health.compaction.worth import Piece, bonuses, brevity, priors
 
 # The newest messages stay whole within this share of what is free.
 TAIL_SHARE = 0.03
-# Results of the open round yield above this share of the context.
-OPEN_SHARE = 0.5
 # Below 1 longer passages are preferred to many short ones.
 EXPONENT = 0.55
 LINE_TOKENS = 3
@@ -30,8 +31,8 @@ MARGIN_TOKENS = 40
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
-    """Fill the context with passages up to `fill` of the limit."""
-    target = int(state.config.select_passages.fill * state.limit)
+    """Fill the context with passages up to `fill` of the limit, and not above the goal."""
+    target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
         return unchanged(state, "Everything fits.")
     frame = framed(state, kit, target_tokens=target)
@@ -55,7 +56,7 @@ def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
     """What stays as it is (all that is protected, and the newest cuts), and the tokens left beside it."""
     pieces = cuts(state.units)
     guarded = [cut for cut in pieces if cut.protected]
-    yielding = yielding_results(state, target_tokens=target_tokens)
+    yielding = yielding_results(state, kit)
     texts = sum(kit.counter.count([unit.content for unit in yielding]))
     free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded) + texts
     newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
@@ -67,12 +68,12 @@ def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
     )
 
 
-def yielding_results(state: ContextState, *, target_tokens: int) -> tuple[Unit, ...]:
-    """The results of the open round, where they would leave less than half of the context to all the rest."""
-    opened = open_round(state.units)
-    if total(opened) <= OPEN_SHARE * (target_tokens - state.overhead_tokens):
+def yielding_results(state: ContextState, kit: Kit) -> tuple[Unit, ...]:
+    """The results of the open round, where they do not fit; but JSON would be none with gaps in it."""
+    opened = [unit for unit in open_round(state.units) if unit.role is Role.TOOL and not is_marked(unit)]
+    if not opened or not is_too_much(state, kit):
         return ()
-    return tuple(unit for unit in opened if unit.role is Role.TOOL and not is_marked(unit))
+    return tuple(unit for unit in opened if not is_json(unit.content))
 
 
 def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:

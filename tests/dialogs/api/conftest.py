@@ -106,6 +106,14 @@ def guarded(agent: Agent, llm: LLM) -> Agent:
     return agent
 
 
+@pytest.fixture
+def small_client(key: tuple[ApiKey, str], guarded: Agent, llm: LLM) -> Client:
+    """One whose model has a window of 4,000 tokens; that it goes on with an answer by itself was not shown."""
+    llm.context_length, llm.prefill = 4000, "refused"
+    llm.save()
+    return Client(key[1], model="helper")
+
+
 MakeKey = Callable[..., tuple[ApiKey, str]]
 
 

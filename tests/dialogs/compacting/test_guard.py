@@ -169,12 +169,23 @@ def test_a_p1_agent_may_use_a_fifth_more(dialog: Dialog) -> None:
     assert [term.what for term in guard.trace] == ["agent", "P1 agent"]
 
 
-def test_payloads_are_trimmed_first_and_passages_chosen_last(dialog: Dialog) -> None:
+def test_payloads_are_trimmed_first_then_passages_are_chosen(dialog: Dialog) -> None:
     dialog.agent.context_budget = True
     dialog.llm.context_length = 100_000
 
     guard = guard_of(dialog)
 
     assert guard is not None
-    assert (guard.chain[0], guard.chain[-1]) == ("trim_payloads", "select_passages")
+    assert guard.chain[:3] == ("trim_payloads", "select_passages", "summarize_old")
+
+
+def test_staff_may_let_the_configured_chain_run_first(dialog: Dialog) -> None:
+    ContextSettings.objects.create(pk=ONLY, values="context_config:\n  how: chain\n")
+    dialog.agent.context_budget = True
+    dialog.llm.context_length = 100_000
+
+    guard = guard_of(dialog)
+
+    assert guard is not None
+    assert (guard.chain[1], guard.chain[-1]) == ("summarize_old", "select_passages")
     assert guard.chain[1:-1] == guard.config.chain_order

@@ -173,7 +173,7 @@ async def test_blocks_may_begin_with_what_others_send_in_deltas(server: Upstream
 
     events = await events_of(AnthropicWorld(server).provider())
 
-    assert events[:3] == [
+    assert [event for event in events if isinstance(event, TextDelta | ToolCallReady)] == [
         TextDelta("Hi"),
         ToolCallReady(ToolCall(id="c1", name="f", arguments='{"a": 1}')),
         ToolCallReady(ToolCall(id="c2", name="g", arguments="{}")),
