@@ -21,7 +21,7 @@ from dialogs.selectors.clients import Known, Outcome, is_past_compacting, longes
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import lease
 from dialogs.services.client_forks import fork
-from dialogs.services.client_messages import add_history, remember
+from dialogs.services.client_messages import add_history, mark_frame, remember
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.messages import title_from
 from dialogs.services.rows import close_answer, lock, newest_leaf, save
@@ -56,12 +56,14 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
     row, course = _dialog(known, key.owner, target)
     _note(row, key, request)
     add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
+    if known.frame:
+        mark_frame(row, request.messages[: known.frame])
     if row.current_leaf is None:
         raise ValueError("A request without a message was let in.")
     row.wake_seq += 1
     row.answer_due, row.stop_requested = True, False
     row.paused_by, row.active_at, row.archived_at = PausedBy.NOBODY, timezone.now(), None
-    row.title = row.title or _title(request)
+    row.title = row.title or _title(request, frame=known.frame)
     row.llm, row.agent = target.llm, target.agent
     claim = lease.take(row)
     save(row, *CHANGED)
@@ -159,9 +161,10 @@ def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
     }
 
 
-def _title(request: ClientRequest) -> str:
-    text = next((message.text for message in request.messages if message.role == "user" and message.text.strip()), "")
-    return title_from(text) if text.strip() else request.model
+def _title(request: ClientRequest, *, frame: int) -> str:
+    """By what is asked first. Behind a frame the client may have put more of its own: there by what is asked now."""
+    said = [one.text for one in request.messages[frame:] if one.role == "user" and one.text.strip()]
+    return title_from(said[-1 if frame else 0]) if said else request.model
 
 
 def direct_agent(llm: LLM) -> Agent:
