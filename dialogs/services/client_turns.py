@@ -22,6 +22,7 @@ from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import lease
 from dialogs.services.client_forks import fork
 from dialogs.services.client_messages import add_history, mark_frame, remember
+from dialogs.services.client_views import carry_view
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.messages import title_from
 from dialogs.services.rows import close_answer, lock, newest_leaf, save
@@ -60,6 +61,8 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
         mark_frame(row, request.messages[: known.frame])
     if row.current_leaf is None:
         raise ValueError("A request without a message was let in.")
+    if course.head_run_id:
+        carry_view(row, course)
     row.wake_seq += 1
     row.answer_due, row.stop_requested = True, False
     row.paused_by, row.active_at, row.archived_at = PausedBy.NOBODY, timezone.now(), None

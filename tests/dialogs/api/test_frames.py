@@ -135,7 +135,7 @@ async def test_the_task_of_a_framed_conversation_stays_and_the_frame_lays_down_n
     assert await Dialog.objects.acount() == 1
 
 
-async def later_test_files_that_are_rewritten_each_turn_cost_no_compaction_each_turn(
+async def test_files_that_are_rewritten_each_turn_cost_no_compaction_each_turn(
     guarded_client: Client, play: Play
 ) -> None:
     await sync_to_async(play)(*answers(20))
