@@ -74,7 +74,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         chat=_chat(request),
         dialog_id=_dialog(request, key),
     )
-    is_aside = is_background(request, messages)
+    is_aside = is_background(request, body, messages)
     return Asked(
         key=key,
         body=body,

@@ -15,20 +15,20 @@ LEAST_TOKENS = 120
 SAFETY = 0.97
 
 
-def clamped(text: str, *, max_tokens: int, kit: Kit) -> str:
+def clamped(text: str, *, max_tokens: int, kit: Kit, note: str = NOTE) -> str:
     """The text within so many tokens: as it is if it fits, and empty if not even the note fits."""
     tokens = kit.tokens(text)
     if tokens <= max_tokens:
         return text
     chars = int(len(text) * max_tokens / tokens)
     while chars > 0:
-        piece = _ends(text, chars)
+        piece = _ends(text, chars, note)
         tokens = kit.tokens(piece)
         if tokens <= max_tokens:
             return piece
         chars = int(chars * max_tokens / tokens * SAFETY)
-    note = _ends(text, 0)
-    return note if kit.tokens(note) <= max_tokens else ""
+    alone = _ends(text, 0, note)
+    return alone if kit.tokens(alone) <= max_tokens else ""
 
 
 def shortened(unit: Unit, *, max_tokens: int, kit: Kit) -> Unit:
@@ -59,7 +59,7 @@ def _level(sizes: Sequence[int], *, room: int) -> int:
     return max(sizes, default=0)
 
 
-def _ends(text: str, chars: int) -> str:
+def _ends(text: str, chars: int, note: str) -> str:
     head = int(chars * HEAD_SHARE)
     tail = len(text) - (chars - head)
-    return f"{text[:head]}{NOTE.format(count=tail - head)}{text[tail:]}"
+    return f"{text[:head]}{note.format(count=tail - head)}{text[tail:]}"
