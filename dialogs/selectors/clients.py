@@ -29,8 +29,10 @@ AT_ONCE = 200
 MOST_FRAMED = 30
 # So many other conversations that begin alike are no chance.
 SEVERAL = 2
-# Of those that begin alike the newest are looked at.
+# Of those that begin alike so many are looked at: those that have most of the request, the newest first.
 MOST_ALIKE = 20
+# Fewer characters may be the same by chance.
+LEAST_ANSWERED = 40
 # Answers of ours are looked for among so many of a history's newest.
 MOST_ANSWERS = 50
 # In a system text: what changes while the conversation stays the same.
@@ -44,6 +46,7 @@ VOLATILE = re.compile(
 class Known(NamedTuple):
     """The first `length` messages of a request end with a stored message, in each of these dialogs, newest first.
 
+    None of them is stored where `length` is 0: then a message, if any, is of the dialog whose history was replaced.
     The first `frame` messages are what the client puts before every conversation: nobody's words.
     """
 
@@ -76,7 +79,27 @@ def longest_known(*, owner: User, request: ClientRequest) -> Known:
             if meant:
                 found = meant if length > MOST_FRAMED else _settled(meant, places, request, length)
                 return Known(length, _messages(found, request)) if found else _begun_alike(places, request, length)
-    return Known(0, ())
+    return _replaced(owner, request)
+
+
+def _replaced(owner: User, request: ClientRequest) -> Known:
+    """A client that compacts its own history sends a summary, and behind it what we had answered lately."""
+    dialogs = Dialog.objects.filter(owner=owner, is_client_driven=True, trashed_at=None, client__model=request.model)
+    if request.dialog_id:
+        return Known(0, _leaf(request.dialog_id))
+    if not any(message.role == Role.ASSISTANT for message in request.messages):
+        return Known(0, ())
+    newest = dialogs.filter(client__chat=request.chat).select_related("client").order_by("-active_at")[:MOST_ALIKE]
+    alike = [one.pk for one in newest if is_same_instruction(one.client.instructions, request)]
+    answers = _answers_of_ours(alike, request) if alike else {}
+    said = {dialog: sum(found.values()) for dialog, found in answers.items()}
+    best = max(said, key=lambda dialog: said[dialog], default=None)
+    return Known(0, _leaf(best) if best and said[best] >= LEAST_ANSWERED else ())
+
+
+def _leaf(dialog_id: UUID | str) -> tuple[Message, ...]:
+    rows = Message.objects.select_related("dialog__client", "course").filter(dialog=dialog_id)
+    return tuple(rows.order_by("-seq")[:1])
 
 
 def _at(places: Places, request: ClientRequest, length: int) -> list[Place]:
@@ -139,8 +162,8 @@ def _begun_alike(places: Places, request: ClientRequest, longest: int) -> Known:
         for place in _at(places, request, length):
             if _is_meant(place.chat, request, length):
                 alike.setdefault(place.dialog_id, (length, place))
-    newest = sorted(alike, key=lambda dialog: -alike[dialog][1].message_id)[:MOST_ALIKE]
-    answers = _answers_of_ours(newest, request)
+    likeliest = sorted(alike, key=lambda dialog: (alike[dialog][0], alike[dialog][1].message_id), reverse=True)
+    answers = _answers_of_ours(likeliest[:MOST_ALIKE], request)
     if answers:
         dialog = max(answers, key=lambda one: (sum(answers[one].values()), alike[one][1].message_id))
         length, place = alike[dialog]

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from django.utils import timezone
 
-from dialogs.model_view import Entry, dump, is_in_force, load
+from dialogs import quotes
+from dialogs.compacting.estimate import counter_of
+from dialogs.model_view import Entry, as_said, dump, is_in_force, load
 from dialogs.models import Course, Dialog, Message, ToolCall, ViewChange
 from dialogs.models.message import Role
-from dialogs.selectors.path import read_tree
+from dialogs.selectors.path import course_branch, read_tree
 from dialogs.selectors.tool_calls import calls_by_message
 from dialogs.services.client_forks import Copies, about, ids_of, translated
+from health.compaction.ledger import Entry as Stated
+from health.compaction.ledger import EntryKind, carry
+from health.compaction.messages import parse
+from health.compaction.ports import Counter, Kit
+from health.configured import context_config
 from health.models import CompactionRun
 
 # Of the messages that a view was made of so many must still be there, or it was made of another history.
@@ -27,12 +35,15 @@ MOST_COMPARED = 250_000
 NO_FIGURES = ("estimated_before", "estimated_after", "tokens_now", "messages_before", "messages_after")
 
 
-def carry_view(row: Dialog, course: Course) -> None:
-    """Let the newest view of the course hold on the branch of its new leaf, as far as that says the same."""
+def carry_view(row: Dialog, course: Course) -> bool:
+    """Let the newest view of the course hold on the branch of its new leaf, as far as that says the same.
+
+    False where there is no such view, or too little of what it was made of.
+    """
     head = _newest(course)
     path = read_tree(row.pk).path(row.current_leaf_id) if head else ()
     if head is None or head.leaf_id in path:
-        return
+        return head is not None
     found = Message.objects.filter(course=course).in_bulk()
     branch = [found[pk] for pk in path if pk in found]
     was = [found[pk] for pk in read_tree(row.pk).path(head.leaf_id) if pk in found]
@@ -40,6 +51,36 @@ def carry_view(row: Dialog, course: Course) -> None:
     end = _end(branch, same, head) if len(same) >= LEAST_SHARED * len(was) else -1
     if end >= 0:
         _hold(course, head, branch[: end + 1], same)
+    return end >= 0
+
+
+def keep_ledger(row: Dialog, course: Course) -> None:
+    """Of a history that a client replaced by its own summary: what was laid down before, and what a person pinned."""
+    head, branch = _newest(course), course_branch(row.current_leaf)
+    if head is None or not branch:
+        return
+    room = int(context_config().ledger_share * head.limit_tokens)
+    written = [*_ledger(head, branch, counter_of(row.llm), room), *_pins(head, branch)]
+    if written:
+        _record(course, head, branch[-1], [*written, *as_said(branch)])
+
+
+def _ledger(head: CompactionRun, branch: Sequence[Message], counter: Counter, room: int) -> Iterator[Entry]:
+    """What the summary does not say word for word."""
+    laid_down = (one for one in head.ledger if one["kind"] != EntryKind.FACT)
+    entries = [Stated(kind=EntryKind(one["kind"]), text=one["text"], source_id="earlier") for one in laid_down]
+    standing = parse([{"role": one.role, "content": one.content} for one in branch]).units
+    unit = carry(entries, standing=standing, budget_tokens=room, kit=Kit(counter=counter))
+    if unit:
+        yield Entry(content=unit.content, kind=unit.kind.value)
+
+
+def _pins(head: CompactionRun, branch: Sequence[Message]) -> Iterator[Entry]:
+    said = "\n".join(one.content for one in branch)
+    pinned = Message.objects.filter(course=head.course_id, mark__pinned=True).exclude(pk__in=[one.pk for one in branch])
+    for message in pinned.select_related("course").order_by("seq"):
+        if message.content.strip() not in said:
+            yield Entry(content=quotes.quote(message, message.content), kind=quotes.KIND, covers=(message.pk,))
 
 
 def _newest(course: Course) -> CompactionRun | None:
@@ -135,12 +176,18 @@ def _end(branch: Sequence[Message], same: Mapping[int, Message], head: Compactio
 
 def _hold(course: Course, head: CompactionRun, branch: Sequence[Message], same: Copies) -> None:
     """Record the view as a run for which nothing was compacted, made from the one that it was."""
-    before, leaf, here = course.head_run, branch[-1], {one.pk for one in branch}
+    here = {one.pk for one in branch}
     same = {pk: one for pk, one in same.items() if one.pk in here}
-    run = CompactionRun.objects.get(pk=head.pk)
+    _record(course, head, branch[-1], _entries(load(head.view), branch, same), same)
+
+
+def _record(
+    course: Course, head: CompactionRun, leaf: Message, view: Iterable[Entry], same: Copies = MappingProxyType({})
+) -> None:
+    before, run = course.head_run, CompactionRun.objects.get(pk=head.pk)
     run.pk, run.parent_run, run.leaf, run.turn, run.through_seq = None, before, leaf, leaf.turn, leaf.seq
     run.trigger, run.status, run.requested_by = CompactionRun.Trigger.CARRIED, CompactionRun.Status.APPLIED, None
-    run.view = dump(_entries(load(head.view), branch, same))
+    run.view = dump(view)
     run.removed, run.steps, run.reward, run.coherence = ids_of(head.removed, same), [], None, None
     run.coverage, run.losses = about(head.coverage, same), about(head.losses, same)
     for name in NO_FIGURES:
