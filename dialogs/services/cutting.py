@@ -15,7 +15,7 @@ from dialogs.prompts import prompt
 from dialogs.selectors.compaction import runs_of_turn
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.events import Code, log
-from dialogs.services.generations import Answer, add_answer, close, read_health
+from dialogs.services.generations import Answer, add_answer, close, next_number, read_health
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
 
@@ -52,7 +52,7 @@ def refuse(held: Claim, *, reason: str) -> None:
     Generation.objects.create(
         dialog=row,
         course=leaf.course,
-        number=Generation.objects.filter(course=leaf.course).count() + 1,
+        number=next_number(leaf.course),
         turn=leaf.turn,
         llm=row.llm,
         llm_name=row.llm.slug,

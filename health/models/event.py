@@ -19,6 +19,7 @@ class ContextEvent(models.Model):
         RUN_SKIPPED = "RUN_SKIPPED", _("a compaction had nothing to gain")
         PROVIDER_OVERFLOW = "PROVIDER_OVERFLOW", _("the provider refused the prompt")
         LOOP_DETECTED = "LOOP_DETECTED", _("the agent went round in circles")
+        SLICE_FAILED = "SLICE_FAILED", _("a turn was ended because Dominds failed three times")
         REPORTED = "REPORTED", _("a person reported it")
 
     code = models.CharField(_("code"), max_length=40, choices=Code)
