@@ -136,5 +136,5 @@ def _digest(part: Any) -> str:
 def _same_arguments(arguments: str) -> str:
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments

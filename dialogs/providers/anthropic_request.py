@@ -86,7 +86,7 @@ def _input(arguments: str) -> dict[str, Any]:
     """The API takes an object only. What the model wrote wrongly is still shown to it."""
     try:
         parsed = json.loads(arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = arguments
     return parsed if isinstance(parsed, dict) else {"arguments": parsed}
 
