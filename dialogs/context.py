@@ -85,7 +85,17 @@ class Context:
         return asked is not None and asked.origin == CONTINUATION and asked.parent_id == before.message.pk
 
     def _is_something(self, piece: Piece) -> bool:
-        return bool(piece.content or piece.entry.message_id in self.calls or piece.role == Role.TOOL)
+        said = piece.content or piece.entry.message_id in self.calls or piece.role == Role.TOOL
+        return bool(said or self._was_sent(piece))
+
+    def _was_sent(self, piece: Piece) -> bool:
+        """A client's message that says nothing is a turn all the same: without it others would stand side by side."""
+        message = piece.message
+        if message is None or self.client is None or piece.entry.content is not None:
+            return False
+        return message.origin == MessageOrigin.CLIENT or any(
+            one.origin == MessageOrigin.CLIENT for one in self.branch if one.seq > message.seq
+        )
 
     @property
     def sent(self) -> tuple[Message, ...]:

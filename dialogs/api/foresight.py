@@ -73,8 +73,10 @@ def _new_place() -> Place:
 
 def _place_of(known: Known, request: ClientRequest) -> Place | None:
     last = known.messages[0]
-    is_same_again = known.length == len(request.messages)
-    if is_same_again or last.dialog.is_busy or last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
+    is_same_again, is_replaced = known.length == len(request.messages), not known.length
+    if is_same_again or is_replaced or last.dialog.is_busy:
+        return None
+    if last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
         return None
     return Place(last.dialog, last.course, course_branch(last))
 

@@ -11,13 +11,13 @@ COMPACTING = "Compacting conversation history..."
 COMPACTED = "Context compacted, continuing..."
 NOT_COMPACTED = "The context could not be made smaller, continuing..."
 FULL = "The answer was ended: the context is full."
+BREAK = "\n\n"
 
-# Only with their mark: a model may have said the same words. With the break before them where they came in mid-answer.
-_LINES = re.compile(
-    r"(?:\n\n|\A)(?:> (?:{})(?: \([^\n]*\))?[ \t]*(?:\n\n?|\Z))+".format(
-        "|".join(map(re.escape, (COMPACTING, COMPACTED, NOT_COMPACTED, FULL)))
-    ),
-)
+_WORDS = "|".join(map(re.escape, (COMPACTING, COMPACTED, NOT_COMPACTED, FULL)))
+# Only as they are sent, with their mark, breaks and sizes: a model may have said the same words.
+_LINE = rf"> (?:{_WORDS})(?: \([^\n()]*\))?[ \t]*(?:\n\n|\n?\Z)"
+_BEFORE = re.compile(rf"\A(?:{_LINE})+")
+_AMID = re.compile(rf"\n\n{_LINE}(?:(?:\n\n)?{_LINE})*")
 
 
 def compacted(before: int | None, after: int | None) -> str:
@@ -27,14 +27,20 @@ def compacted(before: int | None, after: int | None) -> str:
     return f"{COMPACTED} (≈{_short(before)} → ≈{_short(after)} tokens)"
 
 
-def as_content(words: str, *, in_mid_answer: bool = False) -> str:
-    """The notice as lines of the answer, apart from what was said before."""
-    return ("\n\n" if in_mid_answer else "") + f"> {words}\n\n"
+def as_content(words: str, *, has_said: bool) -> str:
+    """The notice as a paragraph of the answer. `has_said`: after words of the answer, which may break off anywhere."""
+    return f"{BREAK if has_said else ''}> {words}{BREAK}"
+
+
+def as_comment(before: int | None = None, limit: int | None = None) -> bytes:
+    """Between events, where every client passes over it, with the estimate and the limit where they are known."""
+    sizes = f" ≈{_short(before)} tokens, the limit is {_short(limit)}" if before and limit else ""
+    return f": compacting the conversation{sizes}\n\n".encode()
 
 
 def without_notices(text: str) -> str:
     """The text as the model wrote it."""
-    return _LINES.sub("", text)
+    return _AMID.sub("", _BEFORE.sub("", text))
 
 
 def _short(tokens: int) -> str:

@@ -118,6 +118,7 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
         return {**found, MARKS: {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}}
     mark = context.marks.get(message.pk)
     marks: dict[str, Any] = {"inserted": message.origin in INSERTED, "pinned": bool(mark and mark.pinned)}
+    marks["framed"] = bool(message.parts.get("framed"))
     found |= {"created_at": message.created_at.isoformat(), MARKS: marks}
     if mark and mark.priority:
         marks["priority"] = mark.priority

@@ -48,7 +48,7 @@ from dialogs.models import Dialog
 from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
 from dialogs.selectors.turns import driven, is_answer_due, is_stop_requested, state_of
-from dialogs.services import client_turns, lease, loops, turns
+from dialogs.services import client_turns, crashes, lease, loops, turns
 from dialogs.services.events import note_pressure
 from dialogs.services.generations import clients
 from dialogs.services.lease import Claim, LeaseLost
@@ -81,28 +81,44 @@ def policy() -> Policy:
 
 
 async def drive(dialog_id: UUID) -> None:
-    """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due."""
+    """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due.
+
+    A slice that fails is recorded: it is tried again, and a few times at most.
+    """
     claim = await in_db(lease.claim)(dialog_id)
-    if claim is None or await in_db(client_turns.end_if_left)(claim):
+    if claim is None:
         return
     try:
-        rested = await hold_lease(claim)
+        await drive_claimed(claim)
     except* LeaseLost:
         logger.warning("Dialog %s: another worker took over; this one stops.", dialog_id)
-    else:
-        if not (rested and await in_db(lease.release)(claim)):
-            await in_db(lease.give_back)(claim)
-            await in_db(queue_drive)(dialog_id)
+    except* Exception as failed:
+        await in_db(crashes.record_crash)(claim, failed)
+
+
+async def drive_claimed(claim: Claim) -> None:
+    if await in_db(client_turns.end_if_left)(claim) or await in_db(crashes.end_if_workers_died)(claim):
+        return
+    rested = await hold_lease(claim)
+    if not (rested and await in_db(lease.release)(claim)):
+        await in_db(lease.give_back)(claim)
+        await in_db(queue_drive)(claim.dialog_id)
 
 
 async def drive_for(claim: Claim, audience: Audience, known: Dialog) -> None:
     """Drive a client's dialog, claimed already and just read, until nothing is due; the lease is still held then.
 
-    LeaseLost, in a group: another took over.
+    LeaseLost, in a group: another took over. Any other failure ends the turn at once: the client may try again.
     """
-    rested = await hold_lease(claim, audience, known)
-    while not rested:
-        rested = await hold_lease(claim, audience)
+    try:
+        rested = await hold_lease(claim, audience, known)
+        while not rested:
+            rested = await hold_lease(claim, audience)
+    except* LeaseLost:
+        raise
+    except* Exception as failed:
+        await in_db(crashes.end_turn)(claim, failed)
+        raise
 
 
 async def hold_lease(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> bool:

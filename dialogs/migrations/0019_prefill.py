@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dialogs", "0014_guard")]
+    dependencies = [("dialogs", "0015_crashes")]
 
     operations = [
         migrations.AddField(

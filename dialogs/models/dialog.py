@@ -82,6 +82,12 @@ class Dialog(models.Model):
     stop_requested = models.BooleanField(default=False)
     # While set, no prompt is inserted, no course is cleared and nothing is pushed. Messages are still answered.
     paused_by = models.CharField(max_length=20, choices=PausedBy, default=PausedBy.NOBODY, blank=True)
+    # Slices of the driver that failed since a person typed something or a run pushed on; and how many in a row left
+    # nothing, neither a message nor how they ended, since their workers died. Three of either end the turn.
+    crashes = models.PositiveSmallIntegerField(default=0, editable=False)
+    deaths = models.PositiveSmallIntegerField(default=0, editable=False)
+    # `last_seq` when the slice under way was claimed. Null: none is, or it has recorded how it ended.
+    slice_seq = models.PositiveIntegerField(null=True, editable=False)
     # Tool calls, and answers without any, since somebody last looked whether the agent goes round in circles.
     unchecked_calls = models.PositiveIntegerField(default=0, editable=False)
 

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 
 from dialogs.models import LLM, Agent
 from dialogs.selectors.agents import choosable_agents
+from dialogs.selectors.providers import missing_key
 
 
 def offered_agents() -> QuerySet[Agent]:
@@ -16,6 +17,11 @@ def offered_agents() -> QuerySet[Agent]:
 def offered_llms() -> QuerySet[LLM]:
     found = LLM.objects.filter(enabled=True, provider__enabled=True)
     return found.select_related("provider", "bounds", "calibration")
+
+
+def listed_llms() -> list[LLM]:
+    """Those that can answer: their provider has a key, or needs none. Who asks for another is told what it lacks."""
+    return [llm for llm in offered_llms() if not missing_key(llm.provider)]
 
 
 def direct_agents(*, provider: str, model_id: str) -> QuerySet[Agent]:

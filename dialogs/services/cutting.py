@@ -16,7 +16,7 @@ from dialogs.selectors.compaction import runs_of_turn
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import generations
 from dialogs.services.events import Code, log
-from dialogs.services.generations import Answer, add_answer, close, read_health
+from dialogs.services.generations import Answer, add_answer, close, next_number, read_health
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
 from health.models import CompactionRun
@@ -75,7 +75,7 @@ def refuse(held: Claim, *, reason: str) -> None:
     Generation.objects.create(
         dialog=row,
         course=leaf.course,
-        number=Generation.objects.filter(course=leaf.course).count() + 1,
+        number=next_number(leaf.course),
         turn=leaf.turn,
         llm=row.llm,
         llm_name=row.llm.slug,

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from dialogs.compacting.guard import bounds_of, guard_of, is_off, may_be_guarded
@@ -79,7 +80,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
     generation = Generation.objects.create(
         dialog=row,
         course=course,
-        number=Generation.objects.filter(course=course).count() + 1,
+        number=next_number(course),
         turn=leaf.turn,
         attempt=attempt,
         llm=row.llm,
@@ -97,6 +98,11 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
     )
     save(row)
     return generation
+
+
+def next_number(course: Course) -> int:
+    """Imported courses may leave numbers out."""
+    return (Generation.objects.filter(course=course).aggregate(highest=Max("number"))["highest"] or 0) + 1
 
 
 def _leaf(row: Dialog) -> Message:

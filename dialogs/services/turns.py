@@ -156,6 +156,7 @@ def push(held: Claim) -> None:
         done_mark=DONE_MARK,
     )
     add_message(row, role=Role.USER, origin=MessageOrigin.PUSH, content=text, parent=row.current_leaf)
+    row.crashes = 0
     want_answer(row)
 
 

@@ -23,7 +23,7 @@ LEAST_TOKENS = 120
 SAFETY = 0.97
 
 
-def clamped(text: str, *, max_tokens: int, kit: Kit, tool: str = "") -> str:
+def clamped(text: str, *, max_tokens: int, kit: Kit, tool: str = "", note: str = NOTE) -> str:
     """The text within so many tokens: as it is if it fits, and empty if not even the note fits.
 
     `tool` is the name of the tool whose result it is.
@@ -31,7 +31,7 @@ def clamped(text: str, *, max_tokens: int, kit: Kit, tool: str = "") -> str:
     tokens = kit.tokens(text)
     if tokens <= max_tokens:
         return text
-    cut: Cut = partial(_within_json, tool=tool) if is_json(text) else _ends
+    cut: Cut = partial(_within_json, tool=tool) if is_json(text) else partial(_ends, note=note)
     chars = int(len(text) * max_tokens / tokens)
     while chars > 0:
         piece = cut(text, chars)
@@ -39,8 +39,8 @@ def clamped(text: str, *, max_tokens: int, kit: Kit, tool: str = "") -> str:
         if tokens <= max_tokens:
             return piece
         chars = int(chars * max_tokens / tokens * SAFETY)
-    note = cut(text, 0)
-    return note if kit.tokens(note) <= max_tokens else ""
+    alone = cut(text, 0)
+    return alone if kit.tokens(alone) <= max_tokens else ""
 
 
 def shortened(unit: Unit, *, max_tokens: int, kit: Kit, tool: str = "") -> Unit:
@@ -79,7 +79,7 @@ def _within_json(text: str, chars: int, *, tool: str) -> str:
     return short if is_json(short) else written(NOTE.format(count=len(text)).strip())
 
 
-def _ends(text: str, chars: int) -> str:
+def _ends(text: str, chars: int, *, note: str) -> str:
     head = int(chars * HEAD_SHARE)
     tail = len(text) - (chars - head)
-    return f"{text[:head]}{NOTE.format(count=tail - head)}{text[tail:]}"
+    return f"{text[:head]}{note.format(count=tail - head)}{text[tail:]}"

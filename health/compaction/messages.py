@@ -3,7 +3,8 @@
 Nothing is lost on the way: a unit whose content no strategy changed is rendered as an equal copy of its message,
 unknown fields included. The input is never mutated. Cost: about a millisecond for a hundred messages.
 
-A caller marks a message with a key of ours: `"dominds": {"priority": 1, "pinned": true, "inserted": true}`. It
+A caller marks a message with a key of ours: `"dominds": {"priority": 1, "pinned": true, "inserted": true,
+"framed": true}`. It
 stays in what `render` returns, as the next compaction needs it; `sendable` takes it off before a provider sees it.
 """
 
@@ -164,6 +165,7 @@ def _unit(placed: Placed, content: str, attached: str, *, images: int, tokens: i
         priority=_priority(marks),
         pinned=bool(marks.get("pinned")),
         inserted=bool(marks.get("inserted")) or placed.stray or _was_stray(role, content),
+        framed=bool(marks.get("framed")),
         round_id=placed.round_id,
         calls=wire.calls_of(message) if role is Role.ASSISTANT else (),
         answers=wire.answered_by(message) if role is Role.TOOL else None,

@@ -22,6 +22,7 @@ class ContextEvent(models.Model):
         WINDOW_LEARNED = "WINDOW_LEARNED", _("the window was learned")
         PROMPT_CUT = "PROMPT_CUT", _("the server read only a part of the prompt")
         LOOP_DETECTED = "LOOP_DETECTED", _("the agent went round in circles")
+        SLICE_FAILED = "SLICE_FAILED", _("a turn was ended because Dominds failed three times")
         REPORTED = "REPORTED", _("a person reported it")
 
     code = models.CharField(_("code"), max_length=40, choices=Code)

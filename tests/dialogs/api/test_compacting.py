@@ -93,6 +93,43 @@ async def test_a_notice_that_comes_back_as_content_is_taken_out_again(guarded_cl
     assert await CompactionRun.objects.acount() == 1
 
 
+async def test_a_notice_in_mid_answer_stands_alone_and_is_taken_out_again(guarded_client: Client, play: Play) -> None:
+    first = [f"{word} " for word in long_text(3, sentences=60).split()]
+    read = await sync_to_async(play)({"text": first, "usage": None}, said(700, "and that is all."), said(720, "Yes."))
+    history = [*long_history(14), user("Tell me everything.")]
+    headers = {"X-Dominds-Notices": "content"}
+
+    told = text_of(await guarded_client.stream(*history, headers=headers))
+    runs = await CompactionRun.objects.acount()
+    await guarded_client.ask(*history, assistant(told), user("Is it?"), headers=headers)
+
+    assert "\n\n> Compacting conversation history...\n\n" in told
+    assert not told.startswith(">")
+    assert "Compacting conversation" not in contents(read()[-1])
+    assert not await Message.objects.filter(content__contains="Compacting conversation").aexists()
+    assert (runs, await CompactionRun.objects.acount(), await Dialog.objects.acount()) == (1, 1, 1)
+
+
+async def test_a_compaction_is_seen_in_the_bytes_of_every_stream(guarded_client: Client, play: Play) -> None:
+    await sync_to_async(play)(said(900, "Done."))
+
+    response = await guarded_client.ask(*long_history(LONG), user("And now?"), stream=True)
+    raw = b"".join([part async for part in response.streaming_content]).decode()
+
+    assert raw.index(": compacting the conversation\n\n") < raw.index("Done.")
+
+
+async def test_the_ai_sdk_shows_notices_as_thoughts(guarded_client: Client, play: Play) -> None:
+    await sync_to_async(play)(said(900, "Done."))
+    agent = {"user-agent": "ai/6.0.1 ai-sdk/openai-compatible/2.0.1 runtime/node.js/22"}
+
+    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"), headers=agent)
+
+    thoughts = [choice["delta"].get("reasoning_content", "") for chunk in chunks for choice in chunk["choices"]]
+    assert "Compacting conversation history..." in "".join(thoughts)
+    assert (text_of(chunks), statuses(chunks)) == ("Done.", [])
+
+
 async def test_the_same_history_sent_twice_is_compacted_once(guarded_client: Client, play: Play) -> None:
     read = await sync_to_async(play)(said(900, "Done."))
     history = [*long_history(LONG), user("And now?")]

@@ -210,11 +210,11 @@ def test_our_own_writing_is_known_again(text: str, kind: Kind) -> None:
 
 
 def test_marks_are_read_kept_and_taken_off_before_sending() -> None:
-    message = user("never delete it", dominds={"priority": 1, "pinned": True, "inserted": True})
+    message = user("never delete it", dominds={"priority": 1, "pinned": True, "inserted": True, "framed": True})
 
     unit = only(message)
 
-    assert (unit.priority, unit.pinned, unit.inserted) == (Priority.P1, True, True)
+    assert (unit.priority, unit.pinned, unit.inserted, unit.framed) == (Priority.P1, True, True, True)
     assert rendered([message]) == [message]
     assert sendable([message]) == [user("never delete it")]
 
