@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("health", "0009_carried_views")]
+    dependencies = [("health", "0010_slice_failed")]
 
     operations = [
         migrations.CreateModel(

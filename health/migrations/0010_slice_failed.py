@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('health', '0008_newest_runs'),
+        ('health', '0009_carried_views'),
     ]
 
     operations = [
