@@ -11,14 +11,14 @@ from typing import Any
 from dialogs.models import Dialog
 from dialogs.models.llm import ProviderKind
 from dialogs.selectors.providers import configured, loaded_window, max_output_of
-from health.compaction.config import ContextConfig, chain_for
+from health.compaction.config import PASSAGES_AND_LAST_FIVE, ContextConfig, chain_for
 from health.compaction.pressure import WARNING_SHARE
 from health.configured import context_config
 from health.limits import LEAST_USABLE_TOKENS, EffectiveLimit, Term, effective_limit, output_reserve
 from health.monitor.levels import context_window
 
-# Seed 2: the pruning agent, and where that fails, whole rounds from the end.
-LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
+# Seed 2: the pruning agent, and where that fails, passages beside the last five messages, else those alone.
+LMSTUDIO_CHAIN = ("prune_with_agent", PASSAGES_AND_LAST_FIVE, "keep_last_five")
 
 
 @dataclass(frozen=True, kw_only=True)
