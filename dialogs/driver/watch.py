@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from dialogs.compacting.estimate import Foretold, counter_of, overhead
 from dialogs.compacting.guard import Guard
-from dialogs.compacting.material import beside, units_of
+from dialogs.compacting.material import MOST_PINNED, beside, units_of
 from dialogs.context import Context
 from dialogs.providers.base import ArgumentsDelta, ChatRequest, ReasoningDelta, StreamEvent, TextDelta
 from health.compaction.floor import floor_of
@@ -27,8 +27,8 @@ MOST_TOKENS_A_CHAR = 2
 # ends there.
 PATIENCE_TOKENS = 40
 PATIENCE_SHARE = 0.02
-# Where more of the window must stay in any case, a compaction leaves an answer too little room to go on.
-MOST_KEPT = 0.7
+# Where more of the limit must stay in any case, a compaction leaves an answer too little room to go on.
+MOST_KEPT = 0.9
 # What ends a sentence or a line. After a digit the point may stand in a number.
 _SENTENCE = re.compile(r"(?<!\d)[.!?…][\"')\]*_”’]*\s*\Z|[。！？][”’」）]*\s*\Z|\n\s*\Z")
 _IN_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\Z")
@@ -85,11 +85,21 @@ class Watch:
 
 
 def can_help(context: Context, request: ChatRequest, guard: Guard, tokens: int) -> bool:
-    """Would a compaction in the middle of the answer leave room for the rest? `tokens`: what the request takes."""
-    if guard.window is None or tokens <= MOST_KEPT * guard.window:
-        return True
+    """Would a compaction in the middle of the answer leave room for the rest? `tokens`: what the request takes.
+
+    What was said until then stays too, unless it is long.
+    """
+    if guard.window is None:
+        return False
+    room, said = MOST_KEPT * guard.limit, SEVERE_SHARE * guard.window - tokens
+    said = said if said < MOST_PINNED * guard.limit else 0.0
+    return tokens + said <= room or _floor(context, request, guard) + said <= room
+
+
+def _floor(context: Context, request: ChatRequest, guard: Guard) -> int:
+    """What must stay of the request in any case."""
     llm = context.dialog.llm
     kit = Kit(counter=counter_of(llm))
     besides = overhead(llm, request.tools, kit.counter) + beside(context, kit.counter)
     state = ContextState(units=kit.counted(units_of(context.whole())), limit=guard.limit, overhead_tokens=besides)
-    return floor_of(state, kit).tokens <= MOST_KEPT * guard.window
+    return floor_of(state, kit).tokens
