@@ -164,7 +164,7 @@ def _looking(state: State) -> Action | None:
 def _overflowed(state: State) -> Action:
     """Who is guarded keeps the course; where that has not helped, and for anybody else, a new one begins."""
     guard = state.guard
-    if guard is None or guard.in_vain or guard.compactions >= MOST_COMPACTIONS:
+    if guard is None or guard.tried or guard.compactions >= MOST_COMPACTIONS:
         return Refuse() if state.client_driven else ClearMind(overflow=True)
     return AwaitCompaction() if guard.running else Compact("overflow")
 

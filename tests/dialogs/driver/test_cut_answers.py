@@ -7,13 +7,18 @@ import json
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.conf import LazySettings
 
 from dialogs.compacting.estimate import counter_of
+from dialogs.driver.prefill import find_out
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.llm import Prefill
-from dialogs.models.message import MessageOrigin
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.prompts import prompt
+from dialogs.selectors.providers import settings_for
 from dialogs.services.messages import retry
+from dialogs.services.rows import add_message
 from dialogs.services.view_changes import undo
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
@@ -329,9 +334,9 @@ def test_a_call_that_is_whole_is_made_however_full_the_window_is(dialog: Dialog,
     a_history(dialog, pairs=4)
     arguments = json.dumps({"content": "x"})
     ask(dialog, "Note it.")
-    said_first = words(3, 200)
-    while estimated(dialog) + tokens_of(dialog, "".join(said_first)) > 0.89 * WINDOW:
-        said_first.pop()
+    before, said_first = estimated(dialog), words(3, 200)
+    while before + tokens_of(dialog, "".join(said_first)) > 0.89 * WINDOW:
+        del said_first[-20:]
     play(
         {"text": said_first, "tool_calls": [a_call("add_reminder", arguments)], "finish": "tool_calls"},
         said(None, "Done."),
@@ -375,22 +380,38 @@ def test_an_answer_is_not_cut_where_compaction_would_leave_it_no_room(dialog: Di
 
 
 def test_the_demo_model_goes_on_with_its_own_sentence(dialog: Dialog) -> None:
-    """llama.cpp's own server with real weights: nothing of what was done shows in the answer."""
-    with real_llm(context=900) as url:
-        provider = dialog.llm.provider
-        provider.kind, provider.base_url = "llamacpp", url
-        provider.save()
-        guard(dialog, limit=900, window=900)
-        dialog.llm.model_id, dialog.llm.tool_calling = "smollm2-135m", "off"
-        dialog.llm.save()
-        dialog.agent.max_output_tokens = 280
-        dialog.agent.save()
-        a_history(dialog, pairs=3)
-        ask(dialog, "Write a long story about an old lighthouse keeper and the sea.")
+    """llama.cpp's own server with real weights: it is sent what it had said, and nobody's words after it."""
+    begun = "The sea is a vast body of water that covers more than seventy percent of the"
+    ask(dialog, "Tell me about the sea in one sentence.")
+    with real_llm(context=1000) as url:
+        serve(dialog, "llamacpp", url)
+        async_to_sync(find_out)(dialog.llm, settings_for(dialog.llm.provider))
+        assert dialog.llm.prefill == Prefill.CONTINUES
+        partial = cut_at(dialog, begun)
         drive_until_idle(dialog)
 
-    dialog.llm.refresh_from_db()
-    pieces = answers(dialog)
-    assert dialog.llm.prefill == Prefill.CONTINUES
-    assert len(pieces) > 1
-    assert not any(word in "".join(pieces).lower() for word in ("context", "compact", "interrupt"))
+    assert dialog.current_leaf is not None
+    rest = dialog.current_leaf.content
+    assert Generation.objects.latest("id").manifest["messages"][-1] == partial.pk
+    assert rest.startswith(" ")
+    assert "The sea is" not in rest
+
+
+def serve(dialog: Dialog, kind: str, url: str) -> None:
+    provider, llm = dialog.llm.provider, dialog.llm
+    provider.kind, provider.base_url = kind, url
+    provider.save()
+    llm.model_id, llm.tool_calling, llm.context_length = "smollm2-135m", "off", 1000
+    llm.save()
+    dialog.agent.max_output_tokens = 60
+    dialog.agent.save()
+
+
+def cut_at(dialog: Dialog, begun: str) -> Message:
+    """As if the due answer had been cut here."""
+    fields = {"role": Role.ASSISTANT, "origin": MessageOrigin.AGENT, "cut_short": True}
+    partial = add_message(dialog, content=begun, parent=dialog.current_leaf, **fields)  # type: ignore[arg-type]
+    asking = prompt("continuation", language="en")
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.CONTINUATION, content=asking, parent=partial)
+    dialog.save()
+    return partial
