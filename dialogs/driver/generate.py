@@ -47,7 +47,7 @@ from dialogs.services.providers import record_tools_refused
 from dialogs.threads import in_db
 from health.monitor.usage import Usage
 from health.tokens.calibration import Calibration
-from health.tokens.windows import Refused, Report
+from health.tokens.windows import Refused, Report, teaches
 
 logger = logging.getLogger(__name__)
 # By so much of it an estimate may be too low when the answer gets what is left of the window.
@@ -202,9 +202,10 @@ def _learn(call: Call, reported: int) -> Report | None:
         generation.manifest["estimated"] = told.tokens
         generation.save(update_fields=["manifest"])
     report = windows.report_of(generation, reported=reported, estimated=told.tokens)
-    if windows.is_cut_suspected(generation, report):
+    before = windows.largest_before(generation)
+    if windows.is_cut_suspected(generation, report, before):
         return report
-    if not bounds_of(llm).reports_part:
+    if not bounds_of(llm).reports_part and teaches(report, before=before):
         windows.learn_from_report(generation, reported=reported)
         learn_from_usage(llm=llm, foretold=told, reported=reported)
     return None

@@ -33,7 +33,7 @@ SEVERAL = 2
 MOST_ALIKE = 20
 # Fewer characters may be the same by chance.
 LEAST_ANSWERED = 40
-# Answers of ours are looked for among so many of a history's newest.
+# Answers of ours are looked for among so many of a history's first, and so many of its newest.
 MOST_ANSWERS = 50
 # In a system text: what changes while the conversation stays the same.
 VOLATILE = re.compile(
@@ -86,7 +86,7 @@ def _replaced(owner: User, request: ClientRequest) -> Known:
     """A client that compacts its own history sends a summary, and behind it what we had answered lately."""
     dialogs = Dialog.objects.filter(owner=owner, is_client_driven=True, trashed_at=None, client__model=request.model)
     if request.dialog_id:
-        return Known(0, _leaf(request.dialog_id))
+        return Known(0, _leaf(UUID(request.dialog_id)))
     if not any(message.role == Role.ASSISTANT for message in request.messages):
         return Known(0, ())
     newest = dialogs.filter(client__chat=request.chat).select_related("client").order_by("-active_at")[:MOST_ALIKE]
@@ -97,7 +97,7 @@ def _replaced(owner: User, request: ClientRequest) -> Known:
     return Known(0, _leaf(best) if best and said[best] >= LEAST_ANSWERED else ())
 
 
-def _leaf(dialog_id: UUID | str) -> tuple[Message, ...]:
+def _leaf(dialog_id: UUID) -> tuple[Message, ...]:
     rows = Message.objects.select_related("dialog__client", "course").filter(dialog=dialog_id)
     return tuple(rows.order_by("-seq")[:1])
 
@@ -174,7 +174,8 @@ def _begun_alike(places: Places, request: ClientRequest, longest: int) -> Known:
 
 def _answers_of_ours(dialogs: Sequence[UUID], request: ClientRequest) -> dict[UUID, dict[int, int]]:
     """By dialog: where in the request an answer stands that we made there, and how long it is."""
-    said = [(at, one) for at, one in enumerate(request.messages) if one.role == Role.ASSISTANT][-MOST_ANSWERS:]
+    said = [(at, one) for at, one in enumerate(request.messages) if one.role == Role.ASSISTANT]
+    said = said if len(said) <= 2 * MOST_ANSWERS else said[:MOST_ANSWERS] + said[-MOST_ANSWERS:]
     texts = {one.text.strip(): at for at, one in reversed(said) if one.text.strip()}
     call_ids = {call.id: at for at, one in reversed(said) for call in one.calls if call.id}
     made = Message.objects.filter(dialog__in=dialogs, origin=MessageOrigin.AGENT)
@@ -199,13 +200,17 @@ def _has_moved_on(place: Place) -> bool:
 
 
 def _first_asked(place: Place, request: ClientRequest) -> int:
-    """Where the request has what we were asked first in this dialog; its end, where it has that no more."""
+    """Where the request has what we were asked first in this dialog; its end, where it has that no more.
+
+    While that was the newest message a client may have written more below it than it sends later.
+    """
     first = Generation.objects.filter(dialog=place.dialog_id).order_by("pk").select_related("prompt_leaf").first()
     asked = first.prompt_leaf if first else None
     while asked is not None and asked.role != Role.USER:
         asked = asked.parent
     said = asked.content.strip() if asked else ""
-    return next((at for at, one in enumerate(request.messages) if one.text.strip() == said), len(request.messages))
+    texts = (one.text.strip() if one.role == Role.USER else "" for one in request.messages)
+    return next((at for at, text in enumerate(texts) if text and said.startswith(text)), len(request.messages))
 
 
 def _is_frame(request: ClientRequest, length: int, *, conversations: int) -> bool:
@@ -216,6 +221,7 @@ def _is_frame(request: ClientRequest, length: int, *, conversations: int) -> boo
 
 def _frame(request: ClientRequest, length: int) -> int:
     """Of so many messages those up to the last that is answered: what follows is asked by somebody."""
+    length = min(length, MOST_FRAMED)
     rest = takewhile(lambda one: one.role != Role.ASSISTANT, reversed(request.messages[:length]))
     framed = length - len(list(rest))
     return framed if any(one.role == Role.USER for one in request.messages[framed:]) else 0

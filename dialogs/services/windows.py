@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from operator import attrgetter
 
 from django.db import transaction
 from django.utils import timezone
@@ -13,8 +14,9 @@ from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.selectors.providers import configured
 from dialogs.services.events import Code, log
 from dialogs.services.providers import small_window_ceiling
+from health.models import LlmCalibration
 from health.monitor.levels import context_window
-from health.tokens.calibration import ENOUGH_SAMPLES, Calibration
+from health.tokens.calibration import Calibration
 from health.tokens.windows import (
     Refused,
     Report,
@@ -29,6 +31,8 @@ logger = logging.getLogger(__name__)
 UNCALIBRATED_ERROR, LEAST_ERROR = 0.25, 0.03
 # A report is written down where it is larger than the largest one by so much, or where the window is not known.
 WORTH_KEEPING = 1.05
+# So many reports of a conversation are compared with a new one.
+REPORTS_LOOKED_AT = 50
 
 
 @transaction.atomic
@@ -73,7 +77,7 @@ def _error(llm: LLM | None) -> float:
     return max(LEAST_ERROR, known.error_percent / 100)
 
 
-def is_cut_suspected(generation: Generation, report: Report) -> bool:
+def is_cut_suspected(generation: Generation, report: Report, before: Report | None) -> bool:
     """May the server have read only a part of this request? What is suspected teaches nothing."""
     llm = generation.llm
     # A scripted provider reports what its script says, whatever it is sent.
@@ -82,23 +86,24 @@ def is_cut_suspected(generation: Generation, report: Report) -> bool:
     known = llm.calibration.known if hasattr(llm, "calibration") else None
     return is_suspect(
         report,
-        before=_last_whole(generation),
+        before=before,
         window=context_window(configured(llm)),
         reports=len(known.samples) if isinstance(known, Calibration) else 0,
     )
 
 
-def _last_whole(generation: Generation) -> Report | None:
-    """The newest report of the same LLM, course and view that nothing was suspected of."""
+def largest_before(generation: Generation) -> Report | None:
+    """The largest report of the same LLM, course and view that nothing was suspected of; of equal ones the oldest."""
     rows = Generation.objects.filter(
         course_id=generation.course_id, llm=generation.llm, pk__lt=generation.pk, prompt_tokens__isnull=False
     ).order_by("-pk")
-    for manifest, reported in rows.values_list("manifest", "prompt_tokens")[:ENOUGH_SAMPLES]:
+    found: list[Report] = []
+    for manifest, reported in rows.values_list("manifest", "prompt_tokens")[:REPORTS_LOOKED_AT]:
         if reported is None or manifest.get("view") != generation.manifest.get("view"):
-            return None
+            break
         if manifest.get("estimated") and not manifest.get("suspect"):
-            return Report(reported=reported, estimated=manifest["estimated"], error=0.0)
-    return None
+            found.append(Report(reported=reported, estimated=manifest["estimated"], error=0.0))
+    return max(reversed(found), key=attrgetter("reported"), default=None)
 
 
 @transaction.atomic
@@ -131,6 +136,9 @@ def suspect_cut(generation: Generation, report: Report, *, window: int | None) -
     before = row.known
     row.known = after_suspicion(before, report, window=window, now=timezone.now())
     row.save()
+    if row.reports_part:
+        # Nor can estimates be corrected by what such a server reports.
+        LlmCalibration.objects.filter(llm=llm).delete()
     is_cut = row.cut_at is not None and row.cut_at != before.cut_at
     generation.manifest["suspect"] = True
     if is_cut:

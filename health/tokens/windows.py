@@ -14,6 +14,10 @@ DOUBTED_AFTER = timedelta(days=1)
 # What a server reads of a prompt that it cuts is near its window. A report of less than this share of the largest
 # prompt that it ever read is of something else: the part of the prompt that was not cached, for example.
 LEAST_SHARE_OF_A_CUT = 0.5
+# Nor does a cut explain a report of less than this share of what was sent, turn after turn.
+LEAST_SHARE_OF_THE_REQUEST = 0.2
+# Where a request grew by this share of itself, its report must have grown by that share of the growth to teach.
+GREW, FOLLOWED = 0.1, 0.25
 # Reports of one prompt differ by this much, whatever the estimate's error.
 SAME_SHARE = 0.02
 # A report within this share of a known window, of a request that is estimated above it, is of a cut one.
@@ -107,22 +111,34 @@ def after_report(bounds: Bounds, reported: int, *, now: datetime) -> Bounds:
 
 
 def is_suspect(report: Report, *, before: Report | None, window: int | None, reports: int) -> bool:
-    """May the server have read only a part? `before` is the last whole report of the same conversation.
+    """May the server have read only a part? `before` is the largest whole report of the same conversation.
 
     Because the report did not grow although the request did, by more than estimates are wrong; or because it ends
     at a window that the request is estimated to exceed. `reports` are the plausible ones so far.
     """
     if window and report.estimated > window * (1 + report.error):
         return window * (1 - AT_THE_WINDOW) <= report.reported <= window
-    if before is None or reports < ENOUGH_REPORTS:
+    if before is None:
         return False
     grew = report.estimated - before.estimated
-    return grew > report.error * report.estimated and report.reported <= before.reported
+    if grew > 0 and report.reported < LEAST_SHARE_OF_THE_REQUEST * report.estimated:
+        return True
+    has_grown = grew > report.error * report.estimated
+    return reports >= ENOUGH_REPORTS and has_grown and report.reported <= before.reported
+
+
+def teaches(report: Report, *, before: Report | None) -> bool:
+    """May estimates be corrected by this report? Not where it hardly grew with its request."""
+    if before is None:
+        return True
+    grew = report.estimated - before.estimated
+    return grew <= GREW * report.estimated or report.reported - before.reported >= FOLLOWED * grew
 
 
 def is_of_a_part(report: Report, bounds: Bounds) -> bool:
     """A report so small that no cut explains it: this server leaves something out of what it reports."""
-    return report.reported < LEAST_SHARE_OF_A_CUT * (bounds.accepted or 0)
+    far_below = report.reported < LEAST_SHARE_OF_A_CUT * (bounds.accepted or 0)
+    return far_below or report.reported < LEAST_SHARE_OF_THE_REQUEST * report.estimated
 
 
 def after_suspicion(bounds: Bounds, report: Report, *, window: int | None, now: datetime) -> Bounds:

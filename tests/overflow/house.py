@@ -38,8 +38,9 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def long_answers(chars: int) -> Callable[[Any], Reply]:
-    """Answers of about so many characters, which follow from the last message."""
-    return lambda body: Reply(text=answer_of(text_of(body["messages"][-1]), chars))
+    """Answers of about so many characters, which follow from the words that end the request: the newest message may
+    stand in one with what compaction left directly before it."""
+    return lambda body: Reply(text=answer_of(text_of(body["messages"][-1]).rsplit("\n\n", 1)[-1], chars))
 
 
 def answer_of(asked: str, chars: int) -> str:

@@ -12,6 +12,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.models import Dialog, Message
+from dialogs.selectors import clients
 from health.models import CompactionRun
 from tests.dialogs.api.conftest import Client, Play, assistant, said, text_of, user
 from tests.dialogs.compacting_builders import long_text
@@ -42,7 +43,8 @@ class Coder:
         code = "\n".join(f"def f{number}(): return {number}" for number in range(self.turn))
         files = [user(f"These are the files of {self.repository}:\n{code}"), assistant("Ok, only those files.")]
         asked = user(f"{words} {long_text(self.seed + self.turn, sentences)}")
-        answer = text_of(await self.client.stream(system, *EXAMPLES, *self.done, *files, asked))
+        newest = user(f"{asked['content']}\n\nAnswer with blocks.")
+        answer = text_of(await self.client.stream(system, *EXAMPLES, *self.done, *files, newest))
         self.done += [asked, assistant(answer), user(f"I committed that as {self.turn:07x}."), assistant("Ok.")]
         return answer
 
@@ -63,6 +65,20 @@ async def test_a_files_message_that_moves_and_changes_leaves_one_dialog(client_o
         await coder.ask(TASK if turn == 0 else f"Add f{turn}.")
 
     assert (await Dialog.objects.aget()).title.startswith("The goal: build the tool Heron.")
+
+
+async def test_a_long_conversation_of_such_a_client_is_no_frame(
+    client_of_alice: Client, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "MOST_ANSWERS", 4)
+    await sync_to_async(play)(*answers(6))
+    coder = Coder(client_of_alice)
+
+    for turn in range(6):
+        await coder.ask(TASK if turn == 0 else f"Add f{turn}.")
+
+    framed = {one.content async for one in Message.objects.filter(parts__framed=True)}
+    assert framed == {one["content"] for one in EXAMPLES}
 
 
 async def test_two_sessions_that_begin_with_the_same_examples_are_two_dialogs(

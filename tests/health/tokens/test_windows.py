@@ -15,6 +15,7 @@ from health.tokens.windows import (
     after_suspicion,
     ceiling,
     is_suspect,
+    teaches,
 )
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -147,3 +148,11 @@ class TestASuspicion:
         twice = after_suspicion(once, report(280, 6800), window=None, now=NOW)
 
         assert (twice.reports_part, twice.cut_at) == (True, None)
+
+    def test_a_report_of_a_fifth_of_its_request_is_suspect_before_any_calibration(self) -> None:
+        assert is_suspect(report(190, 1000), before=report(180, 800), window=None, reports=0)
+
+    def test_what_hardly_grew_with_its_request_corrects_no_estimate(self) -> None:
+        assert not teaches(report(190, 461), before=report(180, 269))
+        assert teaches(report(400, 461), before=report(230, 269))
+        assert teaches(report(190, 461), before=None)
