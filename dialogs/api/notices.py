@@ -12,10 +12,10 @@ COMPACTED = "Context compacted, continuing..."
 NOT_COMPACTED = "The context could not be made smaller, continuing..."
 FULL = "The answer was ended: the context is full."
 
-# Only with their mark: a model may have said the same words.
+# Word for word, and only with their mark: a model may have said much the same.
 _LINE = re.compile(
-    r"^> (?:{})(?: \([^\n]*\))?[ \t]*(?:\n|\Z)\n?".format(
-        "|".join(map(re.escape, (COMPACTING, COMPACTED, NOT_COMPACTED, FULL)))
+    r"^> (?:{}|{}(?: \(≈[\d.]+k? → ≈[\d.]+k? tokens\))?)[ \t]*(?:\n|\Z)\n?".format(
+        "|".join(map(re.escape, (COMPACTING, NOT_COMPACTED, FULL))), re.escape(COMPACTED)
     ),
     re.MULTILINE,
 )
