@@ -75,8 +75,9 @@ def compact_messages(
     `embedder` is "minilm" (static vectors where that is absent or slow), "static", "none", or one of the caller's.
     `judge` measures coherence too, which embeds all that was said: that takes longer than compacting it.
 
-    The result is in `.messages`, always a valid request, and never shares anything with the input. Under the limit,
-    and after a failure, they are the input's (with unpaired calls and results repaired); `.status` tells which.
+    The result is in `.messages` and never shares anything with the input: a valid request once `sendable` has taken off
+    the marks by which the next compaction knows what this one wrote. Under the limit, and after a failure, they are the
+    input's (with unpaired calls and results repaired); `.status` tells which.
 
     Raises InvalidMessages and InvalidConfig. Nothing else: what goes wrong inside is told by `.reason`.
     """
