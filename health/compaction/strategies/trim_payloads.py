@@ -62,7 +62,8 @@ def _excess(state: ContextState, kit: Kit) -> int:
 def _joined(attempt: Attempt, short: Attempt) -> Attempt:
     opened = short.state.units != attempt.state.units
     reads = attempt.reads + short.reads if short is not attempt else attempt.reads
-    return replace(short, changed=attempt.changed or short.changed, reads=reads, shortens_open=opened)
+    changed = attempt.changed or short.changed
+    return replace(short, changed=changed, note="" if changed else short.note, reads=reads, shortens_open=opened)
 
 
 def _is_payload(unit: Unit, state: ContextState) -> bool:
