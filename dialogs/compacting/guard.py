@@ -5,7 +5,7 @@ A limit counts tokens that are estimated. What levels are made of, measured toke
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dialogs.models import Dialog
@@ -13,6 +13,7 @@ from dialogs.models.llm import ProviderKind
 from dialogs.selectors.providers import configured, loaded_window, max_output_of
 from health.compaction.config import ContextConfig
 from health.compaction.pressure import WARNING_SHARE
+from health.compaction.reasons import Reason, Why
 from health.configured import context_config
 from health.limits import LEAST_USABLE_TOKENS, EffectiveLimit, Term, effective_limit, output_reserve
 from health.monitor.levels import context_window
@@ -28,7 +29,7 @@ TO_THE_GOAL = "select_passages"
 class Guard:
     """`limit` are the tokens that count as 100 %; of these `reserve` are kept for the answer, and count as used.
 
-    `refused` says why no request can be made at all; empty where one can.
+    `refused` says why no request can be made at all; None where one can.
     """
 
     limit: int
@@ -36,7 +37,7 @@ class Guard:
     config: ContextConfig
     chain: tuple[str, ...]
     trace: tuple[Term, ...]
-    refused: str = ""
+    refused: Reason | None = None
 
     @property
     def room(self) -> int:
@@ -44,7 +45,7 @@ class Guard:
         return self.limit - self.reserve
 
     def traced(self) -> list[dict[str, Any]]:
-        return [asdict(term) for term in self.trace]
+        return [term.as_json() for term in self.trace]
 
 
 def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | None:
@@ -83,12 +84,12 @@ def _lmstudio(dialog: Dialog, config: ContextConfig, *, has_budget: bool) -> Gua
         return None
     reserve = output_reserve(window, requested=max_output_of(dialog))
     config = replace(config, warning_threshold=WARNING_SHARE, goal=0.7, accept=WARNING_SHARE)
-    trace: tuple[Term, ...] = (Term(what="window", tokens=window, source="loaded in LM Studio"),)
+    trace: tuple[Term, ...] = (Term(what="window", tokens=window, why=Reason(Why.LOADED)),)
     if has_budget:
         found = _effective(dialog, config)
         if found.tokens < window - reserve:
             window, reserve, trace = found.tokens, 0, found.trace
-    refused = "" if window - reserve >= LEAST_USABLE_TOKENS or has_budget else _too_small(window, reserve)
+    refused = None if window - reserve >= LEAST_USABLE_TOKENS or has_budget else _too_small(window, reserve)
     return Guard(limit=window, reserve=reserve, config=config, chain=LMSTUDIO_CHAIN, trace=trace, refused=refused)
 
 
@@ -116,8 +117,5 @@ def _effective(dialog: Dialog, config: ContextConfig) -> EffectiveLimit:
     )
 
 
-def _too_small(window: int, reserve: int) -> str:
-    return (
-        f"Only {window - reserve:,} of {window:,} tokens are usable, fewer than {LEAST_USABLE_TOKENS:,}: "
-        "load the model with a larger context."
-    )
+def _too_small(window: int, reserve: int) -> Reason:
+    return Reason(Why.TOO_SMALL, {"usable": window - reserve, "window": window, "least": LEAST_USABLE_TOKENS})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dialogs.driver.backoff import backoff
 from dialogs.driver.state import Failure, Leaf, Policy, State
 from health.compaction.pressure import Pressure
+from health.compaction.reasons import Reason
 from health.monitor.remediation import Due
 
 MOST_COMPACTIONS = 3
@@ -88,7 +89,7 @@ class AwaitCompaction:
 class Refuse:
     """End the due answer: the request does not fit, and no compaction can make it fit."""
 
-    reason: str = ""
+    why: Reason | None = None
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,11 @@ from health.compaction.floor import diagnosis, floor_of
 from health.compaction.invariants import open_round
 from health.compaction.ports import Counter, Kit
 from health.compaction.pressure import Pressure, pressure
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import ContextState, Role
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
-RESULT_TOO_LARGE = (
-    "The tool's result (≈{tokens:,} tokens) exceeds the model's context limit: of {limit:,} tokens ≈{room:,} are left "
-    "for it. Compaction cannot help. Ask for less, or use a model with a larger context."
-)
 
 
 def guarded(state: State, dialog: Dialog) -> State:
@@ -47,13 +44,13 @@ def look(dialog: Dialog, guard: Guard) -> Guarding:
         compactions=len(runs),
         tried=any(run.leaf_id == dialog.current_leaf_id for run in runs),
         running=open_run(dialog.pk) is not None,
-        refused=guard.refused or (refusal(context, guard, counter, tools) if level is not Pressure.NORMAL else ""),
+        refused=guard.refused or (refusal(context, guard, counter, tools) if level is not Pressure.NORMAL else None),
         relieved=_relieved(dialog, runs),
         held=leaf is not None and leaf.course.guard_held,
     )
 
 
-def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[str, object]]) -> str:
+def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[str, object]]) -> Reason | None:
     """Why compaction cannot help, told before it is tried: one result too large, or what must stay too much."""
     kit = Kit(counter=counter)
     besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
@@ -62,9 +59,9 @@ def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[s
     room = guard.limit - besides - system
     results = [unit.estimated_tokens or 0 for unit in open_round(state.units) if unit.role is Role.TOOL]
     if results and max(results) > room:
-        return RESULT_TOO_LARGE.format(tokens=max(results), limit=guard.limit, room=max(0, room))
+        return Reason(Why.RESULT_TOO_LARGE, {"tokens": max(results), "limit": guard.limit, "room": max(0, room)})
     floor = floor_of(state, kit)
-    return diagnosis(floor, limit=guard.limit) if floor.tokens > guard.limit else ""
+    return diagnosis(floor, limit=guard.limit) if floor.tokens > guard.limit else None
 
 
 def _relieved(dialog: Dialog, runs: list[CompactionRun]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from health.compaction.pressure import Pressure
+from health.compaction.reasons import Reason
 from health.monitor.remediation import Due
 
 
@@ -47,7 +48,7 @@ class Guarding:
     compactions: int = 0
     tried: bool = False
     running: bool = False
-    refused: str = ""
+    refused: Reason | None = None
     # The last failed try was answered by a compaction that holds.
     relieved: bool = False
     # A person undid a compaction and has said nothing since: what fits is sent as they want it.

@@ -13,6 +13,7 @@ from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.models import Dialog
 from dialogs.selectors.prefix import stable_prefix
+from health.compaction.reasons import Reason
 from health.limits import Term, output_reserve
 from health.tokens.calibration import Calibration
 
@@ -54,7 +55,7 @@ class Budget:
     reserve: int
     limit: int | None
     is_guarded: bool
-    refused: str
+    refused: Reason | None
     trace: tuple[Term, ...]
     counter: str
     grade: str
@@ -82,7 +83,7 @@ def budget(dialog: Dialog) -> Budget:
         reserve=reserve,
         limit=limit,
         is_guarded=guard is not None,
-        refused=guard.refused if guard else "",
+        refused=guard.refused if guard else None,
         trace=guard.trace if guard else (),
         counter=guessed.counter,
         grade=str(guessed.grade),

@@ -22,6 +22,7 @@ from dialogs.services.events import Code, log
 from dialogs.services.resuming import resume_after
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_run
+from health.compaction.reasons import Reason, Why
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -29,7 +30,6 @@ Trigger = CompactionRun.Trigger
 CLAIM_SECONDS = 30
 # How long a person may look through what a run has made before it applies itself.
 REVIEW_SECONDS = 30
-WENT_ANOTHER_WAY = "The dialog went another way meanwhile; nothing was changed."
 
 
 class NothingToCompact(DialogError):
@@ -143,7 +143,8 @@ def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> Com
             # Who reviews it has the whole time from the moment on when there is something to review.
             run.draft_until += run.finished_at - run.queued_at
     if status == Status.APPLIED and not apply_run(row, run):
-        status, run.reason = Status.SKIPPED, WENT_ANOTHER_WAY
+        status, went = Status.SKIPPED, Reason(Why.WENT_ANOTHER_WAY)
+        run.reason, run.why = str(went), went.as_json()
     run.status, run.phase = status, _last_phase(run, status)
     run.save()
     _log(row, run)

@@ -18,6 +18,7 @@ from dialogs.services.events import Code, log
 from dialogs.services.generations import Answer, add_answer, close, read_health
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
+from health.compaction.reasons import Reason, Why, columns_of
 
 CUT = "compaction"
 REFUSED = "context_compaction_failed"
@@ -38,7 +39,7 @@ def cut(held: Claim, *, generation: Generation, answer: Answer) -> Message:
 
 
 @transaction.atomic
-def refuse(held: Claim, *, reason: str) -> None:
+def refuse(held: Claim, *, why: Reason | None) -> None:
     """End the due answer because its request does not fit: recorded as a generation that failed before it was sent."""
     dialog = dialog_to_drive(held.dialog_id)
     # Counted before the row is locked: it may take a second.
@@ -49,6 +50,8 @@ def refuse(held: Claim, *, reason: str) -> None:
     if leaf is None:
         return
     runs = runs_of_turn(leaf)
+    limit = guard.limit if guard else 0
+    why = why or Reason(Why.STILL_TOO_LONG, {"tokens": estimated, "limit": limit, "count": len(runs)})
     Generation.objects.create(
         dialog=row,
         course=leaf.course,
@@ -60,7 +63,8 @@ def refuse(held: Claim, *, reason: str) -> None:
         fencing_token=held.token,
         status=Generation.Status.FAILED,
         error_code=REFUSED,
-        error_message=reason or (runs[-1].reason if runs else ""),
+        error_message=str(why),
+        why=why.as_json(),
     )
     log(
         Code.TOKEN_LIMIT_EXCEEDED,
@@ -69,7 +73,7 @@ def refuse(held: Claim, *, reason: str) -> None:
         estimated=estimated,
         limit=guard.limit if guard else None,
         compactions=len(runs),
-        reason=reason,
+        **columns_of(why),
     )
     row.paused_by = PausedBy.FAILURE
     close_answer(row, "paused_by")

@@ -15,11 +15,11 @@ from health.compaction.invariants import broken
 from health.compaction.ledger import Ledger, extract
 from health.compaction.outcome import Step
 from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import ContextState, Unit
 from health.compaction.weave import without_ledger, woven
 
 LEXICAL = "lexical"
-NOT_SMALLER = "It would not make the context smaller."
 
 
 @dataclass
@@ -67,7 +67,7 @@ def tried(strategy: Strategy, state: ContextState, kit: Kit, *, recovering: bool
             return replace(attempt, state=state)
         return _checked(state, attempt, kit, recovering=recovering)
     except Exception as error:
-        return unchanged(state, f"It failed: {type(error).__name__}: {error}")
+        return unchanged(state, Reason(Why.FAILED, {"name": f"{type(error).__name__}: {error}"}))
 
 
 def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: bool) -> Attempt:
@@ -76,8 +76,8 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
     before = [unit for unit in without_ledger(state).units if not (recovering and is_handover(unit))]
     faults = broken(before, units, recovering=recovering)
     if faults:
-        return unchanged(state, f"Refused, for a law would be broken: {faults[0]}.")
+        return unchanged(state, Reason(Why.LAW_BROKEN, {"why": faults[0]}))
     after = state.having(units)
     if after.estimated_tokens >= state.estimated_tokens:
-        return unchanged(state, NOT_SMALLER)
+        return unchanged(state, Why.NOT_SMALLER)
     return replace(attempt, state=after)

@@ -12,6 +12,7 @@ from health.compaction import placeholders
 from health.compaction.clamp import evened
 from health.compaction.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.reasons import Why
 from health.compaction.units import ContextState, Role, total
 
 KEPT_MESSAGES = 5
@@ -28,7 +29,7 @@ def keep_last_five(state: ContextState, kit: Kit) -> Asking:
     dropped = state.having(placeholders.with_one(state, ids_of(gone), header=header, kit=kit))
     after = _with_short_results(dropped, kit)
     if after.units == state.units:
-        return unchanged(state, "nothing but the last messages and what is protected")
+        return unchanged(state, Why.ONLY_LAST_AND_PROTECTED)
     return Attempt(state=after, changed=True)
 
 

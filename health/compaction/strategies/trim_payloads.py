@@ -12,6 +12,7 @@ from health.compaction.importance import UI_TOOLS
 from health.compaction.invariants import protected_ids
 from health.compaction.payloads import is_json, trim
 from health.compaction.ports import Asking, Kit, unchanged
+from health.compaction.reasons import Why
 from health.compaction.rewording import in_play, is_bulky, reworded
 from health.compaction.units import WRITTEN, ContextState, Kind, Role, Unit, tools_by_result
 
@@ -25,7 +26,7 @@ def trim_payloads(state: ContextState, kit: Kit) -> Asking:
     bulky = [unit for unit in state.units if unit.id not in protected and _is_payload(unit, state)]
     tools, keep = tools_by_result(state.units), in_play(state) if bulky else frozenset()
     contents = {unit.id: _trimmed(unit, tools.get(unit.id, ""), keep, state) for unit in bulky}
-    return reworded(contents, state, kit) or unchanged(state, "no payload that could be trimmed")
+    return reworded(contents, state, kit) or unchanged(state, Why.NO_PAYLOAD)
 
 
 def _is_payload(unit: Unit, state: ContextState) -> bool:
