@@ -14,6 +14,7 @@ from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
 from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
 from health.compaction.pressure import marks
+from health.compaction.reasons import Why
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit
@@ -31,16 +32,16 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     """Fill the context with passages up to `fill` of the limit, and not above the goal."""
     target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
-        return unchanged(state, "Everything fits.")
+        return unchanged(state, Why.EVERYTHING_FITS)
     frame = framed(state, target_tokens=target)
     sources = sources_of(state.units, frame)
     if frame.room <= 0 or not sources:
-        return unchanged(state, "What must stay leaves no room for passages.")
+        return unchanged(state, Why.NO_ROOM_FOR_PASSAGES)
     order = yield from chosen_order(sources, state, kit, frame)
     view = View(state=state, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target)
     if units is None:
-        return unchanged(state, "Passages would not make it smaller.")
+        return unchanged(state, Why.PASSAGES_NOT_SMALLER)
     return Attempt(state=state.having(units), changed=True, reads=reads_of(state.units, frame.kept))
 
 
