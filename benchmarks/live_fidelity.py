@@ -166,20 +166,21 @@ def main() -> None:
     found = list(measured.cases((given.kinds or measured.KINDS).split(",")))[:: given.every]
     rows = [row for case in found for row in measured.measure(case, given.ratios.split(","), peers, show=False)]
     measured.table(rows)
-    print(
-        f"\n{same(rows)} of {len(rows) // len(peers)} cases keep the same by the live path and by the library as live."
-    )
+    alike, fitting = same(rows)
+    print(f"\n{alike} of {fitting} cases that fit keep the same by the live path and by the library as live.")
     if given.json:
         given.json.write_text(json.dumps(rows))
 
 
-def same(rows: Sequence[dict[str, Any]]) -> int:
-    """Cases of which both paths lost the same."""
+def same(rows: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """Of how many cases both paths lost the same, and how many there are. What is over its limit loses more, unasked:
+    the library leaves messages apart that the live path sends as one, so it needs a few tokens more."""
     lost: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
-        if row["peer"] in (LIVE, AS_LIVE):
+        if row["peer"] in (LIVE, AS_LIVE) and not row["over limit"]:
             lost.setdefault((row["case"], row["ratio"]), []).append(row["lost"])
-    return sum(one == other for one, other in lost.values())
+    pairs = [found for found in lost.values() if len(found) == 2]
+    return sum(one == other for one, other in pairs), len(pairs)
 
 
 if __name__ == "__main__":
