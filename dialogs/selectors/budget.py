@@ -12,7 +12,8 @@ from dialogs.compacting.estimate import calibration_of, counter_of, estimate
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.compacting.words import kept_in_dialog
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Generation
+from dialogs.selectors.learned_window import LearnedWindow, learned_window, lowered
 from dialogs.selectors.prefix import stable_prefix
 from health.limits import Term, output_reserve
 from health.tokens.calibration import Calibration
@@ -62,6 +63,8 @@ class Budget:
     learned: Learned | None
     stable_prefix: float | None
     kept: str
+    learned_window: LearnedWindow | None
+    lowered: tuple[int, int] | None
 
     @property
     def free(self) -> int:
@@ -91,6 +94,8 @@ def budget(dialog: Dialog) -> Budget:
         learned=_learned(known) if isinstance(known, Calibration) else None,
         stable_prefix=stable_prefix(leaf.course_id) if leaf else None,
         kept=kept_in_dialog(dialog),
+        learned_window=learned_window(dialog.llm),
+        lowered=lowered(Generation.objects.filter(dialog=dialog).order_by("-pk").first()),
     )
 
 
