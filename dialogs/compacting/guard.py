@@ -14,15 +14,16 @@ from django.utils import timezone
 from dialogs.models import LLM, Dialog, LlmBounds
 from dialogs.models.llm import Compaction, ProviderKind, WindowSource
 from dialogs.selectors.providers import configured, loaded_window, max_output_of
-from health.compaction.config import ContextConfig, chain_for
+from health.compaction.config import PASSAGES_AND_LAST_FIVE, ContextConfig, chain_for
 from health.compaction.pressure import WARNING_SHARE
 from health.configured import context_config
 from health.limits import LEAST_USABLE_TOKENS, Term, effective_limit, output_reserve
 from health.monitor.levels import context_window, usable
 from health.tokens.windows import Bounds, ceiling
 
-# What runs for LM Studio: its pruning agent, and where that fails, whole rounds from the end.
-LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
+# What runs for LM Studio: its pruning agent, and where that fails, passages beside the last five messages, else those
+# alone.
+LMSTUDIO_CHAIN = ("prune_with_agent", PASSAGES_AND_LAST_FIVE, "keep_last_five")
 # The port of an Ollama that was added as some OpenAI-compatible server: it cuts what does not fit, as LM Studio does.
 OLLAMA_PORT = ":11434"
 

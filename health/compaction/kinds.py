@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\[Omitted [^\[\]\n]{1,200}\](?:\n|$)|\[Earlier messa
 _FENCED = re.compile(r"^(```|~~~)[^\n]*\n.*?^\1", re.MULTILINE | re.DOTALL)
 _PLAN_LINE = re.compile(r"\s*(?:[-*]|\d+[.)])\s+\[[ xX~-]\]\s")
 _PLAN_REF = re.compile(
-    r"\s*#*\s*(?:plan-ref-\d+|(?:the )?(?:plan|to-?do list|taskdoc)\b\s*:?\s*$|(?:计划|待办)[：:]?\s*$)", re.I
+    r"\s*+#*+\s*+(?:plan-ref-\d+|(?:the )?(?:plan|to-?do list|taskdoc)\b\s*+:?\s*+$|(?:计划|待办)[：:]?\s*+$)", re.I
 )
 _LOG_LINE = re.compile(
     r"\s*[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:"

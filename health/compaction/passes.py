@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from health.compaction.attempts import Journal, tried
-from health.compaction.config import PASSAGES
+from health.compaction.config import PASSAGES, PASSAGES_AND_LAST_FIVE
 from health.compaction.outcome import Step
 from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
 from health.compaction.pressure import at_goal, is_acceptable
@@ -19,7 +19,7 @@ from health.compaction.units import ContextState, Unit
 from health.compaction.weave import ledger_tokens
 
 Stepping = Generator[Need | Step, Any, Attempt]
-CHOOSING = frozenset({PASSAGES})
+CHOOSING = frozenset({PASSAGES, PASSAGES_AND_LAST_FIVE})
 # What these take away is their own choice, or they fill the context themselves. Of all others the best comes back.
 FULL_BY_THEMSELVES = CHOOSING | {"prune_with_agent", "fresh_start"}
 
