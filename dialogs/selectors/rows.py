@@ -24,7 +24,7 @@ SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.services.cutting` cut.
 CUT = "compaction"
 # The codes of generations that failed because their request was too large: refused by us, by the provider.
-OVERFLOWS = ("context_compaction_failed", "context_overflow", "context_filled")
+OVERFLOWS = ("context_compaction_failed", "compaction_off", "context_overflow", "context_filled")
 
 
 def _is_longer(text: str, than: tuple[int, int]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.guard import Guard, guard_of, is_off
 from dialogs.compacting.present import present_tokens
 from dialogs.models import Generation, Message
 from dialogs.models.dialog import PausedBy
@@ -25,7 +25,7 @@ CUT = "compaction"
 # An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
 FILLED = "context_filled"
 FULL = "The answer was ended: the context is full. (≈{tokens:,} of {window:,} tokens)"
-REFUSED = "context_compaction_failed"
+REFUSED, SWITCHED_OFF = "context_compaction_failed", "compaction_off"
 
 
 @transaction.atomic
@@ -82,7 +82,7 @@ def refuse(held: Claim, *, reason: str) -> None:
         prompt_leaf=leaf,
         fencing_token=held.token,
         status=Generation.Status.FAILED,
-        error_code=REFUSED,
+        error_code=SWITCHED_OFF if is_off(dialog) else REFUSED,
         error_message=reason or _too_much(estimated, guard, runs),
     )
     log(
