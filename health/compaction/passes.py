@@ -42,7 +42,7 @@ def step_of(phase: str, before: ContextState, attempt: Attempt) -> Step:
         estimated_before=before.estimated_tokens,
         estimated_after=attempt.state.estimated_tokens,
         changed=attempt.changed,
-        note=attempt.note,
+        why=attempt.why,
     )
 
 
@@ -63,7 +63,7 @@ class Passes:
 
         Steps of a pass are reported when it is taken; those of the first at once, if this is to be seen live.
         """
-        best, number = unchanged(start, ""), 0
+        best, number = unchanged(start), 0
         while _goes_on(best.state, number):
             further, steps = yield from self._pass(best.state, live=live and not number)
             paid = pays(best.state, further.state)
@@ -82,7 +82,7 @@ class Passes:
 
         Behind a choice of passages none goes on from what is acceptable: it would throw away what was chosen.
         """
-        best = unchanged(replace(state, originals=self.originals or state.units), "")
+        best = unchanged(replace(state, originals=self.originals or state.units))
         kit = replace(self.kit, entries=self.journal.entries(state.units))
         steps: tuple[Step, ...] = ()
         chosen = False

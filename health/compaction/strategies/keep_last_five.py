@@ -16,6 +16,7 @@ from health.compaction import placeholders
 from health.compaction.clamp import evened
 from health.compaction.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.reasons import Why
 from health.compaction.strategies.select_passages import select_passages
 from health.compaction.units import ContextState, Role, total
 
@@ -33,7 +34,7 @@ def keep_last_five(state: ContextState, kit: Kit) -> Asking:
     dropped = state.having(placeholders.with_one(state, ids_of(gone), header=header, kit=kit))
     after = _with_short_results(dropped, kit)
     if after.units == state.units:
-        return unchanged(state, "nothing but the last messages and what is protected")
+        return unchanged(state, Why.ONLY_LAST_AND_PROTECTED)
     return Attempt(state=after, changed=True)
 
 
@@ -43,7 +44,7 @@ def passages_keep_last_five(state: ContextState, kit: Kit) -> Asking:
     guarded = state.having(replace(unit, pinned=True) if unit.id in held else unit for unit in state.units)
     attempt: Attempt = yield from select_passages(guarded, kit)
     if not attempt.changed:
-        return unchanged(state, attempt.note)
+        return unchanged(state, attempt.why)
     own = {unit.id: unit for unit in state.units if unit.id in held}
     return replace(attempt, state=state.having(own.get(unit.id, unit) for unit in attempt.state.units))
 
