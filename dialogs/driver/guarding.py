@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialogs.compacting.estimate import Sizing, overhead
-from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.guard import Guard, guard_of, is_off
 from dialogs.compacting.material import beside, units_of
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.context import Context
@@ -34,6 +34,9 @@ Status = CompactionRun.Status
 def guarded(state: State, dialog: Dialog) -> State:
     """The state with what the guard knows, where this dialog has one and an answer is due."""
     guard = guard_of(dialog) if state.answer_due and dialog.current_leaf_id else None
+    if guard is None and state.answer_due and is_off(dialog):
+        # A refusal is told then; nothing is opened, and nothing compacted.
+        return replace(state, guard=Guarding(pressure=Pressure.NORMAL, off=True))
     if guard is None:
         return state
     return replace(state, guard=look(dialog, guard, overflowed=state.overflowed))
