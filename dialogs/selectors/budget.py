@@ -11,6 +11,7 @@ from itertools import accumulate
 from dialogs.compacting.estimate import calibration_of, counter_of, estimate
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools, present_context
+from dialogs.compacting.words import kept_in_dialog
 from dialogs.models import Dialog
 from dialogs.selectors.prefix import stable_prefix
 from health.limits import Term, output_reserve
@@ -60,6 +61,7 @@ class Budget:
     grade: str
     learned: Learned | None
     stable_prefix: float | None
+    kept: str
 
     @property
     def free(self) -> int:
@@ -88,6 +90,7 @@ def budget(dialog: Dialog) -> Budget:
         grade=str(guessed.grade),
         learned=_learned(known) if isinstance(known, Calibration) else None,
         stable_prefix=stable_prefix(leaf.course_id) if leaf else None,
+        kept=kept_in_dialog(dialog),
     )
 
 

@@ -27,6 +27,8 @@ LOSSES = {
 }
 TERMS = {
     "window": gettext_lazy("Window"),
+    "bound": gettext_lazy("Learned bound"),
+    "room": gettext_lazy("Room for a prompt"),
     "agent": gettext_lazy("Limit of the agent"),
     "LLM": gettext_lazy("Limit of the LLM"),
     "default": gettext_lazy("Limit for everybody"),
