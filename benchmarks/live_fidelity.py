@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.in_process import prepare
+from health.tokens.calibration import ENOUGH_SAMPLES
 
 if TYPE_CHECKING:
     from dialogs.models import Dialog
@@ -47,6 +48,7 @@ class LivePath:
     key: Any
     llm: Any
     stored: int = 0
+    calibrated: int = 0
 
     def compacted(self, case: Any, limit: int) -> tuple[list[Message], bool]:
         from dialogs.compacting.present import offered_tools, present_context
@@ -81,11 +83,23 @@ class LivePath:
         from health.models import CompactionRun
 
         dialog = self.dialog_of(messages)
+        self.calibrate(dialog)
         guard = guard_of(dialog)
         assert guard is not None, "Nobody guards this dialog."
         goal = config_for(CompactionRun(dialog=dialog, trigger=CompactionRun.Trigger.PRE_REQUEST)).goal
         guard = replace(guard, limit=round(limit / goal), reserve=0)
         return queue_run(dialog, guard=guard, trigger=CompactionRun.Trigger.PRE_REQUEST)
+
+    def calibrate(self, dialog: Dialog) -> None:
+        """As if the server had reported what is estimated: `compact_messages` has no margin for an unknown model."""
+        from dialogs.compacting.estimate import Sizing
+        from dialogs.compacting.present import offered_tools, present_context
+        from dialogs.services.calibration import learn_from_usage
+
+        while self.calibrated < ENOUGH_SAMPLES:
+            told = Sizing(present_context(dialog), offered_tools(dialog)).foretold
+            learn_from_usage(llm=dialog.llm, foretold=told, reported=told.raw.text + told.raw.tools)
+            self.calibrated += 1
 
     def dialog_of(self, messages: Sequence[Message]) -> Dialog:
         """As `/v1` stores it. No two recordings that begin alike become one dialog."""

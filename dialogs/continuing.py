@@ -66,7 +66,7 @@ def _told_before(entries: Sequence[Entry], texts: Mapping[int, str]) -> str:
     """What the view tells of the earlier pieces, directly before the last one."""
     told = ""
     for entry in reversed(entries):
-        if entry.message_id not in texts:
+        if entry.message_id is None or entry.message_id not in texts:
             break
         told = (texts[entry.message_id] if entry.content is None else entry.content) + told
     return told

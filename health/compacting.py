@@ -24,6 +24,7 @@ from health.compaction.invariants import broken_request
 from health.compaction.messages import InvalidMessages, Orphans, Parsed, parse, render
 from health.compaction.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.ports import Answer, Embed, Embedded, Kit, Need, Summarise
+from health.compaction.reasons import Reason, Why
 from health.compaction.runner import run
 from health.compaction.units import ContextState
 from health.tokens.counters import counter_for
@@ -75,8 +76,9 @@ def compact_messages(
     `embedder` is "minilm" (static vectors where that is absent or slow), "static", "none", or one of the caller's.
     `judge` measures coherence too, which embeds all that was said: that takes longer than compacting it.
 
-    The result is in `.messages`, always a valid request, and never shares anything with the input. Under the limit,
-    and after a failure, they are the input's (with unpaired calls and results repaired); `.status` tells which.
+    The result is in `.messages` and never shares anything with the input: a valid request once `sendable` has taken off
+    the marks by which the next compaction knows what this one wrote. Under the limit, and after a failure, they are the
+    input's (with unpaired calls and results repaired); `.status` tells which.
 
     Raises InvalidMessages and InvalidConfig. Nothing else: what goes wrong inside is told by `.reason`.
     """
@@ -89,7 +91,7 @@ def compact_messages(
             media = partial(media_tokens, model=model)
             parsed = parse(messages, orphans=orphans, media_tokens=media, counter=kit.counter)
             if not parsed.units:
-                return _untouched(state, Status.SKIPPED, "There are no messages.")
+                return _untouched(state, Status.SKIPPED, Reason(Why.NO_MESSAGES))
             state = replace(state, units=parsed.units, overhead_tokens=overhead_tokens(model, tools))
             answer = _answers(embed, llm, llm_timeout_seconds)
             compacting = chains.compact(state, kit, chain=names, judge=judge)
@@ -98,7 +100,8 @@ def compact_messages(
         raise
     except Exception as error:
         logger.exception("compaction failed from within; the messages stay as they are")
-        outcome = _untouched(state, Status.FAILED, f"It failed from within: {type(error).__name__}: {error}")
+        failed = Reason(Why.FAILED_WITHIN, {"name": f"{type(error).__name__}: {error}"})
+        outcome = _untouched(state, Status.FAILED, failed)
         return replace(outcome, code=Code.BREAKER_FAILED, messages=_as_given(messages))
 
 
@@ -187,8 +190,8 @@ def _as_given(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [dict(message) for message in messages]
 
 
-def _untouched(state: ContextState, status: Status, reason: str) -> CompactionOutcome:
+def _untouched(state: ContextState, status: Status, why: Reason) -> CompactionOutcome:
     tokens = state.estimated_tokens
     return CompactionOutcome(
-        status=status, state=state, estimated_tokens_before=tokens, estimated_tokens_after=tokens, reason=reason
+        status=status, state=state, estimated_tokens_before=tokens, estimated_tokens_after=tokens, why=why
     )

@@ -7,8 +7,10 @@ else the LLM's, else the default; P1 raises it, the floor raises it, the window 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from health.compaction.config import ContextConfig
+from health.compaction.reasons import Reason, Why
 
 P1_FACTOR_PERCENT = 120
 LEAST_USABLE_TOKENS = 1024
@@ -22,16 +24,25 @@ class Term:
 
     what: str
     tokens: int
-    source: str
+    why: Reason
+
+    @property
+    def source(self) -> str:
+        """`why` in English."""
+        return str(self.why)
+
+    def as_json(self) -> dict[str, Any]:
+        """As runs store it: the sentence for readers, the reason to translate."""
+        return {"what": self.what, "tokens": self.tokens, "source": self.source, "why": self.why.as_json()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveLimit:
-    """`refused` says why a dialog cannot start with this limit; empty where it can."""
+    """`refused` says why a dialog cannot start with this limit; None where it can."""
 
     tokens: int
     trace: tuple[Term, ...]
-    refused: str = ""
+    refused: Reason | None = None
 
 
 def output_reserve(window: int, *, requested: int | None = None) -> int:
@@ -60,29 +71,29 @@ def effective_limit(
     """
     trace = [_chosen(config, agent_limit, llm_type)]
     if is_p1:
-        trace.append(Term(what="P1 agent", tokens=trace[-1].tokens * P1_FACTOR_PERCENT // 100, source="20 % more"))
+        trace.append(
+            Term(what="P1 agent", tokens=trace[-1].tokens * P1_FACTOR_PERCENT // 100, why=Reason(Why.P1_AGENT))
+        )
     if trace[-1].tokens < config.min_limit:
-        trace.append(Term(what="floor", tokens=config.min_limit, source="the least that is allowed (min_limit)"))
+        trace.append(Term(what="floor", tokens=config.min_limit, why=Reason(Why.LEAST_LIMIT)))
     if window is not None and trace[-1].tokens > window - reserve:
-        source = f"the window of {window:,} less {reserve:,} for the answer"
-        trace.append(Term(what="window", tokens=max(0, window - reserve), source=source))
+        why = Reason(Why.WINDOW_LESS_ANSWER, {"window": window, "reserve": reserve})
+        trace.append(Term(what="window", tokens=max(0, window - reserve), why=why))
     tokens = trace[-1].tokens
     return EffectiveLimit(tokens=tokens, trace=tuple(trace), refused=_refused(tokens))
 
 
 def _chosen(config: ContextConfig, agent_limit: int | None, llm_type: str) -> Term:
     if agent_limit is not None:
-        return Term(what="agent", tokens=agent_limit, source="set for this agent")
+        return Term(what="agent", tokens=agent_limit, why=Reason(Why.AGENTS_LIMIT))
     llm = next((llm for llm in config.per_llm if llm.type == llm_type), None)
     if llm is not None and not llm.follow_default:
-        return Term(what="LLM", tokens=llm.limit, source=llm.type)
-    source = "default_limit in the settings" if llm is None else f"default_limit, which {llm.type} follows"
-    return Term(what="default", tokens=config.default_limit, source=source)
+        return Term(what="LLM", tokens=llm.limit, why=Reason(Why.TYPES_LIMIT, {"name": llm.type}))
+    why = Reason(Why.DEFAULT_LIMIT) if llm is None else Reason(Why.FOLLOWED_LIMIT, {"name": llm.type})
+    return Term(what="default", tokens=config.default_limit, why=why)
 
 
-def _refused(tokens: int) -> str:
+def _refused(tokens: int) -> Reason | None:
     if tokens >= LEAST_USABLE_TOKENS:
-        return ""
-    return (
-        f"Only {tokens:,} tokens are usable, fewer than {LEAST_USABLE_TOKENS:,}: load the model with a larger context."
-    )
+        return None
+    return Reason(Why.LIMIT_TOO_SMALL, {"usable": tokens, "least": LEAST_USABLE_TOKENS})

@@ -52,6 +52,7 @@ def as_json(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int
     return {
         "status": outcome.status,
         "reason": outcome.reason,
+        "why": outcome.why.as_json() if outcome.why else {},
         "code": outcome.code,
         "limit_tokens": limit,
         "estimated_tokens_before": outcome.estimated_tokens_before,
@@ -62,8 +63,8 @@ def as_json(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int
         "coherence": outcome.coherence,
         "reward": outcome.reward,
         "recovered": outcome.recovered,
-        "warnings": list(outcome.warnings),
-        "steps": [asdict(step) for step in outcome.steps],
+        "warnings": [str(warning) for warning in outcome.warnings],
+        "steps": [step.as_json() for step in outcome.steps],
         "fates": dict(found),
         "coverage": [receipt._asdict() for receipt in outcome.coverage],
         "losses": [asdict(loss) for loss in outcome.losses],

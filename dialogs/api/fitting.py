@@ -33,10 +33,10 @@ def fitted(messages: Messages, *, target: Target, request: ClientRequest) -> Mes
     dialog = Dialog(agent=target.agent, llm=target.llm, is_client_driven=True)
     dialog.client = ClientConversation(dialog=dialog, max_output_tokens=request.max_output_tokens)
     guard = guard_of(dialog)
-    if guard is None:
+    if guard is None or guard.off:
         return messages
     if guard.refused:
-        raise _too_large(guard.refused)
+        raise _too_large(str(guard.refused))
     counter = counter_of(target.llm)
     room = guard.limit - guard.reserve - overhead(target.llm, request.tools, counter)
     if _tokens(messages, counter) <= room:

@@ -13,9 +13,18 @@ NOT_COMPACTED = "The context could not be made smaller, continuing..."
 FULL = "The answer was ended: the context is full."
 BREAK = "\n\n"
 
-_WORDS = "|".join(map(re.escape, (COMPACTING, COMPACTED, NOT_COMPACTED, FULL)))
-# Only as they are sent, with their mark, breaks and sizes: a model may have said the same words.
-_LINE = rf"> (?:{_WORDS})(?: \([^\n()]*\))?[ \t]*(?:\n\n|\n?\Z)"
+_SIZES = r" \(≈[\d.]+k? → ≈[\d.]+k? tokens\)"
+_NUMBERS = r" \(≈[\d,]+ of [\d,]+ tokens\)"
+_WORDS = "|".join(
+    (
+        re.escape(COMPACTING),
+        re.escape(NOT_COMPACTED),
+        rf"{re.escape(COMPACTED)}(?:{_SIZES})?",
+        rf"{re.escape(FULL)}(?:{_NUMBERS})?",
+    )
+)
+# Only as they are sent, with their mark, breaks and numbers: a model may have said the same words.
+_LINE = rf"> (?:{_WORDS})[ \t]*(?:\n\n|\n?\Z)"
 _BEFORE = re.compile(rf"\A(?:{_LINE})+")
 _AMID = re.compile(rf"\n\n{_LINE}(?:(?:\n\n)?{_LINE})*")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from dialogs import model_view
 from dialogs.compacting.material import SYSTEM, Material
 from dialogs.compacting.progress import badge
 from health.compaction.outcome import CompactionOutcome, Status
+from health.compaction.reasons import Reason, Why, columns_of
 from health.models import CompactionRun
 
 # A view that is hardly smaller than the one that holds costs a prompt cache and brings nothing.
@@ -19,32 +19,32 @@ Made = CompactionRun.Status
 def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -> tuple[str, dict[str, Any]]:
     """The status, and the columns by name."""
     common: dict[str, Any] = {
-        "steps": [asdict(step) for step in outcome.steps],
+        "steps": [step.as_json() for step in outcome.steps],
         "estimated_before": begun.tokens_before,
         "messages_before": begun.messages_before,
         "counter": outcome.counter,
         "grade": str(outcome.grade),
         "embedder": outcome.embedder[:120],
         "reward": outcome.reward,
-        "warnings": list(outcome.warnings),
+        "warnings": [one.as_json() if isinstance(one, Reason) else one for one in outcome.warnings],
         "code": str(outcome.code or ""),
-        "reason": outcome.reason,
+        **columns_of(outcome.why),
         "tokens_now": outcome.estimated_tokens_after,
     }
     if outcome.status is not Status.APPLIED:
         skipped = outcome.status is Status.SKIPPED and run.trigger == CompactionRun.Trigger.MANUAL
-        why = {"reason": _nothing_to_compact(begun)} if skipped else {}
-        return str(outcome.status), {**common, "estimated_after": begun.tokens_before, **why}
+        instead = columns_of(_nothing_to_compact(begun)) if skipped else {}
+        return str(outcome.status), {**common, "estimated_after": begun.tokens_before, **instead}
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
     is_reset = run.trigger == CompactionRun.Trigger.RESET
     if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before and not is_reset:
-        reason = f"Nothing to gain: it would free ≈{max(0.0, gain):.0%}."
-        return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, "reason": reason}
+        why = Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
+        return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, **columns_of(why)}
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
 
 
-def _nothing_to_compact(begun: Material) -> str:
-    return f"Nothing to compact: ≈{begun.tokens_before:,} of {begun.state.limit:,} tokens."
+def _nothing_to_compact(begun: Material) -> Reason:
+    return Reason(Why.NOTHING_TO_COMPACT, {"tokens": begun.tokens_before, "limit": begun.state.limit})
 
 
 def _applied(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -> dict[str, Any]:

@@ -6,7 +6,7 @@ counts estimated tokens; what levels are made of, measured tokens, plays no part
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils import timezone
@@ -14,15 +14,17 @@ from django.utils import timezone
 from dialogs.models import LLM, Dialog, LlmBounds
 from dialogs.models.llm import Compaction, ProviderKind, WindowSource
 from dialogs.selectors.providers import configured, loaded_window, max_output_of
-from health.compaction.config import ContextConfig, chain_for
+from health.compaction.config import PASSAGES_AND_LAST_FIVE, ContextConfig, chain_for
 from health.compaction.pressure import WARNING_SHARE
+from health.compaction.reasons import Reason, Why
 from health.configured import context_config
 from health.limits import LEAST_USABLE_TOKENS, Term, effective_limit, output_reserve
 from health.monitor.levels import context_window, usable
 from health.tokens.windows import Bounds, ceiling
 
-# What runs for LM Studio: its pruning agent, and where that fails, whole rounds from the end.
-LMSTUDIO_CHAIN = ("prune_with_agent", "keep_last_five")
+# What runs for LM Studio: its pruning agent, and where that fails, passages beside the last five messages, else those
+# alone.
+LMSTUDIO_CHAIN = ("prune_with_agent", PASSAGES_AND_LAST_FIVE, "keep_last_five")
 # The port of an Ollama that was added as some OpenAI-compatible server: it cuts what does not fit, as LM Studio does.
 OLLAMA_PORT = ":11434"
 
@@ -45,7 +47,7 @@ class Guard:
     trace: tuple[Term, ...]
     off: bool = False
     cuts_silently: bool = False
-    refused: str = ""
+    refused: Reason | None = None
 
     @property
     def room(self) -> int:
@@ -63,7 +65,7 @@ class Guard:
         return max(0, self.threshold - self.reserve)
 
     def traced(self) -> list[dict[str, Any]]:
-        return [asdict(term) for term in self.trace]
+        return [term.as_json() for term in self.trace]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ class Known:
     """What is known of a window: its tokens, where that comes from, and the least answer that must have room."""
 
     window: int | None
-    source: str
+    source: Reason
     answer: int
     bound: int | None
     input_length: int | None
@@ -151,7 +153,7 @@ def known_of(dialog: Dialog) -> Known:
     whole = min((size for size in (window, bound) if size), default=None)
     return Known(
         window=window,
-        source="loaded in LM Studio" if is_lmstudio else _source(llm),
+        source=_source(llm),
         answer=output_reserve(whole, requested=max_output_of(dialog)) if whole else 0,
         bound=bound,
         input_length=usable(llm.input_length) if llm.context_length else None,
@@ -163,16 +165,22 @@ def room_of(dialog: Dialog) -> int | None:
     return known_of(dialog).room
 
 
-def _source(llm: LLM) -> str:
+SOURCES = {
+    WindowSource.SERVER: Why.FROM_SERVER,
+    WindowSource.FILE: Why.FROM_CATALOGUE,
+    WindowSource.ADMIN: Why.FROM_ADMIN,
+    WindowSource.REFUSAL: Why.FROM_REFUSAL,
+}
+
+
+def _source(llm: LLM) -> Reason:
+    """Where the window is known from."""
+    if llm.provider.kind == ProviderKind.LMSTUDIO:
+        return Reason(Why.LOADED)
     if not llm.context_length:
-        return "the input length" if llm.input_length else ""
-    sources = {
-        WindowSource.SERVER: "read from the server",
-        WindowSource.FILE: "from the catalogue file",
-        WindowSource.ADMIN: "set by an admin",
-        WindowSource.REFUSAL: "learned from a refusal",
-    }
-    return sources.get(WindowSource(llm.context_length_source), "") if llm.context_length_source else "as written down"
+        return Reason(Why.INPUT_LENGTH)
+    source = llm.context_length_source
+    return Reason(SOURCES[WindowSource(source)] if source else Why.WRITTEN_DOWN)
 
 
 def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: bool = False) -> Guard:
@@ -189,7 +197,7 @@ def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: b
         )
         limit, trace, refused = found.tokens, found.trace, found.refused
     else:
-        limit, refused = known.room or 0, ""
+        limit, refused = known.room or 0, None
     return Guard(
         limit=limit,
         reserve=0,
@@ -205,11 +213,11 @@ def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: b
 def _trace(known: Known) -> tuple[Term, ...]:
     terms = []
     if known.window:
-        terms.append(Term(what="window", tokens=known.window, source=known.source))
+        terms.append(Term(what="window", tokens=known.window, why=known.source))
     if known.bound:
-        terms.append(Term(what="bound", tokens=known.bound, source="learned from what was read and refused"))
+        terms.append(Term(what="bound", tokens=known.bound, why=Reason(Why.LEARNED_BOUND)))
     if known.room is not None:
-        terms.append(Term(what="room", tokens=known.room, source=f"{known.answer:,} kept for the answer"))
+        terms.append(Term(what="room", tokens=known.room, why=Reason(Why.KEPT_FOR_ANSWER, {"answer": known.answer})))
     return tuple(terms)
 
 
@@ -236,12 +244,9 @@ def _lmstudio(dialog: Dialog, config: ContextConfig) -> Guard | None:
         config=config,
         chain=LMSTUDIO_CHAIN,
         trace=trace,
-        refused="" if is_usable else _too_small(known.window, known.answer),
+        refused=None if is_usable else _too_small(known.window, known.answer),
     )
 
 
-def _too_small(window: int, reserve: int) -> str:
-    return (
-        f"Only {window - reserve:,} of {window:,} tokens are usable, fewer than {LEAST_USABLE_TOKENS:,}: "
-        "load the model with a larger context."
-    )
+def _too_small(window: int, reserve: int) -> Reason:
+    return Reason(Why.TOO_SMALL, {"usable": window - reserve, "window": window, "least": LEAST_USABLE_TOKENS})

@@ -20,9 +20,9 @@ from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from health.compaction.config import ContextConfig
-from health.compaction.messages import MARKS, parse
+from health.compaction.messages import MARKS, WRITTEN_AS, parse
 from health.compaction.ports import Counter, Kit
-from health.compaction.units import ContextState, Unit
+from health.compaction.units import ContextState, Kind, Unit
 from health.models import CompactionRun
 from health.tokens.corrected import correction_of
 from health.tokens.images import media_in
@@ -114,8 +114,7 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
     found: dict[str, Any] = {"role": piece.role.value, "content": piece.content, "id": _id_of(piece, at)}
     message = piece.message
     if message is None:
-        kind = piece.entry.kind
-        return {**found, MARKS: {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}}
+        return {**found, MARKS: _marks_of_written(piece.entry.kind)}
     mark = context.marks.get(message.pk)
     marks: dict[str, Any] = {"inserted": message.origin in INSERTED, "pinned": bool(mark and mark.pinned)}
     marks["framed"] = bool(message.parts.get("framed"))
@@ -133,6 +132,13 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
             for call in calls
         ]
     return found
+
+
+def _marks_of_written(kind: str) -> dict[str, Any]:
+    """The view says what compaction wrote; a stored message is somebody's own, whatever its words."""
+    marks: dict[str, Any] = {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}
+    written = Kind.PLACEHOLDER if kind == Kind.PLACEHOLDER else Kind.SUMMARY
+    return {**marks, WRITTEN_AS: written.value}
 
 
 def _protected(units: tuple[Unit, ...], run: CompactionRun) -> tuple[Unit, ...]:

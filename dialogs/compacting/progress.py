@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -54,4 +53,4 @@ def expected(name: str, state: ContextState) -> list[dict[str, Any]]:
     gone = to_be_told(state, old_part(state))
     length = state.config.summarize_old.summary_length
     step = Step(phase=name, estimated_before=total(gone), estimated_after=min(total(gone), length), changed=False)
-    return [asdict(step) | {"is_running": True}]
+    return [step.as_json() | {"is_running": True}]

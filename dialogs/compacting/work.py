@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from dialogs.compacting.facts import facts_of
@@ -28,6 +28,7 @@ from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.outcome import Code, CompactionOutcome, Step
 from health.compaction.ports import Answer, Asking, Embed, Kit, Need, Prune, Strategy
+from health.compaction.reasons import Reason, Why, columns_of
 from health.compaction.runner import answered
 from health.compaction.strategies import REGISTRY
 from health.compaction.units import ContextState
@@ -65,8 +66,8 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
         ended = compaction.finish_run(claim, status=Status.CANCELLED, facts={})
     except Exception as error:
         logger.exception("Compaction %s of dialog %s failed", run_id, run.dialog_id)
-        reason = f"It failed from within: {type(error).__name__}."
-        failure = {"code": Code.BREAKER_FAILED, "reason": reason}
+        why = Reason(Why.FAILED_WITHIN, {"name": type(error).__name__})
+        failure = {"code": Code.BREAKER_FAILED, **columns_of(why)}
         ended = compaction.finish_run(claim, status=Status.FAILED, facts=failure)
     log_end(ended)
     return True
@@ -119,7 +120,7 @@ def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -
             if isinstance(asked, Step):
                 reply = replace(asked, ms=(time.perf_counter() - since) * 1000)
                 since = time.perf_counter()
-                steps.append(asdict(reply))
+                steps.append(reply.as_json())
                 _report(claim, steps=steps, tokens_now=reply.estimated_after, **begins(reply.phase))
             else:
                 reply = answered(asked, answer)

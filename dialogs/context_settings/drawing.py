@@ -24,6 +24,7 @@ STRATEGIES: Mapping[str, Promise] = {
     "hybrid": _("All before it again, in turns"),
     "sliding_window": _("Keep a window of messages"),
     "keep_last_five": _("Keep the last five rounds"),
+    "passages_keep_last_five": _("Choose passages, and keep the last five rounds"),
     "prune_with_agent": _("Let the pruning agent decide"),
     "select_passages": _("Choose passages from all that was said"),
     "truncate": _("Cut off what is oldest"),

@@ -27,7 +27,7 @@ FALLBACK = "static"
 async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, audience: Audience = NOBODY) -> None:
     """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
     if isinstance(action, Refuse):
-        await in_db(cutting.refuse)(claim, reason=action.reason)
+        await in_db(cutting.refuse)(claim, why=action.why)
         return
     audience.compacting()
     if isinstance(action, Compact):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dialogs.driver.backoff import backoff
 from dialogs.driver.state import Failure, Leaf, Policy, State
 from health.compaction.pressure import Pressure
+from health.compaction.reasons import Reason
 from health.monitor.remediation import Due
 
 # Of one request; and of one turn, where hardly anything came between them.
@@ -89,7 +90,7 @@ class AwaitCompaction:
 class Refuse:
     """End the due answer: the request does not fit, and no compaction can make it fit."""
 
-    reason: str = ""
+    why: Reason | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class NoteStuck:
     """Say once that compaction cannot free more, and why; the request is made as it is."""
 
     trigger: str
-    reason: str
+    why: Reason
 
 
 @dataclass(frozen=True)

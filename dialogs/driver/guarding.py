@@ -24,6 +24,7 @@ from dialogs.selectors.providers import max_output_of
 from health.compaction.floor import Floor, diagnosis, floor_of
 from health.compaction.ports import Kit
 from health.compaction.pressure import Pressure, pressure
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import ContextState
 from health.models import CompactionRun
 
@@ -71,8 +72,8 @@ def look(dialog: Dialog, guard: Guard, *, overflowed: bool = False) -> Guarding:
         pressure=level,
         tokens=tokens,
         limit=guard.limit,
-        stuck=floor.stuck(tokens, level) if floor else "",
-        refused=guard.refused or (floor.refused if floor else ""),
+        stuck=floor.stuck(tokens, level) if floor else None,
+        refused=guard.refused or (floor.refused if floor else None),
         running=open_run(dialog.pk) is not None,
     )
 
@@ -87,15 +88,12 @@ def _off(sizing: Sizing, guard: Guard) -> Guarding:
         tokens=tokens,
         limit=guard.limit,
         off=True,
-        refused=_would_be_cut(tokens, guard) if tokens > guard.limit else "",
+        refused=_would_be_cut(tokens, guard) if tokens > guard.limit else None,
     )
 
 
-def _would_be_cut(tokens: int, guard: Guard) -> str:
-    return (
-        f"The request needs ≈{tokens:,} tokens, and {guard.limit:,} have room. This server would read only a part of "
-        "it without a word, and compaction is switched off. Compact the dialog, or switch compaction on."
-    )
+def _would_be_cut(tokens: int, guard: Guard) -> Reason:
+    return Reason(Why.WOULD_BE_CUT, {"tokens": tokens, "limit": guard.limit})
 
 
 def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
@@ -134,15 +132,15 @@ class _Floor:
         return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
 
     @property
-    def refused(self) -> str:
-        return diagnosis(self.floor, limit=self.guard.limit) if self.floor.tokens > self.guard.limit else ""
+    def refused(self) -> Reason | None:
+        return diagnosis(self.floor, limit=self.guard.limit) if self.floor.tokens > self.guard.limit else None
 
-    def stuck(self, tokens: int, level: Pressure) -> str:
-        """Why a request that fits is not compacted. Empty where compaction can free enough, or must be tried."""
+    def stuck(self, tokens: int, level: Pressure) -> Reason | None:
+        """Why a request that fits is not compacted. None where compaction can free enough, or must be tried."""
         too_little = tokens - self.floor.tokens < self.guard.config.min_gain * tokens
         if level is Pressure.OVERFLOW or not (too_little or self.floor.tokens > self.guard.threshold):
-            return ""
-        return f"Compaction cannot free more. {diagnosis(self.floor, limit=self.guard.limit)}"
+            return None
+        return Reason(Why.STUCK, {"why": diagnosis(self.floor, limit=self.guard.limit)})
 
 
 def _relieved(dialog: Dialog, runs: list[CompactionRun]) -> bool:

@@ -14,7 +14,16 @@ from contextlib import aclosing
 from dialogs.models import LLM
 from dialogs.models.llm import Prefill, ProviderKind
 from dialogs.providers.addresses import is_openai
-from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ProviderSettings, RequestRefused, TextDelta
+from dialogs.providers.base import (
+    ChatMessage,
+    ChatRequest,
+    Provider,
+    ProviderError,
+    ProviderSettings,
+    ProviderUnreachable,
+    RequestRefused,
+    TextDelta,
+)
 from dialogs.providers.pool import borrowed
 from dialogs.threads import in_db
 
@@ -55,6 +64,18 @@ def _record(llm: LLM, found: Prefill) -> None:
     llm.prefill = found
 
 
+async def _answer(provider: Provider, request: ChatRequest) -> str:
+    """Tried twice: a server may close the connection of the answer that was cut a moment ago."""
+    for is_last in (False, True):
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                return "".join([event.text async for event in events if isinstance(event, TextDelta)])
+        except ProviderUnreachable:
+            if is_last:
+                raise
+    return ""
+
+
 async def _passes_all(model: str, settings: ProviderSettings) -> bool:
     async with borrowed(settings) as provider:
         for asked, begun, rest in TRIALS:
@@ -66,8 +87,7 @@ async def _passes_all(model: str, settings: ProviderSettings) -> bool:
                 options={"temperature": 0},
                 continues=True,
             )
-            async with aclosing(provider.stream(request)) as events:
-                text = "".join([event.text async for event in events if isinstance(event, TextDelta)])
+            text = await _answer(provider, request)
             if not text.removeprefix(begun).startswith(rest):
                 return False
     return True

@@ -190,8 +190,8 @@ async def perform(
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():
             await make_room(action, claim, audience)
-        case NoteStuck(trigger, reason):
-            await in_db(turns.note_stuck)(claim, trigger=trigger, reason=reason)
+        case NoteStuck(trigger, why):
+            await in_db(turns.note_stuck)(claim, trigger=trigger, why=why)
         case ClearMind(overflow):
             await in_db(turns.clear_mind)(claim, overflow=overflow)
         case Rest():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from health.compaction.pressure import Pressure
+from health.compaction.reasons import Reason
 from health.monitor.remediation import Due
 
 
@@ -50,9 +51,9 @@ class Guarding:
     # One of them began from this very message.
     tried: bool = False
     vain: bool = False
-    stuck: str = ""
+    stuck: Reason | None = None
     running: bool = False
-    refused: str = ""
+    refused: Reason | None = None
     # The last failed try was answered by a compaction that holds.
     relieved: bool = False
     # A person undid a compaction and has said nothing since: what fits is sent as they want it.

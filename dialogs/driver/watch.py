@@ -13,7 +13,7 @@ from functools import cached_property
 
 from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard
-from dialogs.compacting.material import beside, units_of
+from dialogs.compacting.material import MOST_PINNED, beside, units_of
 from dialogs.providers.base import ArgumentsDelta, ReasoningDelta, StreamEvent, TextDelta
 from health.compaction.floor import floor_of
 from health.compaction.ports import Kit
@@ -27,8 +27,8 @@ MOST_TOKENS_A_CHAR = 2
 # ends there.
 PATIENCE_TOKENS = 40
 PATIENCE_SHARE = 0.02
-# Where more of the window must stay in any case, a compaction leaves an answer too little room to go on.
-MOST_KEPT = 0.7
+# Where more of the limit must stay in any case, a compaction leaves an answer too little room to go on.
+MOST_KEPT = 0.9
 # What ends a sentence or a line. After a digit the point may stand in a number.
 _SENTENCE = re.compile(r"(?<!\d)[.!?…][\"')\]*_”’]*\s*\Z|[。！？][”’」）]*\s*\Z|\n\s*\Z")
 _IN_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\Z")
@@ -99,11 +99,19 @@ class Watch:
 
 
 def _leaves_room(sizing: Sizing, guard: Guard) -> bool:
-    if guard.window is None or sizing.foretold.tokens <= MOST_KEPT * guard.window:
-        return True
+    """What was said until then stays too, unless it is long."""
+    if guard.window is None:
+        return False
+    tokens = sizing.foretold.tokens
+    room, said = MOST_KEPT * guard.limit, SEVERE_SHARE * guard.window - tokens
+    said = said if said < MOST_PINNED * guard.limit else 0.0
+    return tokens + said <= room or _floor(sizing, guard) + said <= room
+
+
+def _floor(sizing: Sizing, guard: Guard) -> int:
+    """What must stay of the request in any case."""
     context, counter = sizing.context, sizing.counter
     besides = overhead(context.dialog.llm, sizing.tools, counter) + beside(context, counter)
     kit = Kit(counter=counter)
     units = kit.counted(units_of(context.whole(), counter))
-    state = ContextState(units=units, limit=guard.limit, overhead_tokens=besides)
-    return floor_of(state, kit).tokens <= MOST_KEPT * guard.window
+    return floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit).tokens

@@ -92,8 +92,11 @@ def _unavailable(llm: LLM, note: str) -> str:
 
 async def _read(llm: LLM) -> str:
     """Ask, and keep the answer; what the server's answer is noted with."""
-    facts = await probe.read_limits(await in_db(settings_for)(llm.provider), llm.model_id)
+    provider = llm.provider
+    facts = await probe.read_limits(await in_db(settings_for)(provider), llm.model_id)
     await in_db(record_limits)(llm=llm, facts=facts)
+    # The row was read again, and forgot the other row that it belongs to.
+    llm.provider = provider
     return facts.note
 
 

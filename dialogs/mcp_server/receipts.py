@@ -41,7 +41,7 @@ def _compaction(run: CompactionRun, in_force: frozenset[int]) -> Compaction:
         messages_before=run.messages_before,
         messages_after=run.messages_after,
         recovered=run.recovered,
-        reason=in_words(run.reason),
+        reason=in_words(run.told),
         queued_at=run.queued_at,
         finished_at=run.finished_at,
     )
@@ -82,7 +82,7 @@ def _step(row: Mapping[str, Any]) -> Step:
         estimated_before=row["estimated_before"],
         estimated_after=row["estimated_after"],
         changed=row["changed"],
-        note=in_words(row["note"]),
+        note=in_words(row.get("why") or row["note"]),
     )
 
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dialogs", "0015_crashes")]
+    dependencies = [("dialogs", "0016_reasons_by_code")]
 
     operations = [
         migrations.AddField(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -50,6 +52,8 @@ class Generation(models.Model):
     finish_reason = models.CharField(_("finish reason"), max_length=60, blank=True)
     error_code = models.CharField(_("error code"), max_length=60, blank=True)
     error_message = models.TextField(blank=True)
+    # Where no provider said it but we: the reason that the message says, {"code", "args", "text"}.
+    why = models.JSONField(default=dict, blank=True)
     # When a failed try will be followed by another: the moment at which it is due.
     retry_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(_("started at"), auto_now_add=True)
@@ -65,3 +69,8 @@ class Generation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.course_id}/{self.number} {self.status}"
+
+    @property
+    def told(self) -> dict[str, Any] | str:
+        """Why it failed, as `dialogs.reasons.in_words` reads it."""
+        return self.why or self.error_message

@@ -6,7 +6,7 @@ was given. A new provider is a new file beside this one and one line in `registr
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -137,6 +137,8 @@ class ProviderSettings:
 
 
 class Provider(Protocol):
+    """A class may offer `tokenizing.CountsTokens` besides."""
+
     kind: ClassVar[str]
 
     def __init__(self, settings: ProviderSettings) -> None: ...
@@ -155,21 +157,6 @@ class Provider(Protocol):
         ...
 
     async def aclose(self) -> None: ...
-
-
-class CountsTokens(Protocol):
-    """What a provider class may offer besides: its server counts texts."""
-
-    @classmethod
-    def count_tokens(
-        cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float
-    ) -> list[int | None]:
-        """Each text alone, in the model's own tokens; None for what there was no time for.
-
-        Synchronous: for a thread, never for an event loop. Raises CountsNothing (`tokenizing.py`) where this server
-        turns out not to count, and the HTTP library's error where it does not answer.
-        """
-        ...
 
 
 class ProviderError(Exception):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 
@@ -20,6 +20,21 @@ from dialogs.providers.wire import as_mapping
 from health.compaction.wire import encodable
 
 Sizes = list[int | None]
+
+
+class CountsTokens(Protocol):
+    """What a provider class may offer besides: its server counts texts."""
+
+    @classmethod
+    def count_tokens(
+        cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float
+    ) -> list[int | None]:
+        """Each text alone, in the model's own tokens; None for what there was no time for.
+
+        Synchronous: for a thread, never for an event loop. Raises CountsNothing where this server
+        turns out not to count, and the HTTP library's error where it does not answer.
+        """
+        ...
 
 
 class CountsNothing(Exception):

@@ -14,6 +14,7 @@ from dialogs.compacting.present import offered_tools, present_context
 from dialogs.compacting.words import kept_in_dialog
 from dialogs.models import Dialog
 from dialogs.selectors.prefix import stable_prefix
+from health.compaction.reasons import Reason
 from health.limits import Term, output_reserve
 from health.tokens.calibration import Calibration
 
@@ -55,7 +56,7 @@ class Budget:
     reserve: int
     limit: int | None
     is_guarded: bool
-    refused: str
+    refused: Reason | None
     trace: tuple[Term, ...]
     counter: str
     grade: str
@@ -84,7 +85,7 @@ def budget(dialog: Dialog) -> Budget:
         reserve=reserve,
         limit=limit,
         is_guarded=guard is not None and not guard.off,
-        refused=guard.refused if guard else "",
+        refused=guard.refused if guard else None,
         trace=guard.trace if guard else (),
         counter=guessed.counter,
         grade=str(guessed.grade),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialogs.model_view import HANDOVER
+from dialogs.reasons import in_words
 from dialogs.selectors.compaction_phases import strategy_label
 from health.models import CompactionRun
 
@@ -89,5 +90,5 @@ def _steps(run: CompactionRun) -> Iterator[StepLine]:
                 after=step["estimated_after"],
                 changed=step["changed"],
                 ms=step["ms"],
-                note=step["note"],
+                note=in_words(step.get("why") or step["note"]),
             )

@@ -141,7 +141,7 @@ def _budget(dialog: Dialog, found: Budget) -> BudgetNow:
         limit=found.limit,
         percent=round(100 * used / found.limit, 1) if found.limit else None,
         pressure=_pressure(dialog, used),
-        refused=found.refused,
+        refused=str(found.refused or ""),
         trace=[{"what": term.what, "tokens": term.tokens, "source": term.source} for term in found.trace],
         counter=found.counter,
         grade=found.grade,

@@ -27,7 +27,7 @@ DAY = Substr(Cast("happened_at", CharField()), 1, 10)
 # What a page or a file needs of an event and of what it points to: a run's view may be long.
 SHOWN = (
     *("code", "happened_at", "estimated", "limit", "facts", "dialog__title", "agent__name", "agent__slug"),
-    *("llm__model_id", "llm__provider__name", "run__reason"),
+    *("llm__model_id", "llm__provider__name", "run__reason", "run__why"),
 )
 
 
@@ -102,9 +102,9 @@ def cause_of(event: ContextEvent) -> str:
     """Why it happened, where more is known than its code says; in the reader's language."""
     if event.code == ContextEvent.Code.LOOP_DETECTED:
         return " ".join(loop_words.in_words(event.facts))
-    reason = str(event.facts.get("reason") or (event.run.reason if event.run else ""))
-    if reason:
-        return in_words(reason)
+    told = event.facts.get("why") or event.facts.get("reason") or (event.run.told if event.run else "")
+    if told:
+        return in_words(told)
     if event.facts.get("cause"):
         return str(event.facts["cause"])
     return _("The provider’s own words are in the dialog.") if event.code == "PROVIDER_OVERFLOW" else ""

@@ -22,6 +22,7 @@ from dialogs.services.events import Code, log
 from dialogs.services.resuming import resume_after
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_run
+from health.compaction.reasons import Reason, Why
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -29,7 +30,6 @@ Trigger = CompactionRun.Trigger
 CLAIM_SECONDS = 30
 # How long a person may look through what a run has made before it applies itself.
 REVIEW_SECONDS = 30
-WENT_ANOTHER_WAY = "The dialog went another way meanwhile; nothing was changed."
 
 
 class NothingToCompact(DialogError):
@@ -92,12 +92,13 @@ def _new_run(row: Dialog, leaf: Message, guard: Guard, trigger: str) -> Compacti
     )
 
 
-def skip_run(row: Dialog, *, guard: Guard, trigger: str, reason: str, tokens: int) -> None:
+def skip_run(row: Dialog, *, guard: Guard, trigger: str, why: Reason, tokens: int) -> None:
     """Record a run that nobody need make: what it would free is known. The caller holds the row's lock."""
     if row.current_leaf is None:
         return
     run = _new_run(row, row.current_leaf, guard, trigger)
-    run.status, run.phase, run.reason, run.finished_at = Status.SKIPPED, str(Status.SKIPPED), reason, timezone.now()
+    run.status, run.phase, run.finished_at = Status.SKIPPED, str(Status.SKIPPED), timezone.now()
+    run.reason, run.why = str(why), why.as_json()
     run.estimated_before = run.estimated_after = tokens
     run.save()
     log(Code.RUN_SKIPPED, row, run=run, estimated=tokens, limit=guard.limit, trigger=trigger)
@@ -159,7 +160,8 @@ def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> Com
             # Who reviews it has the whole time from the moment on when there is something to review.
             run.draft_until += run.finished_at - run.queued_at
     if status == Status.APPLIED and not apply_run(row, run):
-        status, run.reason = Status.SKIPPED, WENT_ANOTHER_WAY
+        status, went = Status.SKIPPED, Reason(Why.WENT_ANOTHER_WAY)
+        run.reason, run.why = str(went), went.as_json()
     run.status, run.phase = status, _last_phase(run, status)
     run.save()
     _log(row, run)

@@ -19,12 +19,12 @@ from dialogs.services.events import Code, log
 from dialogs.services.generations import Answer, add_answer, close, next_number, read_health
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
+from health.compaction.reasons import Reason, Why, columns_of, from_json
 from health.models import CompactionRun
 
 CUT = "compaction"
 # An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
 FILLED = "context_filled"
-FULL = "The answer was ended: the context is full. (≈{tokens:,} of {window:,} tokens)"
 REFUSED = "context_compaction_failed"
 
 
@@ -51,17 +51,19 @@ def ask_again(held: Claim, *, generation: Generation, answer: Answer) -> None:
 @transaction.atomic
 def fill(held: Claim, *, generation: Generation, answer: Answer, tokens: int, window: int) -> None:
     """End an answer that fills the window, with both numbers: what was said is kept. Calls that came are dropped."""
-    cut_off, words = replace(answer, calls=(), finish_reason="length"), FULL.format(tokens=tokens, window=window)
-    log(Code.TOKEN_LIMIT_EXCEEDED, generation.dialog, estimated=tokens, limit=window, reason=words)
+    cut_off = replace(answer, calls=(), finish_reason="length")
+    why = Reason(Why.FULL, {"tokens": tokens, "window": window})
+    log(Code.TOKEN_LIMIT_EXCEEDED, generation.dialog, estimated=tokens, limit=window, **columns_of(why))
+    generation.why = why.as_json()
     if cut_off.text.strip():
-        generation.error_message = words
+        generation.error_message = str(why)
         generations.finish(held, generation=generation, answer=cut_off, cut_short=True)
     else:
-        generations.fail(held, generation=generation, answer=cut_off, code=FILLED, error=words, retry_in=None)
+        generations.fail(held, generation=generation, answer=cut_off, code=FILLED, error=str(why), retry_in=None)
 
 
 @transaction.atomic
-def refuse(held: Claim, *, reason: str) -> None:
+def refuse(held: Claim, *, why: Reason | None) -> None:
     """End the due answer because its request does not fit: recorded as a generation that failed before it was sent."""
     dialog = dialog_to_drive(held.dialog_id)
     # Counted before the row is locked: it may take a second.
@@ -72,6 +74,7 @@ def refuse(held: Claim, *, reason: str) -> None:
     if leaf is None:
         return
     runs = runs_of_turn(leaf)
+    why = why or _too_much(estimated, guard, runs)
     Generation.objects.create(
         dialog=row,
         course=leaf.course,
@@ -83,7 +86,8 @@ def refuse(held: Claim, *, reason: str) -> None:
         fencing_token=held.token,
         status=Generation.Status.FAILED,
         error_code=REFUSED,
-        error_message=reason or _too_much(estimated, guard, runs),
+        error_message=str(why),
+        why=why.as_json(),
     )
     log(
         Code.TOKEN_LIMIT_EXCEEDED,
@@ -92,20 +96,22 @@ def refuse(held: Claim, *, reason: str) -> None:
         estimated=estimated,
         limit=guard.limit if guard else None,
         compactions=len(runs),
-        reason=reason,
+        **columns_of(why),
     )
     row.paused_by = PausedBy.FAILURE
     close_answer(row, "paused_by")
 
 
-def _too_much(estimated: int, guard: Guard | None, runs: list[CompactionRun]) -> str:
+def _too_much(estimated: int, guard: Guard | None, runs: list[CompactionRun]) -> Reason:
     """Why a request is not made that does not fit, and why compacting it did not help."""
     last = runs[-1] if runs and runs[-1].status != CompactionRun.Status.APPLIED else None
-    return " ".join(filter(None, (_sizes(estimated, guard), last.reason if last else "")))
+    sizes, other = _sizes(estimated, guard), from_json(last.why) if last else None
+    return Reason(Why.NOT_HELPED, {"why": sizes, "other": other}) if other else sizes
 
 
-def _sizes(estimated: int, guard: Guard | None) -> str:
+def _sizes(estimated: int, guard: Guard | None) -> Reason:
     if guard is None:
-        return f"The request needs ≈{estimated:,} tokens, and the provider refuses it as too long."
-    said = f"The request needs ≈{estimated:,} tokens, and {guard.limit:,} have room"
-    return f"{said} (window {guard.window:,})." if guard.window else f"{said}."
+        return Reason(Why.REQUEST_REFUSED, {"tokens": estimated})
+    if guard.window is None:
+        return Reason(Why.REQUEST_TOO_LARGE, {"tokens": estimated, "limit": guard.limit})
+    return Reason(Why.REQUEST_OVER_WINDOW, {"tokens": estimated, "limit": guard.limit, "window": guard.window})

@@ -15,15 +15,15 @@ from dialogs.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.selectors.compaction import BY_ITSELF, overdue_drafts
 from dialogs.services.cleaning import clean_text
-from dialogs.services.compaction import WENT_ANOTHER_WAY, cancel_run
+from dialogs.services.compaction import cancel_run
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_draft
+from health.compaction.reasons import Reason, Why, columns_of
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
 # A request of the guard's waits for who edits this long; each change begins it anew.
 EDITING = timedelta(minutes=5)
-DISCARDED = "A person discarded it; the request goes on without it."
 
 
 @transaction.atomic
@@ -56,7 +56,7 @@ def _is_written(run: CompactionRun, at: int) -> bool:
 def discard(*, dialog: Dialog, run_id: int) -> None:
     """Throw a preview away. One of the guard's counts as tried: the request that waits for it goes on without it."""
     run = CompactionRun.objects.filter(dialog=dialog, pk=run_id, trigger__in=BY_ITSELF).first()
-    if run is None or not _skip(run, DISCARDED):
+    if run is None or not _skip(run, Why.DISCARDED):
         cancel_run(dialog=dialog, run_id=run_id)
 
 
@@ -72,15 +72,16 @@ def apply_if_overdue(run: CompactionRun) -> None:
     try:
         apply_draft(dialog=run.dialog, run_id=run.pk, by=None)
     except DialogError:
-        _skip(run, WENT_ANOTHER_WAY)
+        _skip(run, Why.WENT_ANOTHER_WAY)
 
 
 @transaction.atomic
-def _skip(run: CompactionRun, reason: str) -> bool:
+def _skip(run: CompactionRun, why: Why) -> bool:
     """End a draft without applying it. False when it is none any more."""
     row = lock(run.dialog)
     drafts = CompactionRun.objects.filter(pk=run.pk, status=Status.DRAFT)
-    skipped = drafts.update(status=Status.SKIPPED, phase=Status.SKIPPED, reason=reason, draft_until=None)
+    columns = columns_of(Reason(why))
+    skipped = drafts.update(status=Status.SKIPPED, phase=Status.SKIPPED, draft_until=None, **columns)
     if skipped:
         save(row)
         compaction_on_commit(row.pk, run.pk)

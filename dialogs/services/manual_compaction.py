@@ -23,6 +23,7 @@ from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
 from dialogs.services.rows import lock
 from health.compaction.config import chain_for
+from health.compaction.reasons import Reason, Why
 from health.limits import Term
 from health.models import CompactionRun
 
@@ -77,8 +78,8 @@ def _guard(dialog: Dialog) -> Guard:
     guard = guard_of(fresh)
     if guard is None:
         limit = bounds_of(fresh.llm).accepted or max(1, present_tokens(fresh))
-        trace = (Term(what="accepted", tokens=limit, source="the largest prompt that it has read"),)
-        guard = replace(by_limit(fresh), limit=limit, trace=trace, refused="")
+        trace = (Term(what="accepted", tokens=limit, why=Reason(Why.LARGEST_READ)),)
+        guard = replace(by_limit(fresh), limit=limit, trace=trace, refused=None)
     return replace(guard, chain=chain_for(guard.config))
 
 

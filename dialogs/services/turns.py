@@ -27,6 +27,7 @@ from dialogs.services.messages import add_typed
 from dialogs.services.over_hits import is_fresh_start_due
 from dialogs.services.rows import add_message, close_answer, save, want_answer
 from dialogs.services.tool_calls import withdraw_open_calls
+from health.compaction.reasons import Reason
 from health.models import CompactionRun
 
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls."
@@ -115,13 +116,13 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
 
 
 @transaction.atomic
-def note_stuck(held: Claim, *, trigger: str, reason: str) -> None:
+def note_stuck(held: Claim, *, trigger: str, why: Reason) -> None:
     """Record, as a run that was skipped, that compaction cannot free more: nobody tries until the context has grown."""
     row = fenced(held)
     dialog = dialog_to_drive(row.pk)
     guard = guard_of(dialog)
     if guard is not None:
-        skip_run(row, guard=guard, trigger=trigger, reason=reason, tokens=present_tokens(dialog) + guard.reserve)
+        skip_run(row, guard=guard, trigger=trigger, why=why, tokens=present_tokens(dialog) + guard.reserve)
 
 
 def _is_reviewed(row: Dialog, trigger: str) -> bool:

@@ -20,6 +20,7 @@ from dialogs.transfer.shape_views import (
     TermEntry,
     ViewChangeEntry,
 )
+from health.compaction.reasons import text_of
 from health.models import CompactionRun
 
 Numbers = dict[int, int]
@@ -73,7 +74,7 @@ def _compaction(row: CompactionRun, seqs: Seqs, numbers: Numbers) -> CompactionE
         coverage=_parts(ReceiptEntry, (_about_message(receipt, seqs) for receipt in row.coverage)),
         losses=_parts(LossEntry, (_about_message(loss, seqs) for loss in row.losses)),
         ledger=_parts(LedgerEntry, row.ledger),
-        warnings=tuple(row.warnings),
+        warnings=tuple(map(text_of, row.warnings)),
     )
 
 

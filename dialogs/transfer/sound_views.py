@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from django.utils.translation import gettext_noop as _
-
 from dialogs.models import ViewChange
 from dialogs.transfer.laws_of_calls import rounds
 from dialogs.transfer.shape import DialogFile, GenerationEntry
 from dialogs.transfer.shape_views import HOLDS, CompactionEntry, Status, ViewChangeEntry
+from health.compaction.reasons import Reason, Why
 
 Rounds = dict[int, tuple[int, ...]]
 
@@ -51,7 +50,7 @@ class _Stood:
         if entry.number not in self.unsound:
             return entry
         cancelled = Status.CANCELLED.value
-        why = _("The file's view of the messages could not be sent to a model; it was left out.")
+        why = str(Reason(Why.UNSOUND_VIEW))
         return replace(entry, view=(), removed=(), status=cancelled, phase=cancelled, reason=why)
 
 

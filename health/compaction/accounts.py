@@ -10,6 +10,7 @@ from health.compaction.coverage import altered, receipts, removed_ids
 from health.compaction.losses import LossView
 from health.compaction.outcome import BreakingOutcome, Code, CompactionOutcome, Status, Step
 from health.compaction.ports import Attempt, Need
+from health.compaction.reasons import Reason, Why
 from health.compaction.reward import priority_preserved, reward
 from health.compaction.scoring import coherence, query_of
 from health.compaction.units import ContextState
@@ -28,12 +29,12 @@ def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
         coverage=receipts(old, new, best.reads),
         losses=LossView(altered(old, new), after.units),
         removed_ids=removed_ids(old, new),
-        reason=f"Context reduced to ≈{after.estimated_tokens:,} / {after.limit:,} tokens.",
+        why=Reason(Why.REDUCED, {"tokens": after.estimated_tokens, "limit": after.limit}),
     )
 
 
-def failed(untouched: CompactionOutcome, code: Code, reason: str) -> CompactionOutcome:
-    return replace(untouched, status=Status.FAILED, code=code, reason=reason)
+def failed(untouched: CompactionOutcome, code: Code, why: Reason) -> CompactionOutcome:
+    return replace(untouched, status=Status.FAILED, code=code, why=why)
 
 
 def coherence_of(before: ContextState, after: ContextState) -> Generator[Need, Any, tuple[float | None, float]]:

@@ -16,12 +16,12 @@ from health.compaction.ledger import Ledger, extract
 from health.compaction.outcome import Step
 from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
 from health.compaction.pressure import at_goal
+from health.compaction.reasons import Reason, Why
 from health.compaction.refill import refilled
 from health.compaction.units import ContextState, Unit
 from health.compaction.weave import ledger_tokens, without_ledger, woven
 
 LEXICAL = "lexical"
-NOT_SMALLER = "It would not make the context smaller."
 
 
 @dataclass
@@ -75,7 +75,7 @@ def tried(
         done = _checked(state, attempt, kit, recovering=recovering)
         return (yield from _filled(state, attempt, done, kit)) if fills_up and done.changed else done
     except Exception as error:
-        return unchanged(state, f"It failed: {type(error).__name__}: {error}")
+        return unchanged(state, Reason(Why.FAILED, {"name": f"{type(error).__name__}: {error}"}))
 
 
 def _filled(state: ContextState, attempt: Attempt, done: Attempt, kit: Kit) -> Asking:
@@ -96,8 +96,8 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
     before = [unit for unit in without_ledger(state).units if not (recovering and is_handover(unit))]
     faults = broken(before, units, recovering=recovering or attempt.shortens_open)
     if faults:
-        return unchanged(state, f"Refused, for a law would be broken: {faults[0]}.")
+        return unchanged(state, Reason(Why.LAW_BROKEN, {"why": faults[0]}))
     after = state.having(units)
     if after.estimated_tokens >= state.estimated_tokens:
-        return unchanged(state, NOT_SMALLER)
+        return unchanged(state, Why.NOT_SMALLER)
     return replace(attempt, state=after)

@@ -19,6 +19,7 @@ from health.compaction.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.passes import Passes, Stepping, joined, step_of
 from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
 from health.compaction.pressure import marks
+from health.compaction.reasons import Reason, Why
 from health.compaction.strategies import REGISTRY
 from health.compaction.units import ContextState
 
@@ -55,7 +56,7 @@ def compact(
     journal = Journal()
     found = tuple((name, known[name]) for name in names if name in known)
     passes = Passes(chain=found, kit=kit, journal=journal, originals=state.originals)
-    yield from journal.report(step_of(DETECTION, state, unchanged(state, "")))
+    yield from journal.report(step_of(DETECTION, state, unchanged(state)))
     # Strategies read the chain that runs, not the one configured: hybrid repeats what stands before it.
     working = replace(state, config=replace(state.config, chain_order=names))
     outcome = yield from _decided(_untouched(state, kit, names, known), working, passes)
@@ -63,7 +64,7 @@ def compact(
     if outcome.status is Status.APPLIED:
         if judge:
             coherence, delta = yield from journal.listening(coherence_of(state, outcome.state))
-        done = Attempt(state=outcome.state, changed=True, note=outcome.reason)
+        done = Attempt(state=outcome.state, changed=True, why=outcome.why)
         yield from journal.report(step_of(SUCCESS, state, done))
     outcome = replace(outcome, coherence=coherence, embedder=", ".join(journal.embedders))
     return rewarded(outcome, state, journal.steps, coherence_delta=delta)
@@ -78,7 +79,7 @@ def _untouched(state: ContextState, kit: Kit, names: Sequence[str], known: Mappi
         estimated_tokens_after=state.estimated_tokens,
         counter=kit.counter.name,
         grade=kit.counter.grade,
-        warnings=tuple(f"Unknown strategy: {name}" for name in unknown),
+        warnings=tuple(Reason(Why.UNKNOWN_STRATEGY, {"name": name}) for name in unknown),
     )
 
 
@@ -87,15 +88,14 @@ def _decided(
 ) -> Generator[Need | Step, Any, CompactionOutcome]:
     """The outcome but for its coherence and reward."""
     if state.estimated_tokens <= marks(state.config, limit=state.limit).trigger:
-        reason = f"Nothing to do: not above {state.config.warning_threshold:.0%} of the limit."
-        return replace(untouched, reason=reason)
+        return replace(untouched, why=Reason(Why.NOTHING_TO_DO, {"share": state.config.warning_threshold}))
     floor = floor_of(state, passes.kit)
     if floor.tokens > state.limit:
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
     untouched = replace(untouched, ledger=passes.journal.entries(state.units))
     best = yield from passes.settled(state)
     if best.state.fits:
-        return applied(untouched, best) if best.changed else replace(untouched, reason=_no_gain(state))
+        return applied(untouched, best) if best.changed else replace(untouched, why=_no_gain(state))
     rescued = yield from _rescued(best.state, passes, untouched.ledger)
     if not rescued.state.fits:
         return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
@@ -107,7 +107,7 @@ def _decided(
 def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
     """What recovery makes of a state that does not fit, as configured; the ledger has all that was ever in it."""
     ways = RECOVERIES[state.config.recovery_mode]
-    best = unchanged(state, "The chain did not come under the limit.")
+    best = unchanged(state, Why.NOT_UNDER)
     if ways:
         yield from passes.journal.report(step_of(RECOVERY, state, best))
     kit = replace(passes.kit, entries=entries)
@@ -120,9 +120,9 @@ def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Ste
     return best
 
 
-def _no_gain(state: ContextState) -> str:
-    return f"Nothing to gain: the chain would free less than {state.config.min_gain:.0%}."
+def _no_gain(state: ContextState) -> Reason:
+    return Reason(Why.NO_GAIN, {"share": state.config.min_gain})
 
 
-def _excess(best: ContextState) -> str:
-    return f"The chain came to ≈{best.estimated_tokens:,} tokens, the limit is {best.limit:,}. Nothing was changed."
+def _excess(best: ContextState) -> Reason:
+    return Reason(Why.STILL_OVER, {"tokens": best.estimated_tokens, "limit": best.limit})

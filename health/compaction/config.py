@@ -147,6 +147,8 @@ PER_LLM = (
 CHAIN_ORDER = ("summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid")
 # Before and behind the configured chain, wherever it stands.
 TRIM, PASSAGES = "trim_payloads", "select_passages"
+# Passages too, with the last five messages whole: what follows a pruning agent that fails.
+PASSAGES_AND_LAST_FIVE = "passages_keep_last_five"
 
 
 @dataclass(frozen=True, kw_only=True)

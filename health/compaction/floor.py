@@ -14,26 +14,20 @@ from health.compaction.cuts import cuts
 from health.compaction.handover import is_handover
 from health.compaction.invariants import open_round, protected_ids
 from health.compaction.ports import Kit
+from health.compaction.reasons import Argument, Reason, Why
 from health.compaction.units import INSTRUCTING, ContextState, Priority, Role, Unit, total
 from health.compaction.weave import ledger_beside
 
 NAMED = 3
 
-P1 = "P1"
-PINNED = "pinned"
-SYSTEM = "system prompt"
-OVERHEAD = "tool schemas and other overhead"
-OPEN = "open round"
-WORDS = "user's words"
-HELD = "round of a protected message"
-ADVICE: Mapping[str, str] = {
-    P1: "lower the priority of some P1 messages",
-    PINNED: "unpin messages",
-    SYSTEM: "shorten the system prompt",
-    OVERHEAD: "offer fewer tools",
-    OPEN: "ask the tools for less",
-    WORDS: "give a long message as a file",
-    HELD: "unpin messages of long rounds",
+ADVICE: Mapping[Why, Why] = {
+    Why.P1: Why.LOWER_PRIORITY,
+    Why.PINNED: Why.UNPIN,
+    Why.SYSTEM_PROMPT: Why.SHORTEN_SYSTEM_PROMPT,
+    Why.OVERHEAD: Why.FEWER_TOOLS,
+    Why.OPEN_ROUND: Why.ASK_FOR_LESS,
+    Why.USERS_WORDS: Why.GIVE_A_FILE,
+    Why.HELD_ROUND: Why.UNPIN_ROUNDS,
 }
 
 
@@ -41,13 +35,14 @@ ADVICE: Mapping[str, str] = {
 class Share:
     """One contributor to the floor; `why` it must stay is a key of ADVICE."""
 
-    why: str
+    why: Why
     tokens: int
     unit_id: str = ""
 
-    def __str__(self) -> str:
-        name = f"{self.why} ({self.unit_id})" if self.unit_id else self.why
-        return f"{name} ≈{self.tokens:,} tokens"
+    def told(self) -> Reason:
+        """Such as "pinned (15) ≈2,000 tokens"."""
+        said: dict[str, Argument] = {"why": Reason(self.why), "tokens": self.tokens}
+        return Reason(Why.SHARE_OF, {**said, "name": self.unit_id}) if self.unit_id else Reason(Why.SHARE, said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +51,10 @@ class Floor:
 
     tokens: int
     shares: tuple[Share, ...]
+
+    @property
+    def largest(self) -> tuple[Share, ...]:
+        return tuple(share for share in self.shares[:NAMED] if share.tokens)
 
 
 def standing(units: Sequence[Unit]) -> tuple[Unit, ...]:
@@ -83,7 +82,7 @@ def is_too_much(state: ContextState, kit: Kit) -> bool:
 
 def floor_of(state: ContextState, kit: Kit) -> Floor:
     gives_way, open_ids = can_give_way(state.units), {unit.id for unit in open_round(state.units)}
-    shares = [Share(why=OVERHEAD, tokens=state.overhead_tokens)]
+    shares = [Share(why=Why.OVERHEAD, tokens=state.overhead_tokens)]
     for unit in standing(state.units):
         least = shortened(unit, max_tokens=0, kit=kit) if unit.id in gives_way else unit
         shares.append(Share(why=_why(unit, is_open=unit.id in open_ids), tokens=total([least]), unit_id=unit.id))
@@ -91,25 +90,30 @@ def floor_of(state: ContextState, kit: Kit) -> Floor:
     return Floor(tokens=sum(share.tokens for share in ordered), shares=ordered)
 
 
-def diagnosis(floor: Floor, *, limit: int) -> str:
+def diagnosis(floor: Floor, *, limit: int) -> Reason:
     """Who is to blame, and what a person can do about it."""
-    first = sum(share.tokens for share in floor.shares if share.why == P1)
-    culprit, needed = ("P1 alone", first) if first > limit else ("What must stay", floor.tokens)
-    largest = [share for share in floor.shares[:NAMED] if share.tokens]
-    ways = dict.fromkeys(ADVICE[share.why] for share in largest)
-    return (
-        f"{culprit} needs ≈{needed:,} tokens, the limit is {limit:,}. The largest: {', '.join(map(str, largest))}. "
-        f"To go on, {', or '.join(ways)}, or choose a larger limit or model."
-    )
+    first = sum(share.tokens for share in floor.shares if share.why is Why.P1)
+    culprit, needed = (Why.P1_ALONE, first) if first > limit else (Why.CANNOT_FREE_MORE, floor.tokens)
+    return Reason(culprit, {"needed": needed, "limit": limit, "shares": shares(floor), "ways": ways(floor)})
 
 
-def _why(unit: Unit, *, is_open: bool) -> str:
+def shares(floor: Floor) -> tuple[Reason, ...]:
+    """The largest contributors, each with its size: the argument `shares` of a reason."""
+    return tuple(share.told() for share in floor.largest)
+
+
+def ways(floor: Floor) -> tuple[Reason, ...]:
+    """What helps against the largest: the argument `ways` of a reason."""
+    return tuple(Reason(way) for way in dict.fromkeys(ADVICE[share.why] for share in floor.largest))
+
+
+def _why(unit: Unit, *, is_open: bool) -> Why:
     if unit.role in INSTRUCTING:
-        return SYSTEM
+        return Why.SYSTEM_PROMPT
     if unit.priority is Priority.P1:
-        return P1
+        return Why.P1
     if unit.pinned:
-        return PINNED
+        return Why.PINNED
     if is_open:
-        return OPEN
-    return WORDS if unit.role is Role.USER else HELD
+        return Why.OPEN_ROUND
+    return Why.USERS_WORDS if unit.role is Role.USER else Why.HELD_ROUND

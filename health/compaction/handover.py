@@ -36,7 +36,7 @@ def handover(gone: Sequence[Unit], state: ContextState, kit: Kit, *, budget_toke
         priority=Priority.P1,
         source_ids=sources,
     )
-    return Attempt(state=state.having(kit.counted([unit])), changed=True, note=summary.note, reads=summary.reads)
+    return Attempt(state=state.having(kit.counted([unit])), changed=True, why=summary.why, reads=summary.reads)
 
 
 def _framed(summary: str, task: str) -> str:

@@ -1,6 +1,6 @@
 """The laws of compaction, in one place: asserted after every strategy, and on the messages before every send.
 
-A law that is broken is told in a sentence; an empty list means that all hold. Each check is one pass.
+A law that is broken is told as a reason; an empty list means that all hold. Each check is one pass.
 Sources: design §5 and §6, requirements C.6, X14 (the safe part) and X23 (prompts of ours are no user's words).
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from health.compaction import wire
 from health.compaction.pairing import paired
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import INSTRUCTING, WRITTEN, Priority, Role, Unit
 
 
@@ -42,10 +43,10 @@ def _is_said(unit: Unit) -> bool:
     return unit.role is Role.USER and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
 
 
-def broken(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool = False) -> list[str]:
+def broken(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool = False) -> list[Reason]:
     """The laws that `after` breaks, made from `before`. A recovery may shorten results of the open round."""
     if not after:
-        return ["nothing is left"] if before else []
+        return [Reason(Why.NOTHING_LEFT)] if before else []
     return [
         *_unordered(before, after),
         *_repeated(after),
@@ -65,27 +66,27 @@ def broken_request(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     return paired((str(position), message) for position, message in enumerate(messages)).faults
 
 
-def _unordered(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
+def _unordered(before: Sequence[Unit], after: Sequence[Unit]) -> list[Reason]:
     place = {unit.id: number for number, unit in enumerate(before)}
     kept = [unit.id for unit in after if unit.id in place]
     return [
-        f"{later} comes after {earlier}, though it was said before"
+        Reason(Why.OUT_OF_ORDER, {"name": later, "other": earlier})
         for earlier, later in pairwise(kept)
         if place[later] < place[earlier]
     ]
 
 
-def _repeated(after: Sequence[Unit]) -> list[str]:
+def _repeated(after: Sequence[Unit]) -> list[Reason]:
     times = Counter(unit.id for unit in after)
-    return [f"the id {name} stands {number} times" for name, number in times.items() if number > 1]
+    return [Reason(Why.ID_TWICE, {"name": name, "count": number}) for name, number in times.items() if number > 1]
 
 
-def _torn_rounds(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
+def _torn_rounds(before: Sequence[Unit], after: Sequence[Unit]) -> list[Reason]:
     """Rounds of which a part is missing, and rounds with something in between."""
     whole, left = _members(before), _members(after)
-    torn = [f"{name} lost a part" for name, ids in left.items() if not whole.get(name, ids) <= ids]
+    torn = [Reason(Why.ROUND_TORN, {"name": name}) for name, ids in left.items() if not whole.get(name, ids) <= ids]
     runs = Counter(name for name, _ in groupby(unit.round_id for unit in after) if name is not None)
-    return torn + [f"{name} is interrupted" for name, number in runs.items() if number > 1]
+    return torn + [Reason(Why.ROUND_INTERRUPTED, {"name": name}) for name, number in runs.items() if number > 1]
 
 
 def _members(units: Iterable[Unit]) -> dict[str, set[str]]:
@@ -96,21 +97,21 @@ def _members(units: Iterable[Unit]) -> dict[str, set[str]]:
     return rounds
 
 
-def _unanswered(after: Sequence[Unit]) -> list[str]:
+def _unanswered(after: Sequence[Unit]) -> list[Reason]:
     """Calls without result and results without call, in `after` alone."""
     asked = sorted((unit.round_id or "", call.id) for unit in after for call in unit.calls)
     answered = sorted((unit.round_id or "", unit.answers) for unit in after if unit.answers is not None)
     if asked == answered:
         return []
-    return [f"{len(asked)} calls have {len(answered)} results, or those of other calls"]
+    return [Reason(Why.UNPAIRED, {"count": len(asked), "results": len(answered)})]
 
 
-def _touched(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool) -> list[str]:
+def _touched(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool) -> list[Reason]:
     now = {unit.id: unit for unit in after}
     protected = protected_ids(before)
     shortened = {unit.id for unit in open_round(before) if unit.role is Role.TOOL} if recovering else set()
     return [
-        f"{unit.id} is protected and was {'changed' if unit.id in now else 'removed'}"
+        Reason(Why.PROTECTED_CHANGED if unit.id in now else Why.PROTECTED_REMOVED, {"name": unit.id})
         for unit in before
         if unit.id in protected and not _is_same(unit, now.get(unit.id), but_content=unit.id in shortened)
     ]
@@ -125,7 +126,9 @@ def _is_same(one: Unit, other: Unit | None, *, but_content: bool) -> bool:
     )
 
 
-def _misplaced_prompt(before: Sequence[Unit], after: Sequence[Unit]) -> list[str]:
+def _misplaced_prompt(before: Sequence[Unit], after: Sequence[Unit]) -> list[Reason]:
     """Nothing comes before a system prompt that opened the conversation."""
     opening = before[0] if before and before[0].role in INSTRUCTING else None
-    return [f"{after[0].id} stands before the system prompt"] if opening and after[0].id != opening.id else []
+    if opening is None or after[0].id == opening.id:
+        return []
+    return [Reason(Why.BEFORE_SYSTEM_PROMPT, {"name": after[0].id})]

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from health.compaction.config import RecoveryMode
+from health.compaction.reasons import Reason
 from health.compaction.units import ContextState
 
 
@@ -28,15 +29,32 @@ class Code(StrEnum):
 class Step:
     """One strategy's turn. `phase` is the strategy's name, or "detection", "recovery", "handover", "success".
 
-    A step that did not shrink has `changed=False` and says why in `note`. `ms` is stamped by the runner.
+    A step that did not shrink has `changed=False` and says `why`. `ms` is stamped by the runner.
     """
 
     phase: str
     estimated_before: int
     estimated_after: int
     changed: bool
-    note: str = ""
+    why: Reason | None = None
     ms: float = 0.0
+
+    @property
+    def note(self) -> str:
+        """`why` in English; empty where there is nothing to say."""
+        return str(self.why or "")
+
+    def as_json(self) -> dict[str, Any]:
+        """As runs store it and `compact --json` tells it: the sentence for readers, the reason to translate."""
+        return {
+            "phase": self.phase,
+            "estimated_before": self.estimated_before,
+            "estimated_after": self.estimated_after,
+            "changed": self.changed,
+            "note": self.note,
+            "why": self.why.as_json() if self.why else {},
+            "ms": self.ms,
+        }
 
 
 class Extent(StrEnum):
@@ -83,7 +101,8 @@ class BreakingOutcome:
 class CompactionOutcome:
     """The result of a run. `state` is the new context, or the old one where nothing was applied.
 
-    `messages` is `state` in OpenAI form, filled by `compact_messages` only. `reason` is a sentence for a person.
+    `messages` is `state` in OpenAI form, filled by `compact_messages` only. `why` says how it
+    ended; `reason` is the same as an English sentence.
     """
 
     status: Status
@@ -100,9 +119,13 @@ class CompactionOutcome:
     breaking: BreakingOutcome | None = None
     recovered: RecoveryMode | None = None
     code: Code | None = None
-    reason: str = ""
+    why: Reason | None = None
     counter: str = ""
     grade: str = ""
     embedder: str = ""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Reason | str, ...] = ()
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
+
+    @property
+    def reason(self) -> str:
+        return str(self.why or "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from health.compaction.attempts import Journal, tried
-from health.compaction.config import PASSAGES
+from health.compaction.config import PASSAGES, PASSAGES_AND_LAST_FIVE
 from health.compaction.outcome import Step
 from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
 from health.compaction.pressure import at_goal, is_acceptable
@@ -19,7 +19,7 @@ from health.compaction.units import ContextState, Unit
 from health.compaction.weave import ledger_tokens
 
 Stepping = Generator[Need | Step, Any, Attempt]
-CHOOSING = frozenset({PASSAGES})
+CHOOSING = frozenset({PASSAGES, PASSAGES_AND_LAST_FIVE})
 # What these take away is their own choice, or they fill the context themselves. Of all others the best comes back.
 FULL_BY_THEMSELVES = CHOOSING | {"prune_with_agent", "fresh_start"}
 
@@ -42,7 +42,7 @@ def step_of(phase: str, before: ContextState, attempt: Attempt) -> Step:
         estimated_before=before.estimated_tokens,
         estimated_after=attempt.state.estimated_tokens,
         changed=attempt.changed,
-        note=attempt.note,
+        why=attempt.why,
     )
 
 
@@ -63,7 +63,7 @@ class Passes:
 
         Steps of a pass are reported when it is taken; those of the first at once, if this is to be seen live.
         """
-        best, number = unchanged(start, ""), 0
+        best, number = unchanged(start), 0
         while _goes_on(best.state, number):
             further, steps = yield from self._pass(best.state, live=live and not number)
             paid = pays(best.state, further.state)
@@ -82,7 +82,7 @@ class Passes:
 
         Behind a choice of passages none goes on from what is acceptable: it would throw away what was chosen.
         """
-        best = unchanged(replace(state, originals=self.originals or state.units), "")
+        best = unchanged(replace(state, originals=self.originals or state.units))
         kit = replace(self.kit, entries=self.journal.entries(state.units))
         steps: tuple[Step, ...] = ()
         chosen = False

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import ContextState, Unit
 
 
@@ -116,20 +117,26 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What one strategy made of a state. `note` says why nothing changed, or what a reader should know.
+    """What one strategy made of a state. `why` nothing changed, or what a reader should know.
 
     `shortens_open`: results of the open round were shortened, which is lawful only where they leave no room.
     """
 
     state: ContextState
     changed: bool
-    note: str = ""
+    why: Reason | None = None
     reads: tuple[Read, ...] = ()
     shortens_open: bool = False
 
+    @property
+    def note(self) -> str:
+        """`why` in English; empty where there is nothing to say."""
+        return str(self.why or "")
 
-def unchanged(state: ContextState, note: str) -> Attempt:
-    return Attempt(state=state, changed=False, note=note)
+
+def unchanged(state: ContextState, why: Reason | Why | None = None) -> Attempt:
+    """The state as it is, and why."""
+    return Attempt(state=state, changed=False, why=Reason(why) if isinstance(why, Why) else why)
 
 
 @dataclass(frozen=True, kw_only=True)

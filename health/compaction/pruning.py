@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from health.compaction.reasons import Argument, Reason, Why
 from health.compaction.units import Role, Unit
 
 LONGEST_ANSWER = 2_000_000
@@ -20,7 +21,11 @@ _FENCE = re.compile(r"\s*```(?:json|JSON)?[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTA
 
 
 class Rejected(Exception):
-    """An answer that cannot be followed. The message says why, for the step's note."""
+    """An answer that cannot be followed; `why` is for the step's note."""
+
+    def __init__(self, because: Why, **args: Argument) -> None:
+        self.why = Reason(because, args)
+        super().__init__(str(self.why))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,14 +53,14 @@ def decision(answer: str, shown: Sequence[Unit]) -> Decision:
 
 def _parsed(answer: str) -> dict[str, Any]:
     if not isinstance(answer, str) or len(answer) > LONGEST_ANSWER:
-        raise Rejected("it is no text, or far too long")
+        raise Rejected(Why.NO_TEXT)
     fenced = _FENCE.fullmatch(answer)
     try:
         told = json.loads(fenced[1] if fenced else answer)
     except (ValueError, RecursionError):
-        raise Rejected("it is no JSON") from None
+        raise Rejected(Why.NO_JSON) from None
     if not isinstance(told, dict) or not told.keys() & {"drop", "summaries", "prunedConversation"}:
-        raise Rejected("it holds neither decisions nor a conversation")
+        raise Rejected(Why.NO_DECISIONS)
     return told
 
 
@@ -64,26 +69,26 @@ def _by_ids(told: Mapping[str, Any]) -> Iterator[Change]:
         yield Change(ids=(dropped,))
     summaries = told.get("summaries", [])
     if not isinstance(summaries, list):
-        raise Rejected("`summaries` is no list")
+        raise Rejected(Why.NO_LIST, name="summaries")
     for one in summaries:
         if not isinstance(one, dict) or not isinstance(one.get("text"), str) or not one["text"].strip():
-            raise Rejected("a summary has no text")
+            raise Rejected(Why.SUMMARY_WITHOUT_TEXT)
         ids = tuple(_strings(one.get("ids"), "ids"))
         if not ids:
-            raise Rejected("a summary names no message")
+            raise Rejected(Why.SUMMARY_OF_NOTHING)
         yield Change(ids=ids, text=one["text"].strip())
 
 
 def _strings(value: Any, name: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise Rejected(f"`{name}` is no list of ids")
+        raise Rejected(Why.NO_LIST_OF_IDS, name=name)
     return value
 
 
 def _by_messages(messages: Any, shown: Sequence[Unit]) -> Iterator[Change]:
     """The difference between what was shown and what came back, in the order of what was shown."""
     if not isinstance(messages, list):
-        raise Rejected("`prunedConversation` is no list")
+        raise Rejected(Why.NO_LIST, name="prunedConversation")
     at, texts = 0, list[str]()
     for message in messages:
         role, content = _spoken(message)
@@ -98,10 +103,10 @@ def _by_messages(messages: Any, shown: Sequence[Unit]) -> Iterator[Change]:
 
 def _spoken(message: Any) -> tuple[str, str]:
     if not isinstance(message, dict) or message.get("role") not in {Role.USER, Role.ASSISTANT, Role.TOOL}:
-        raise Rejected("a message comes from nobody who was shown")
+        raise Rejected(Why.FROM_NOBODY)
     content = message.get("content")
     if not isinstance(content, str | None):
-        raise Rejected("a message's content is no text")
+        raise Rejected(Why.CONTENT_NO_TEXT)
     return message["role"], content or ""
 
 
@@ -112,7 +117,7 @@ def _same(unit: Unit, role: str, content: str) -> bool:
 def _between(missing: Sequence[Unit], texts: Sequence[str]) -> Iterator[Change]:
     text = "\n".join(texts).strip()
     if text and not missing:
-        raise Rejected("it adds a message that stands for none")
+        raise Rejected(Why.STANDS_FOR_NONE)
     if text:
         yield Change(ids=tuple(unit.id for unit in missing), text=text)
     else:
@@ -123,7 +128,7 @@ def _check_ids(changes: Sequence[Change], known: set[str]) -> None:
     seen: set[str] = set()
     for named in (one for change in changes for one in change.ids):
         if named not in known:
-            raise Rejected(f"it names {named[:40]!r}, which it was not shown")
+            raise Rejected(Why.NOT_SHOWN, name=repr(named[:40]))
         if named in seen:
-            raise Rejected(f"it decides twice about {named[:40]!r}")
+            raise Rejected(Why.DECIDES_TWICE, name=repr(named[:40]))
         seen.add(named)

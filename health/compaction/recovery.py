@@ -13,6 +13,7 @@ from health.compaction.floor import can_give_way, standing
 from health.compaction.handover import handover
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.pressure import marks, tokens
+from health.compaction.reasons import Reason, Why
 from health.compaction.strategies.truncate import truncate as dropped_oldest
 from health.compaction.units import ContextState, Unit, total
 from health.compaction.weave import ledger_beside
@@ -31,12 +32,12 @@ def fresh_start(state: ContextState, kit: Kit) -> Asking:
     gone = tuple(unit for unit in state.units if unit.id not in ids)
     budget = _room_for_handover(kept, state, kit)
     if not gone or budget < LEAST_HANDOVER:
-        return Attempt(state=state.having(kept), changed=True, note="There is no room for a handover." if gone else "")
+        return Attempt(state=state.having(kept), changed=True, why=Reason(Why.NO_ROOM_FOR_HANDOVER) if gone else None)
     told: Attempt = yield from handover(gone, state, kit, budget_tokens=budget)
     if total(told.state.units) >= total(gone):
         return Attempt(state=state.having(kept), changed=True)
     units = _placed(told.state.units, kept, state.units)
-    return Attempt(state=state.having(units), changed=True, note=told.note, reads=told.reads)
+    return Attempt(state=state.having(units), changed=True, why=told.why, reads=told.reads)
 
 
 def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
@@ -56,7 +57,7 @@ def truncate(state: ContextState, kit: Kit) -> Asking:
     """The oldest messages go until the goal is reached; then the largest results are shortened."""
     attempt: Attempt = yield from dropped_oldest(state, kit)
     units = _fitted(attempt.state.units, state, kit)
-    return Attempt(state=state.having(units), changed=units != state.units, note=attempt.note)
+    return Attempt(state=state.having(units), changed=units != state.units, why=attempt.why)
 
 
 def bare(state: ContextState, kit: Kit) -> Asking:
@@ -64,8 +65,8 @@ def bare(state: ContextState, kit: Kit) -> Asking:
     yield from ()
     units = _fitted(standing(state.units), state, kit)
     if units == state.units:
-        return unchanged(state, "Nothing more can go.")
-    return Attempt(state=state.having(units), changed=True, note="Only what must stay is left.")
+        return unchanged(state, Why.NOTHING_MORE)
+    return Attempt(state=state.having(units), changed=True, why=Reason(Why.ONLY_WHAT_MUST_STAY))
 
 
 def _fitted(units: tuple[Unit, ...], state: ContextState, kit: Kit) -> tuple[Unit, ...]:

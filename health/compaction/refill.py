@@ -85,7 +85,7 @@ def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ..
     """What left; of what compaction wrote only digests, as they are passages themselves."""
     standing = {unit.id for unit in after}
     gone = (unit for unit in before if unit.id not in standing)
-    return tuple(unit for unit in gone if unit.kind not in WRITTEN or is_digest(unit.content))
+    return tuple(unit for unit in gone if unit.kind not in WRITTEN or is_digest(unit))
 
 
 def _untold(sources: Sequence[Source], written: Sequence[Unit]) -> list[Source]:

@@ -18,6 +18,7 @@ from health.compaction.digest import GAP, Line
 from health.compaction.lexical import normalised
 from health.compaction.markers import harmless
 from health.compaction.ports import Kit, Need, Read, Summarise, Summarised
+from health.compaction.reasons import Reason, Why
 from health.compaction.scoring import embed
 from health.compaction.sentences import Part, Sentence, sentences
 from health.compaction.summary_checks import fault
@@ -42,12 +43,12 @@ _TRIES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """`text` is fenced, and empty where nothing fits. `note` says why a model's summary was not used."""
+    """`text` is fenced, and empty where nothing fits. `why` a model's summary was not used."""
 
     text: str
     reads: tuple[Read, ...]
     by: Literal["extractive", "model"]
-    note: str = ""
+    why: Reason | None = None
 
 
 def summary(units: Sequence[Unit], *, max_tokens: int, kit: Kit, focus: str = "") -> Generator[Need, Any, Summary]:
@@ -56,15 +57,15 @@ def summary(units: Sequence[Unit], *, max_tokens: int, kit: Kit, focus: str = ""
         return (yield from extractive(units, max_tokens=max_tokens, kit=kit, focus=focus))
     room = max_tokens - kit.tokens(_between_fences("", _messages(units)))
     answer = yield Summarise(source=tuple(units), max_tokens=room, focus=focus)
-    if not isinstance(answer, Summarised):
-        why = "no model answered"
-    else:
+    why = Reason(Why.NO_MODEL)
+    if isinstance(answer, Summarised):
         text = _between_fences(harmless(answer.text.strip()), _messages(units))
-        why = yield from fault(answer, units, tokens=kit.tokens(text), max_tokens=max_tokens)
-        if not why:
+        found = yield from fault(answer, units, tokens=kit.tokens(text), max_tokens=max_tokens)
+        if found is None:
             return Summary(text=text, reads=_shown(units, answer), by="model")
+        why = found
     chosen = yield from extractive(units, max_tokens=max_tokens, kit=kit, focus=focus)
-    return replace(chosen, note=f"The model's summary was not used: {why}.")
+    return replace(chosen, why=Reason(Why.SUMMARY_NOT_USED, {"why": why}))
 
 
 def extractive(units: Sequence[Unit], *, max_tokens: int, kit: Kit, focus: str = "") -> Generator[Need, Any, Summary]:

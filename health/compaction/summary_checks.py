@@ -13,6 +13,7 @@ from typing import Any
 from health.compaction.config import SummarizeOld
 from health.compaction.facts import FactKind, facts
 from health.compaction.ports import Need, Summarised
+from health.compaction.reasons import Reason, Why
 from health.compaction.scoring import coherence
 from health.compaction.units import Kind, Role, Unit, total
 
@@ -30,37 +31,39 @@ _WORD = re.compile(r"\d+(?:\.\d+)?|[^\s\d]+")
 _DIGIT_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 
 
-def fault(answer: Summarised, units: Sequence[Unit], *, tokens: int, max_tokens: int) -> Generator[Need, Any, str]:
-    """Why the answer may not stand for these counted units, or empty. `tokens` are those of the fenced answer."""
+def fault(
+    answer: Summarised, units: Sequence[Unit], *, tokens: int, max_tokens: int
+) -> Generator[Need, Any, Reason | None]:
+    """Why the answer may not stand for these counted units, or None. `tokens` are those of the fenced answer."""
     text = answer.text.strip()
     found = _fault_of_form(answer, text) or _fault_of_size(tokens, max_tokens, source=total(units))
     found = found or _invention(text, units)
     return found or (yield from _incoherence(text, units))
 
 
-def _fault_of_form(answer: Summarised, text: str) -> str:
+def _fault_of_form(answer: Summarised, text: str) -> Reason | None:
     if not text:
-        return "it is empty"
+        return Reason(Why.EMPTY)
     if _REFUSAL.match(text):
-        return "it refuses"
+        return Reason(Why.REFUSES)
     if not answer.finished or _CUT.search(text[-40:]) or text.count("```") % 2:
-        return "it is not finished"
-    return ""
+        return Reason(Why.NOT_FINISHED)
+    return None
 
 
-def _fault_of_size(tokens: int, max_tokens: int, *, source: int) -> str:
+def _fault_of_size(tokens: int, max_tokens: int, *, source: int) -> Reason | None:
     if tokens >= source:
-        return f"it is not smaller than what it stands for (≈{tokens:,} tokens for ≈{source:,})"
-    return f"it is longer than asked (≈{tokens:,} tokens instead of {max_tokens:,})" if tokens > max_tokens else ""
+        return Reason(Why.NOT_SHORTER, {"tokens": tokens, "source": source})
+    return Reason(Why.LONGER_THAN_ASKED, {"tokens": tokens, "most": max_tokens}) if tokens > max_tokens else None
 
 
-def _invention(text: str, units: Sequence[Unit]) -> str:
+def _invention(text: str, units: Sequence[Unit]) -> Reason | None:
     """Names the first identifier, number, path, address or command that no source holds."""
     source = _plain("\n".join(piece for unit in units for piece in _pieces(unit)))
     for fact in facts(text):
         if fact.kind in _INVENTABLE and not _stands(_plain(fact.text), source):
-            return f"it names what its source does not: {fact.text[:80]}"
-    return ""
+            return Reason(Why.INVENTS, {"name": fact.text[:80]})
+    return None
 
 
 def _pieces(unit: Unit) -> list[str]:
@@ -77,9 +80,9 @@ def _stands(fact: str, source: str) -> bool:
     return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", source) is not None
 
 
-def _incoherence(text: str, units: Sequence[Unit]) -> Generator[Need, Any, str]:
+def _incoherence(text: str, units: Sequence[Unit]) -> Generator[Need, Any, Reason | None]:
     sources = tuple(source for unit in units for source in unit.sources)
     told = Unit(id="told", role=Role.USER, kind=Kind.SUMMARY, content=text, source_ids=sources)
     found = yield from coherence(units, (told,))
     least = SummarizeOld().min_coherence
-    return "" if found >= least else f"it is about something else (coherence {found:.2f}, at least {least:.2f} wanted)"
+    return None if found >= least else Reason(Why.SOMETHING_ELSE, {"found": found, "least": least})

@@ -5,6 +5,8 @@ Every number of tokens is estimated. A run never changes a message: its `view` s
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -59,7 +61,7 @@ class CompactionRun(models.Model):
     chain = models.JSONField(_("chain"), default=list)
     limit_tokens = models.PositiveIntegerField(_("limit in tokens"))
     reserve_tokens = models.PositiveIntegerField(_("tokens kept for the answer"), default=0)
-    # Where the limit comes from: [{"what", "tokens", "source"}].
+    # Where the limit comes from: [{"what", "tokens", "source", "why"}].
     limit_trace = models.JSONField(default=list)
 
     # Whoever works at it holds this until it runs out; the number shuts out whoever held it before.
@@ -67,7 +69,7 @@ class CompactionRun(models.Model):
     claimed_until = models.DateTimeField(null=True, blank=True)
     cancel_requested = models.BooleanField(default=False)
 
-    # [{"phase", "before", "after", "changed", "note", "ms"}], the newest last; `phase` is what is at work now.
+    # [{"phase", "before", "after", "changed", "note", "why", "ms"}], the newest last; `phase` is what is at work now.
     steps = models.JSONField(default=list)
     phase = models.CharField(max_length=40, blank=True)
     tokens_now = models.PositiveIntegerField(null=True, blank=True)
@@ -96,7 +98,9 @@ class CompactionRun(models.Model):
     ledger = models.JSONField(default=list)
     warnings = models.JSONField(default=list)
     code = models.CharField(_("code"), max_length=40, blank=True)
+    # How it ended: a sentence, and the reason that says it, {"code", "args", "text"}. Old runs have the sentence alone.
     reason = models.TextField(blank=True)
+    why = models.JSONField(default=dict, blank=True)
 
     queued_at = models.DateTimeField(_("queued at"), auto_now_add=True)
     started_at = models.DateTimeField(_("started at"), null=True, blank=True)
@@ -121,6 +125,11 @@ class CompactionRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self._meta.verbose_name} {self.pk}: {self.get_status_display()}"
+
+    @property
+    def told(self) -> dict[str, Any] | str:
+        """How it ended, as `dialogs.reasons.in_words` reads it."""
+        return self.why or self.reason
 
     @property
     def is_open(self) -> bool:

@@ -52,12 +52,14 @@ class Soaked:
 
     home: House
     seconds: list[float] = field(default_factory=list)
+    # Of this process: the client, Dominds and the stand-in. Other work of the machine hardly shows in it.
+    cpu_seconds: list[float] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     confirmed_at: int | None = None
 
-    def median_ms(self, first: int, last: int) -> float:
-        """Of these turns; they count from 1."""
-        return 1000 * median(self.seconds[first - 1 : last])
+    def median_ms(self, first: int, last: int) -> tuple[float, float]:
+        """Of these turns, and of their computing alone; turns count from 1."""
+        return 1000 * median(self.seconds[first - 1 : last]), 1000 * median(self.cpu_seconds[first - 1 : last])
 
     @property
     def cuts(self) -> list[int]:
@@ -73,7 +75,7 @@ class Soaked:
 def soak(home: House, turns: int) -> Soaked:
     soaked, caller = Soaked(home), home.caller(tools=[REGISTER])
     for number in range(1, turns + 1):
-        began = time.perf_counter()
+        began, computed = time.perf_counter(), time.process_time()
         try:
             _turn(caller, number)
         except openai.APIError as error:
@@ -81,6 +83,7 @@ def soak(home: House, turns: int) -> Soaked:
             # The next turn is to find a history that is whole.
             caller.messages.append({"role": "assistant", "content": "(no answer)"})
         soaked.seconds.append(time.perf_counter() - began)
+        soaked.cpu_seconds.append(time.process_time() - computed)
         if soaked.confirmed_at is None and home.confirmed_cuts():
             soaked.confirmed_at = len(home.standin.seen)
     return soaked

@@ -9,7 +9,7 @@ from tests.overflow.soak import PROMISED, soak, way
 from tests.overflow.talk import SYSTEM, missing
 
 TURNS = 200
-# A late turn takes at most so many times what a first one does, on a machine that does other things too.
+# A late turn computes at most so many times as long as a first one: the client's own history is resent and read.
 FLAT = 2.5
 
 
@@ -24,5 +24,5 @@ def test_hundreds_of_turns_are_read_whole_and_take_no_longer(build: Build, liste
     assert (home.standin.invalid, home.standin.refusals) == ([], [])
     assert soaked.cuts == [] if listed else (soaked.confirmed_at is not None and soaked.late_cuts == [])
     assert missing(home.last, (SYSTEM, *PROMISED)) == []
-    assert soaked.median_ms(TURNS - 49, TURNS) <= FLAT * soaked.median_ms(1, 50)
+    assert soaked.median_ms(TURNS - 49, TURNS)[1] <= FLAT * soaked.median_ms(1, 50)[1]
     assert home.dialogs() == 1

@@ -20,6 +20,7 @@ from health.compaction.payload_log import looks_like_log, trim_log
 from health.compaction.payload_text import LEFT_OUT, looks_like_diff
 from health.compaction.payloads import is_json, trim
 from health.compaction.ports import Asking, Kit, unchanged
+from health.compaction.reasons import Why
 from health.compaction.rewording import in_play, reworded
 from health.compaction.scoring import query_of
 from health.compaction.units import WRITTEN, ContextState, Kind, Unit
@@ -42,7 +43,7 @@ def content_type_chunking(state: ContextState, kit: Kit) -> Asking:
     contents: defaultdict[str, str] = defaultdict(str)
     for unit_id, part, short in parts:
         contents[unit_id] += joined([part.saying(next(said) if isinstance(short, Wanted) else short)])
-    return reworded(contents, state, kit) or unchanged(state, "nothing could be said in fewer words")
+    return reworded(contents, state, kit) or unchanged(state, Why.NO_FEWER_WORDS)
 
 
 @dataclass(frozen=True, slots=True)

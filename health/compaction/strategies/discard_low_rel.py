@@ -13,6 +13,7 @@ from dataclasses import replace
 from health.compaction import placeholders, scoring
 from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.reasons import Reason, Why
 from health.compaction.strategies.prioritize_recent import scorable, score
 from health.compaction.strategies.summarize_old import summarize_old
 from health.compaction.units import ContextState, Kind
@@ -23,15 +24,15 @@ def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
     number = sum(1 for unit in state.units if unit.kind is not Kind.PLACEHOLDER)
     allowed = number - ceil_share(number, 1 - state.config.discard_low_rel.discard_percent)
     if not candidates or not allowed:
-        return unchanged(state, "too few unprotected units to drop a share of them")
+        return unchanged(state, Why.TOO_FEW_UNITS)
     relevance = yield from scoring.relevance(state, kit, [unit for cut in candidates for unit in cut.units])
     if not relevance.known:
-        return unchanged(state, "there is no task to be relevant to")
+        return unchanged(state, Why.NO_TASK)
     gone = ids_of(_lowest(candidates, relevance.scores, allowed))
     header = placeholders.header_for(state.config, placeholders.LOW_RELEVANCE)
     units = placeholders.with_gaps(state.units, gone, header=header, kit=kit)
     if units == state.units:
-        return unchanged(state, "what could be dropped is larger than the share, or smaller than its placeholder")
+        return unchanged(state, Why.LARGER_THAN_SHARE)
     return (yield from _if_coherent(state, state.having(units), kit))
 
 
@@ -47,12 +48,13 @@ def _if_coherent(before: ContextState, after: ContextState, kit: Kit) -> Asking:
     coherence = yield from scoring.coherence(before.units, after.units, query=scoring.query_of(before))
     bound = before.config.discard_low_rel.min_coherence
     if coherence >= bound:
-        return Attempt(state=after, changed=True, note=f"coherence {coherence:.2f}")
-    note = f"undone: coherence {coherence:.2f} is under {bound}"
+        return Attempt(state=after, changed=True, why=Reason(Why.COHERENCE, {"found": coherence}))
+    undone = Reason(Why.UNDONE, {"found": coherence, "least": bound})
     if _had_a_summary(before.config.chain_order):
-        return unchanged(before, note)
+        return unchanged(before, undone)
     summarised: Attempt = yield from summarize_old(before, kit)
-    return replace(summarised, note=f"{note}; tried summarize_old: {summarised.note or 'done'}")
+    other = summarised.why or Reason(Why.DONE)
+    return replace(summarised, why=Reason(Why.TRIED_SUMMARY, {"why": undone, "other": other}))
 
 
 def _had_a_summary(chain: Sequence[str]) -> bool:

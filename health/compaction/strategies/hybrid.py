@@ -13,6 +13,7 @@ from health.compaction import strategies
 from health.compaction.config import CHAIN_ORDER, ContextConfig
 from health.compaction.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
 from health.compaction.pressure import marks
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import ContextState
 
 NAME = "hybrid"
@@ -33,8 +34,9 @@ def hybrid(state: ContextState, kit: Kit) -> Asking:
         if before - best.estimated_tokens < WORTH_A_PASS * before:
             break
     if best is state or best.estimated_tokens >= state.estimated_tokens:
-        return unchanged(state, "already at the goal" if at_goal(state) else "tighter parameters saved nothing")
-    return Attempt(state=best, changed=True, note=f"{passes} passes" if passes > 1 else "1 pass", reads=reads)
+        return unchanged(state, Why.AT_GOAL if at_goal(state) else Why.TIGHTER_SAVED_NOTHING)
+    done = Reason(Why.PASSES if passes > 1 else Why.ONE_PASS, {"count": passes})
+    return Attempt(state=best, changed=True, why=done, reads=reads)
 
 
 def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:

@@ -11,24 +11,25 @@ from collections.abc import Sequence
 from health.compaction import placeholders, scoring
 from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.reasons import Why
 from health.compaction.units import ContextState, Kind
 
 
 def prioritize_recent(state: ContextState, kit: Kit) -> Asking:
     candidates = older(state, cuts(state.units))
     if not candidates:
-        return unchanged(state, "everything is recent or protected")
+        return unchanged(state, Why.ALL_RECENT)
     relevance = yield from scoring.relevance(state, kit, [unit for cut in candidates for unit in cut.units])
     if not relevance.known:
-        return unchanged(state, "there is no task to be relevant to")
+        return unchanged(state, Why.NO_TASK)
     threshold = state.config.prioritize_recent.rel_threshold
     gone = ids_of(cut for cut in candidates if score(cut, relevance.scores) < threshold)
     if not gone:
-        return unchanged(state, "everything is highly relevant")
+        return unchanged(state, Why.ALL_RELEVANT)
     header = placeholders.header_for(state.config, placeholders.LOW_RELEVANCE)
     units = placeholders.with_gaps(state.units, gone, header=header, kit=kit)
     if units == state.units:
-        return unchanged(state, "what is not relevant is smaller than its placeholders")
+        return unchanged(state, Why.IRRELEVANT_TOO_SMALL)
     return Attempt(state=state.having(units), changed=True)
 
 

@@ -16,6 +16,7 @@ from health.compaction.cuts import Cut, cuts
 from health.compaction.markers import harmless
 from health.compaction.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
 from health.compaction.pruning import Change, Rejected, decision
+from health.compaction.reasons import Reason, Why
 from health.compaction.summaries import fenced
 from health.compaction.summary_checks import fault
 from health.compaction.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
@@ -28,19 +29,20 @@ LONGEST_NOTE = 200
 def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     offered = _offered(state.units)
     if not offered:
-        return unchanged(state, "there is nothing older to prune")
+        return unchanged(state, Why.NOTHING_OLDER)
     try:
         changes, said = yield from _decided(state, offered)
         written = yield from _summaries(changes, state, kit)
-    except Rejected as why:
-        return unchanged(state, f"The pruning agent's answer was not used: {why}.")
+    except Rejected as rejected:
+        return unchanged(state, Reason(Why.PRUNING_NOT_USED, {"why": rejected.why}))
     chosen = _as_far_as_wanted(changes, written, state)
     after = _applied(chosen, written, state, kit)
     freed = 1 - after.estimated_tokens / state.estimated_tokens
     if freed < LEAST_FREED:
-        return unchanged(state, f"The pruning agent frees ≈{freed:.0%}, and at least {LEAST_FREED:.0%} is wanted.")
-    note = f"≈{freed:.0%} freed, ≈{state.estimated_tokens:,} to ≈{after.estimated_tokens:,} tokens. {said}".strip()
-    return Attempt(state=after, changed=True, note=note, reads=_reads(chosen, state))
+        return unchanged(state, Reason(Why.PRUNED_TOO_LITTLE, {"freed": freed, "wanted": LEAST_FREED}))
+    sizes = {"freed": freed, "before": state.estimated_tokens, "after": after.estimated_tokens}
+    why = Reason(Why.PRUNED_AND_SAID, {**sizes, "said": said}) if said else Reason(Why.PRUNED, sizes)
+    return Attempt(state=after, changed=True, why=why, reads=_reads(chosen, state))
 
 
 def _offered(units: Sequence[Unit]) -> list[Cut]:
@@ -68,7 +70,7 @@ def _decided(state: ContextState, offered: Sequence[Cut]) -> Generator[Need, Any
         shown = tuple(unit for cut in piece for unit in cut.units)
         answer = yield Prune(units=shown, target_tokens=round(total(shown) * share), task=state.task)
         if answer is None:
-            raise Rejected("there was none")
+            raise Rejected(Why.NO_ANSWER)
         decided = decision(answer, shown)
         changes += _by_rounds(decided.changes, piece)
         said += [" ".join(harmless(decided.summary).split())] if decided.summary.strip() else []
@@ -82,7 +84,7 @@ def _pieces(offered: Sequence[Cut], *, most: int) -> list[list[Cut]]:
     room = most
     for cut in offered:
         if cut.tokens > most:
-            raise Rejected(f"none was asked for, as a round of ≈{cut.tokens:,} tokens is over half the window")
+            raise Rejected(Why.ROUND_TOO_LARGE, tokens=cut.tokens)
         if cut.tokens > room:
             pieces.append([])
             room = most
@@ -99,7 +101,7 @@ def _by_rounds(changes: Sequence[Change], piece: Sequence[Cut]) -> list[Change]:
     round_of = {one: ids for ids in rounds for one in ids}
     for group in (dropped, *(set(change.ids) for change in told)):
         if any(not group.issuperset(round_of[one]) for one in group):
-            raise Rejected("it takes half a round away")
+            raise Rejected(Why.HALF_A_ROUND)
     return [*told, *(Change(ids=ids) for ids in rounds if dropped.issuperset(ids))]
 
 
@@ -113,8 +115,8 @@ def _summaries(changes: Sequence[Change], state: ContextState, kit: Kit) -> Gene
         (unit,) = kit.counted([_summary(change.text, gone)])
         answer = Summarised(text=change.text, finished=True, read_chars={})
         why = yield from fault(answer, gone, tokens=total([unit]), max_tokens=total(gone))
-        if why:
-            raise Rejected(f"a summary cannot be trusted: {why}")
+        if why is not None:
+            raise Rejected(Why.SUMMARY_NOT_TRUSTED, why=why)
         written[change] = unit
     return written
 

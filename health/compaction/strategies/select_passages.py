@@ -12,11 +12,9 @@ from typing import Any
 from health.compaction.choose import GAP_TOKENS, Candidate, Chooser
 from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
-from health.compaction.floor import is_too_much
-from health.compaction.invariants import is_marked, open_round
-from health.compaction.payloads import is_json
 from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
 from health.compaction.pressure import marks
+from health.compaction.reasons import Why
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit
@@ -34,46 +32,27 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     """Fill the context with passages up to `fill` of the limit, and not above the goal."""
     target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
-        return unchanged(state, "Everything fits.")
-    frame = framed(state, kit, target_tokens=target)
+        return unchanged(state, Why.EVERYTHING_FITS)
+    frame = framed(state, target_tokens=target)
     sources = sources_of(state.units, frame)
     if frame.room <= 0 or not sources:
-        return unchanged(state, "What must stay leaves no room for passages.")
+        return unchanged(state, Why.NO_ROOM_FOR_PASSAGES)
     order = yield from chosen_order(sources, state, kit, frame)
     view = View(state=state, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target)
     if units is None:
-        return unchanged(state, "Passages would not make it smaller.")
-    return Attempt(
-        state=state.having(units),
-        changed=True,
-        reads=reads_of(state.units, frame.kept),
-        shortens_open=bool(frame.yielding),
-    )
+        return unchanged(state, Why.PASSAGES_NOT_SMALLER)
+    return Attempt(state=state.having(units), changed=True, reads=reads_of(state.units, frame.kept))
 
 
-def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
+def framed(state: ContextState, *, target_tokens: int) -> Frame:
     """What stays as it is (all that is protected, and the newest cuts), and the tokens left beside it."""
     pieces = cuts(state.units)
     guarded = [cut for cut in pieces if cut.protected]
-    yielding = yielding_results(state, kit)
-    texts = sum(kit.counter.count([unit.content for unit in yielding]))
-    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded) + texts
+    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded)
     newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
-    shortened = frozenset(unit.id for unit in yielding)
-    return Frame(
-        kept=(ids_of(guarded) | ids_of(newest)) - shortened,
-        yielding=shortened,
-        room=free - sum(cut.tokens for cut in newest),
-    )
-
-
-def yielding_results(state: ContextState, kit: Kit) -> tuple[Unit, ...]:
-    """The results of the open round, where they do not fit; but JSON would be none with gaps in it."""
-    opened = [unit for unit in open_round(state.units) if unit.role is Role.TOOL and not is_marked(unit)]
-    if not opened or not is_too_much(state, kit):
-        return ()
-    return tuple(unit for unit in opened if not is_json(unit.content))
+    room = free - sum(cut.tokens for cut in newest)
+    return Frame(kept=ids_of(guarded) | ids_of(newest), yielding=frozenset(), room=room)
 
 
 def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:

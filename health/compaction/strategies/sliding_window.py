@@ -13,6 +13,7 @@ from health.compaction import placeholders
 from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.importance import importances
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import INSTRUCTING, WRITTEN, ContextState
 
 
@@ -23,14 +24,14 @@ def sliding_window(state: ContextState, kit: Kit) -> Asking:
     stale = _stale_prompts(found)
     current = [cut for cut in found if cut.start not in stale]
     if not stale and _count(current) <= config.max_messages:
-        return unchanged(state, f"not more than {config.max_messages} messages")
+        return unchanged(state, Reason(Why.FEW_MESSAGES, {"count": config.max_messages}))
     stays, others = _parted(current, newest=ceil_share(config.max_messages, config.recent_share))
     chosen = _most_important(others, config.max_messages - _count(stays), importances(state.units))
     gone = ids_of(found) - ids_of(stays) - ids_of(chosen)
     header = placeholders.header_for(state.config, placeholders.EARLIER)
     units = placeholders.with_one(state, gone, header=header, kit=kit)
     if units == state.units:
-        return unchanged(state, "nothing could be dropped, or less than its placeholder takes")
+        return unchanged(state, Why.LESS_THAN_PLACEHOLDER)
     return Attempt(state=state.having(units), changed=True)
 
 

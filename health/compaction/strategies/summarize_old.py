@@ -14,6 +14,7 @@ from health.compaction import placeholders, scoring
 from health.compaction.cuts import Cut, cuts, floor_share, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.pressure import marks
+from health.compaction.reasons import Reason, Why
 from health.compaction.strategies.truncate import truncated
 from health.compaction.summaries import Summary, summary
 from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id
@@ -23,19 +24,21 @@ def summarize_old(state: ContextState, kit: Kit) -> Asking:
     old = old_part(state)
     gone = to_be_told(state, old)
     if all(unit.kind is Kind.SUMMARY for unit in gone):
-        return unchanged(state, "nothing old to summarise")
+        return unchanged(state, Why.NOTHING_OLD)
     settings, focus = state.config.summarize_old, scoring.query_of(state)
     told: Summary = yield from summary(told_from(state, gone), max_tokens=settings.summary_length, kit=kit, focus=focus)
     if not told.text:
-        return _truncated(state, kit, old, "no summary fits")
+        return _truncated(state, kit, old, Why.NO_SUMMARY_FITS)
     after = state.having(_replaced(state, gone, told.text, kit))
     if after.estimated_tokens >= state.estimated_tokens:
-        return unchanged(state, "the summary is not smaller than its source")
+        return unchanged(state, Why.SUMMARY_NOT_SMALLER)
     coherence = yield from scoring.coherence(state.units, after.units, query=focus)
     if coherence < settings.min_coherence:
-        return _truncated(state, kit, old, f"coherence {coherence:.2f} is under {settings.min_coherence}")
-    note = f"coherence {coherence:.2f}. {told.note}".strip()
-    return Attempt(state=after, changed=True, note=note, reads=told.reads)
+        under = {"found": coherence, "least": settings.min_coherence}
+        return _truncated(state, kit, old, Why.COHERENCE_UNDER, **under)
+    found = {"found": coherence}
+    why = Reason(Why.COHERENCE_AND, {**found, "why": told.why}) if told.why else Reason(Why.COHERENCE, found)
+    return Attempt(state=after, changed=True, why=why, reads=told.reads)
 
 
 def old_part(state: ContextState) -> list[Cut]:
@@ -88,6 +91,7 @@ def _replaced(state: ContextState, gone: Sequence[Unit], text: str, kit: Kit) ->
     return placeholders.with_gaps(units, frozenset(), header=header, kit=kit)
 
 
-def _truncated(state: ContextState, kit: Kit, old: Sequence[Cut], why: str) -> Attempt:
+def _truncated(state: ContextState, kit: Kit, old: Sequence[Cut], because: Why, **found: float) -> Attempt:
     attempt = truncated(state, kit, old)
-    return replace(attempt, note=f"{why}: {attempt.note or 'the oldest were dropped instead'}")
+    then = attempt.why or Reason(Why.OLDEST_DROPPED)
+    return replace(attempt, why=Reason(because, {**found, "why": then}))

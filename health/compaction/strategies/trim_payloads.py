@@ -18,6 +18,7 @@ from health.compaction.invariants import is_marked, open_round, protected_ids
 from health.compaction.payloads import is_json, trim
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.pressure import marks
+from health.compaction.reasons import Why
 from health.compaction.rewording import in_play, is_bulky, reworded
 from health.compaction.units import WRITTEN, ContextState, Kind, Role, Unit, tools_by_result, total
 from health.compaction.weave import ledger_beside
@@ -32,7 +33,7 @@ def trim_payloads(state: ContextState, kit: Kit) -> Asking:
     bulky = [unit for unit in state.units if unit.id not in protected and _is_payload(unit, state)]
     tools, keep = tools_by_result(state.units), in_play(state) if bulky else frozenset()
     contents = {unit.id: _trimmed(unit, tools.get(unit.id, ""), keep, state) for unit in bulky}
-    attempt = reworded(contents, state, kit) or unchanged(state, "no payload that could be trimmed")
+    attempt = reworded(contents, state, kit) or unchanged(state, Why.NO_PAYLOAD)
     return _with_open_results(attempt, kit) if is_too_much(state, kit) else attempt
 
 
@@ -62,7 +63,8 @@ def _excess(state: ContextState, kit: Kit) -> int:
 def _joined(attempt: Attempt, short: Attempt) -> Attempt:
     opened = short.state.units != attempt.state.units
     reads = attempt.reads + short.reads if short is not attempt else attempt.reads
-    return replace(short, changed=attempt.changed or short.changed, reads=reads, shortens_open=opened)
+    changed = attempt.changed or short.changed
+    return replace(short, changed=changed, why=None if changed else short.why, reads=reads, shortens_open=opened)
 
 
 def _is_payload(unit: Unit, state: ContextState) -> bool:

@@ -11,6 +11,7 @@ from health.compaction import placeholders
 from health.compaction.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.pressure import marks
+from health.compaction.reasons import Why
 from health.compaction.units import ContextState, total
 
 
@@ -19,19 +20,19 @@ def truncate(state: ContextState, kit: Kit) -> Asking:
     return truncated(state, kit, cuts(state.units))
 
 
-def truncated(state: ContextState, kit: Kit, old: Sequence[Cut], *, note: str = "") -> Attempt:
+def truncated(state: ContextState, kit: Kit, old: Sequence[Cut]) -> Attempt:
     """The state without the oldest unprotected of these cuts, as many as it takes."""
     free = [cut for cut in old if not cut.protected]
     excess = state.estimated_tokens - marks(state.config, limit=state.limit).goal
     if excess <= 0:
-        return unchanged(state, "already at the goal")
+        return unchanged(state, Why.AT_GOAL)
     if not free:
-        return unchanged(state, "nothing unprotected to drop")
+        return unchanged(state, Why.NOTHING_UNPROTECTED)
     header = placeholders.header_for(state.config, placeholders.EARLIER)
     # Reserved for the largest placeholder there could be, so that the goal is met with it.
     (largest,) = kit.counted([placeholders.placeholder([unit for cut in free for unit in cut.units], header=header)])
     gone = ids_of(oldest(free, excess + total([largest])))
     units = placeholders.with_one(state, gone, header=header, kit=kit)
     if units == state.units:
-        return unchanged(state, "what could be dropped is smaller than its placeholder")
-    return Attempt(state=state.having(units), changed=True, note=note)
+        return unchanged(state, Why.SMALLER_THAN_PLACEHOLDER)
+    return Attempt(state=state.having(units), changed=True)

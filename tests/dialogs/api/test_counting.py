@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.conf import LazySettings
 from dialogs.models import LLM
 from health.models import CompactionRun
 from health.tokens.messages import count_messages
-from tests.dialogs.api.conftest import Client, assistant, user
+from tests.dialogs.api.conftest import Client, assistant, long_history, user
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.serving import serving
 
@@ -115,3 +116,18 @@ async def test_the_first_request_to_a_model_of_no_known_family_is_not_cut(
 
     assert (answer.status_code, standin.cuts) == (200, 0)
     assert 0 < standin.largest <= 4096
+
+
+async def test_equal_requests_to_a_model_whose_window_nobody_has_read_ask_one_pruner(
+    client_of_alice: Client, llm: LLM
+) -> None:
+    standin = LMStudioStandin(context=2600, cut_middle=True, words=20)
+    with serving(standin.app()) as url:
+        await sync_to_async(at)(llm, url)
+        history = [*long_history(30), user("And now?")]
+
+        answers = await asyncio.gather(*(client_of_alice.ask(*history) for _request in range(3)))
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    pruning = [asked for asked in standin.asked if "You prune the history" in asked["messages"][0]["content"]]
+    assert (len(pruning), standin.cuts) == (1, 0)

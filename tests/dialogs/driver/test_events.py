@@ -13,7 +13,7 @@ from dialogs.services.messages import retry
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
-from tests.dialogs.compacting_builders import a_history, estimated, guard
+from tests.dialogs.compacting_builders import a_history, calibrate, estimated, guard
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,6 +30,7 @@ def codes(dialog: Dialog) -> list[str]:
 
 
 def test_a_request_above_the_threshold_is_a_warning(dialog: Dialog, play: Play) -> None:
+    calibrate(dialog.llm)
     a_history(dialog, pairs=30)
     limit = int(estimated(dialog) / 0.85)
     guard(dialog, limit)

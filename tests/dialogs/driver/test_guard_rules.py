@@ -143,3 +143,21 @@ def test_after_a_compaction_the_refused_prompt_is_asked_again() -> None:
     guard = Guarding(pressure=Pressure.NORMAL, tried=True, compactions=1, relieved=True)
 
     assert decided(guard, overflowed=True) == Generate(attempt=1)
+
+
+FILLED = Guarding(pressure=Pressure.NORMAL)
+
+
+def test_an_answer_that_filled_the_window_before_a_word_is_asked_for_again_with_more_room() -> None:
+    assert decided(FILLED, filled=True) == Compact("stream")
+    assert decided(replace(FILLED, relieved=True), filled=True) == Generate(attempt=1)
+
+
+@pytest.mark.parametrize("more", [{"in_vain": True}, {"compactions": 3}])
+def test_where_no_compaction_can_help_it_it_is_asked_for_as_it_is(more: dict[str, object]) -> None:
+    assert decided(replace(FILLED, **more), filled=True) == Generate(attempt=1)
+
+
+def test_who_undid_a_compaction_did_not_ask_for_half_an_answer() -> None:
+    assert decided(replace(HIGH, held=True)) == Generate(attempt=1)
+    assert decided(replace(HIGH, held=True), leaf=Leaf.INSERTED, continuing=True) == Compact("stream")

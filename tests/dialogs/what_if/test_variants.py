@@ -92,7 +92,7 @@ def test_no_model_is_asked_so_lm_studios_chain_begins_with_what_follows(agent: A
 
     made = variants(Asked(limits=("now",), chains=("now",), other_chain="prune_with_agent"), Agent.objects.get())
 
-    assert made[0].chain == ("keep_last_five",)
+    assert made[0].chain == ("passages_keep_last_five", "keep_last_five")
     assert all(set(one.chain) <= set(REGISTRY) - {"prune_with_agent"} for one in made)
 
 
