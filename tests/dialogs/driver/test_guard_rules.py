@@ -153,7 +153,7 @@ def test_an_answer_that_filled_the_window_before_a_word_is_asked_for_again_with_
     assert decided(replace(FILLED, relieved=True), filled=True) == Generate(attempt=1)
 
 
-@pytest.mark.parametrize("more", [{"in_vain": True}, {"compactions": 3}])
+@pytest.mark.parametrize("more", [{"vain": True}, {"compactions": 3}])
 def test_where_no_compaction_can_help_it_it_is_asked_for_as_it_is(more: dict[str, object]) -> None:
     assert decided(replace(FILLED, **more), filled=True) == Generate(attempt=1)
 
