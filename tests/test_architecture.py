@@ -30,7 +30,7 @@ CLOCK_AND_CHANCE = ("random", "secrets", "time", "uuid")
 IMPURE = ("django", "asgiref", "os", "pathlib", *NETWORK, *WAITING, *CLOCK_AND_CHANCE)
 OURS = ("dominds", "dialogs", "health")
 
-MAX_LINES = 250
+MAX_LINES = 400
 WRITING_METHODS = frozenset(
     {"save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create"}
 )

@@ -55,8 +55,8 @@ class Why(Enum):
         "choose a larger limit or model."
     )
     STILL_TOO_LONG = _(
-        "The request takes ≈%(tokens)s tokens, the limit is %(limit)s. It was compacted as often as a request may be "
-        "(%(count)s), and still does not fit."
+        "The request takes ≈%(tokens)s tokens, the limit is %(limit)s. Compactions that were tried for it: %(count)s; "
+        "no further one is."
     )
     TOO_SMALL = _(
         "Only %(usable)s of %(window)s tokens are usable, fewer than %(least)s: load the model with a larger context."

@@ -20,6 +20,7 @@ from dialogs.driver.decide import (
 )
 from dialogs.driver.state import Guarding, Leaf, Policy, State
 from health.compaction.pressure import Pressure
+from health.compaction.reasons import Reason, Why
 from health.monitor.remediation import Due
 
 POLICY = Policy()
@@ -73,7 +74,9 @@ def test_what_still_does_not_fit_is_not_sent() -> None:
 
 
 def test_what_can_never_fit_is_told_with_its_reason() -> None:
-    assert decided(Guarding(pressure=Pressure.OVERFLOW, refused="too large")) == Refuse("too large")
+    why = Reason(Why.RESULT_TOO_LARGE, {"tokens": 6100, "limit": 5000, "room": 3900})
+
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, refused=why)) == Refuse(why)
 
 
 def test_a_compaction_by_hand_is_waited_for() -> None:

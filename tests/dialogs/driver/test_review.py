@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -108,7 +109,7 @@ def test_what_is_discarded_is_not_made_again_for_this_request(reviewed: Dialog, 
     drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
 
     run = CompactionRun.objects.get()
-    assert (run.status, run.reason) == (Status.SKIPPED, drafts.DISCARDED)
+    assert (run.status, run.why["code"]) == (Status.SKIPPED, "discarded")
     assert len(requests()[0]["messages"]) == 34
 
 
@@ -119,7 +120,9 @@ def test_a_request_that_does_not_fit_without_it_is_given_up(reviewed: Dialog, pl
     drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
 
     assert requests() == []
-    assert Generation.objects.get().error_message == drafts.DISCARDED
+    failed = Generation.objects.get()
+    assert re.fullmatch(r"The request takes ≈[\d,]+ tokens, the limit is [\d,]+\..*", failed.error_message)
+    assert failed.why["code"] == "still_too_long"
 
 
 def test_who_edits_is_waited_for_but_not_for_ever(reviewed: Dialog, play: Play) -> None:
