@@ -34,6 +34,8 @@ from dialogs.selectors.providers import max_output_of
 from dialogs.selectors.tool_calls import calls_by_message
 from health.compaction.wire import is_text
 
+CONTINUATION = MessageOrigin.CONTINUATION
+
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
@@ -65,11 +67,35 @@ class Context:
         view = model_view.as_said(self.branch) if self.view is None else self.view
         found = (Piece(entry, said.get(entry.message_id or 0)) for entry in view)
         pieces = [piece for piece in found if self._is_something(piece)]
-        newest = self.notice_on or max((p.message.pk for p in pieces if p.is_inserted and p.message), default=None)
-        return tuple(piece for piece in pieces if not piece.is_inserted or piece.entry.message_id == newest)
+        prompts = (p.message.pk for p in pieces if p.is_inserted and p.message and not p.asks_to_go_on)
+        newest = self.notice_on or max(prompts, default=None)
+        # Once the model has gone on, both pieces are one answer.
+        asking = self.branch[-1].pk if self.branch else None
+        return tuple(
+            piece
+            for piece in pieces
+            if not piece.is_inserted or piece.entry.message_id == (asking if piece.asks_to_go_on else newest)
+        )
+
+    def goes_on(self, piece: Piece, before: Piece) -> bool:
+        """Are they two pieces of one answer, which was cut between them?"""
+        if piece.message is None or before.message is None:
+            return False
+        asked = next((one for one in self.branch if one.pk == piece.message.parent_id), None)
+        return asked is not None and asked.origin == CONTINUATION and asked.parent_id == before.message.pk
 
     def _is_something(self, piece: Piece) -> bool:
-        return bool(piece.content or piece.entry.message_id in self.calls or piece.role == Role.TOOL)
+        said = piece.content or piece.entry.message_id in self.calls or piece.role == Role.TOOL
+        return bool(said or self._was_sent(piece))
+
+    def _was_sent(self, piece: Piece) -> bool:
+        """A client's message that says nothing is a turn all the same: without it others would stand side by side."""
+        message = piece.message
+        if message is None or self.client is None or piece.entry.content is not None:
+            return False
+        return message.origin == MessageOrigin.CLIENT or any(
+            one.origin == MessageOrigin.CLIENT for one in self.branch if one.seq > message.seq
+        )
 
     @property
     def sent(self) -> tuple[Message, ...]:
@@ -110,6 +136,10 @@ class Piece:
         if not parts or self.entry.content is None:
             return list(parts)
         return [{"type": "text", "text": self.content}, *(part for part in parts if not is_text(part))]
+
+    @property
+    def asks_to_go_on(self) -> bool:
+        return self.message is not None and self.message.origin == CONTINUATION
 
     @property
     def is_inserted(self) -> bool:
@@ -160,7 +190,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     """The request for the next generation. What a client said and nobody compacted goes on as the client said it."""
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
-    messages = [_wire(piece, context) for piece in context.pieces]
+    messages = _answers_whole(context)
     as_said = client is not None and context.run_id is None
     return ChatRequest(
         model=context.dialog.llm.model_id,
@@ -170,6 +200,20 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
         context_window=context.dialog.llm.context_length,
         options=client.options if client else {},
     )
+
+
+def _answers_whole(context: Context) -> list[ChatMessage]:
+    """One message for each piece; an answer that was cut and gone on with is one."""
+    wired: list[ChatMessage] = []
+    before: Piece | None = None
+    for piece in context.pieces:
+        sent = _wire(piece, context)
+        if before is not None and sent.role == Role.ASSISTANT and context.goes_on(piece, before):
+            wired[-1] = replace(sent, content=wired[-1].content + sent.content)
+        else:
+            wired.append(sent)
+        before = piece
+    return wired
 
 
 def instructions_of(context: Context) -> str:

@@ -40,8 +40,13 @@ HEADLINES: dict[str, Promise] = {
         "What is sent is longer than the LLM's context window. Shorten the message, the Taskdoc or the reminders, "
         "or change to a larger LLM."
     ),
+    "context_filled": _("The answer filled the context before a word of it was said."),
     "context_compaction_failed": _("What must be sent does not fit the context, and compacting it does not help."),
     "worker_died": _("The worker stopped three times while it was answering."),
+    "slice_failed": _(
+        "Dominds failed three times while it worked on this, and has stopped. Try again or write something else; if it "
+        "happens again, tell whoever runs this server: the log has the details."
+    ),
     "internal_error": _("Dominds failed while it was answering. The log has the details."),
 }
 

@@ -13,7 +13,7 @@ from dialogs import quotes
 from dialogs.models import Message
 from dialogs.models.message import Role
 from health.compaction.handover import is_handover
-from health.compaction.units import Unit
+from health.compaction.units import WRITTEN, Unit
 from health.models import CompactionRun
 
 HANDOVER = "handover"
@@ -120,6 +120,6 @@ def _entry(unit: Unit, said: dict[str, str]) -> Entry:
 
 
 def _kind(unit: Unit) -> str:
-    if quotes.is_quote(unit.content):
+    if unit.kind in WRITTEN and quotes.is_quote(unit.content):
         return quotes.KIND
     return HANDOVER if is_handover(unit) else unit.kind.value

@@ -14,16 +14,19 @@ from contextvars import ContextVar, copy_context
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
-from channels.db import database_sync_to_async
+from channels.db import DatabaseSyncToAsync
 from django.db import connections
 
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
 THREADS = 2
+# Compactions that no worker takes up, at once. Each may wait minutes for a model; more of them stand in line.
+THREADS_BESIDE = 8
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
 _pool: ThreadPoolExecutor | None = None
+_beside: ThreadPoolExecutor | None = None
 _home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default=None)
 
 
@@ -43,11 +46,18 @@ def home() -> asyncio.AbstractEventLoop | None:
 
 
 def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable[Args, Awaitable[Result]]:
-    """`function`, to be awaited. `beside`: it takes long, so it gets a thread that nobody else waits for."""
+    """`function`, to be awaited. `beside`: it takes long, so it gets a thread that nobody else waits for.
+
+    Not one of asyncio's own: what runs there may wait for a client that needs one of those for a moment.
+    """
 
     async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        if beside or _home.get() is None:
-            return await database_sync_to_async(function, thread_sensitive=not beside)(*args, **kwargs)
+        if beside:
+            return await DatabaseSyncToAsync(function, thread_sensitive=False, executor=_threads_beside())(
+                *args, **kwargs
+            )
+        if _home.get() is None:
+            return await DatabaseSyncToAsync(function, thread_sensitive=True)(*args, **kwargs)
         work = partial(copy_context().run, _connected(function), *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(_threads(), work)
 
@@ -77,6 +87,13 @@ def _threads() -> ThreadPoolExecutor:
     if _pool is None:
         _pool = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="in_db")
     return _pool
+
+
+def _threads_beside() -> ThreadPoolExecutor:
+    global _beside  # one for the process
+    if _beside is None:
+        _beside = ThreadPoolExecutor(max_workers=THREADS_BESIDE, thread_name_prefix="beside")
+    return _beside
 
 
 def close_threads() -> None:

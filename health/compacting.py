@@ -18,7 +18,7 @@ from health.adapters import embeddings, summarizers
 from health.adapters.collecting import no_collection
 from health.compaction import chain as chains
 from health.compaction import configuration
-from health.compaction.config import ContextConfig, SelectPassages
+from health.compaction.config import ContextConfig, How, SelectPassages, chain_for
 from health.compaction.configuration import InvalidConfig
 from health.compaction.invariants import broken_request
 from health.compaction.messages import InvalidMessages, Orphans, Parsed, parse, render
@@ -28,20 +28,18 @@ from health.compaction.reasons import Reason, Why
 from health.compaction.runner import run
 from health.compaction.units import ContextState
 from health.tokens.counters import counter_for
-from health.tokens.families import family_of
 from health.tokens.images import media_tokens
 from health.tokens.messages import overhead_tokens
 
 logger = logging.getLogger(__name__)
 
-# What runs when the caller chooses neither a chain nor a configuration: the limit is a budget to be used in full.
-DEFAULT_CHAIN = ("select_passages",)
+# What holds when the caller chooses neither a chain nor a configuration: the limit is a budget to be used in full.
 DEFAULT_CONFIG = ContextConfig(
     warning_threshold=1.0,
     goal=1.0,
     accept=1.0,
     min_gain=0.0,
-    chain_order=DEFAULT_CHAIN,
+    chain_order=(),
     select_passages=SelectPassages(fill=1.0),
 )
 
@@ -58,6 +56,7 @@ def compact_messages(
     task: str = "",
     model: str = "",
     chain: Sequence[str] | None = None,
+    how: str | None = None,
     llm: summarizers.Llm | None = None,
     llm_timeout_seconds: float = summarizers.TIMEOUT_SECONDS,
     tools: Sequence[Mapping[str, Any]] = (),
@@ -71,22 +70,25 @@ def compact_messages(
 
     `task` says what is needed later, `model` names the vocabulary to count with, `tools` are the schemas sent along.
     `chain` names strategies, `config` sets their parameters and when to begin; with neither, passages are selected
-    until the limit is full. `llm` answers chat messages with text, for summaries; without it they are extractive.
+    until the limit is full. `how` is "passages" (they come first) or "chain" (it comes first, by default seed 4's), in
+    place of the configuration's word for it; without it a `chain` runs as it is, with nothing around it.
+    `llm` answers chat messages with text, for summaries; without it they are extractive.
     `embedder` is "minilm" (static vectors where that is absent or slow), "static", "none", or one of the caller's.
     `judge` measures coherence too, which embeds all that was said: that takes longer than compacting it.
 
-    The result is in `.messages`, always a valid request, and never shares anything with the input. Under the limit,
-    and after a failure, they are the input's (with unpaired calls and results repaired); `.status` tells which.
+    The result is in `.messages` and never shares anything with the input: a valid request once `sendable` has taken off
+    the marks by which the next compaction knows what this one wrote. Under the limit, and after a failure, they are the
+    input's (with unpaired calls and results repaired); `.status` tells which.
 
     Raises InvalidMessages and InvalidConfig. Nothing else: what goes wrong inside is told by `.reason`.
     """
-    names, config = _chosen(chain, config)
+    names, config = _chosen(chain, config, how)
     embed = _embedder(embedder)
     state = ContextState(units=(), limit=_limit(limit_tokens), task=str(task), config=config)
     try:
         with no_collection():
             kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
-            media = partial(media_tokens, family=family_of(model))
+            media = partial(media_tokens, model=model)
             parsed = parse(messages, orphans=orphans, media_tokens=media, counter=kit.counter)
             if not parsed.units:
                 return _untouched(state, Status.SKIPPED, Reason(Why.NO_MESSAGES))
@@ -103,15 +105,22 @@ def compact_messages(
         return replace(outcome, code=Code.BREAKER_FAILED, messages=_as_given(messages))
 
 
-def _chosen(chain: Sequence[str] | None, config: ContextConfig | None) -> tuple[tuple[str, ...] | None, ContextConfig]:
+def _chosen(
+    chain: Sequence[str] | None, config: ContextConfig | None, how: str | None
+) -> tuple[tuple[str, ...], ContextConfig]:
+    """The names that run, and the configuration."""
     if chain is not None and not _is_names(chain):
         raise InvalidConfig(f"chain must be a list of names of strategies, not {chain!r}.")
-    names = None if chain is None else tuple(chain)
-    if config is None:
-        return names, DEFAULT_CONFIG if chain is None else ContextConfig()
-    if not isinstance(config, ContextConfig):
+    if config is not None and not isinstance(config, ContextConfig):
         raise InvalidConfig(f"config must be a ContextConfig, not {type(config).__name__}.")
-    return names, _checked(config)
+    if how is not None and how not in list(How):
+        raise InvalidConfig(f"how must be {' or '.join(How)}, not {how!r}.")
+    is_default = config is None and chain is None and how != How.CHAIN
+    found = DEFAULT_CONFIG if is_default else _checked(config or ContextConfig())
+    if how is None:
+        return chain_for(found) if chain is None else tuple(chain), found
+    order = found.chain_order if chain is None else tuple(chain)
+    return chain_for(replace(found, how=How(how), chain_order=order)), found
 
 
 def _is_names(chain: Any) -> bool:

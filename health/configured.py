@@ -28,7 +28,7 @@ def config_of(values: str) -> ContextConfig:
     if not values:
         return ContextConfig()
     try:
-        return configuration.load(values)
+        return configuration.load(values, was_stored=True)
     except configuration.InvalidConfig:
         logger.exception("the stored compaction settings are not used")
         return ContextConfig()

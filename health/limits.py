@@ -14,7 +14,7 @@ from health.compaction.reasons import Reason, Why
 
 P1_FACTOR_PERCENT = 120
 LEAST_USABLE_TOKENS = 1024
-# The output reserve without a request for more: a tenth of the window, but never less than 64 nor more than a fifth.
+# The least answer that must have room: a tenth of the window or what was asked for, but never less than 64 tokens.
 LEAST_RESERVE_TOKENS = 64
 
 
@@ -46,8 +46,12 @@ class EffectiveLimit:
 
 
 def output_reserve(window: int, *, requested: int | None = None) -> int:
-    """Tokens kept free for the answer: what was asked for, else a tenth of the window, within [64, a fifth] (DL3)."""
-    wanted = window // 10 if requested is None else requested
+    """Tokens kept free for the answer: what was asked for, a tenth of the window at most, and at least 64.
+
+    Who asks for a longer answer gets what is left of the window, and this at least: history does not give way to it.
+    """
+    tenth = window // 10
+    wanted = tenth if requested is None else min(requested, tenth)
     return min(max(wanted, LEAST_RESERVE_TOKENS), window // 5)
 
 

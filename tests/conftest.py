@@ -111,8 +111,15 @@ def provider(db: Any) -> Provider:
 
 @pytest.fixture
 def llm(provider: Provider) -> LLM:
+    """A window so small that a script's numbers fill it. What is really sent would not fit: nothing is compacted by
+    itself, unless a test gives its dialog a limit."""
     return LLM.objects.create(
-        provider=provider, model_id="tiny", context_length=1000, context_length_source="admin", optimal_max_tokens=500
+        provider=provider,
+        model_id="tiny",
+        context_length=1000,
+        context_length_source="admin",
+        optimal_max_tokens=500,
+        compaction="off",
     )
 
 

@@ -40,6 +40,7 @@ PURE = (
     "health.compaction",
     "health.critic",
     "health.loops",
+    "health.tokens.windows",
     "dialogs.driver.backoff",
     "dialogs.driver.decide",
     "dialogs.driver.state",

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.privacy import KeepsDialogs
 from dialogs.compacting.guard import guard_of
+from dialogs.compacting.words import kept_by_agent
 from dialogs.context_settings.what_if import traced
 from dialogs.driver.tools.workspace_paths import folder_of
 from dialogs.models import Agent, Dialog
@@ -28,13 +29,16 @@ class AgentAdmin(KeepsDialogs):
     search_fields = ("name", "slug", "description")
     prepopulated_fields = {"slug": ("name",)}
     filter_horizontal = ("mcp_servers",)
-    readonly_fields = ("effective_limit", "folder", "is_demo", "created_at")
+    readonly_fields = ("kept", "effective_limit", "folder", "is_demo", "created_at")
     fieldsets = (
         (None, {"fields": (("name", "slug"), "description", "enabled")}),
         (_("What it does"), {"fields": ("llm", "instructions", "max_output_tokens")}),
         (
             _("Context"),
-            {"fields": (("context_budget", "context_limit", "is_p1"), "effective_limit"), "description": LOCAL_WORDS},
+            {
+                "fields": ("compaction", "kept", ("context_budget", "context_limit", "is_p1"), "effective_limit"),
+                "description": LOCAL_WORDS,
+            },
         ),
         (_("Tools"), {"fields": (("workspace_enabled", "folder"), "mcp_servers")}),
         (_("Record"), {"fields": (("is_demo", "created_at"),)}),
@@ -48,6 +52,10 @@ class AgentAdmin(KeepsDialogs):
     def folder(self, row: Agent) -> str:
         """Where an admin puts files for this agent."""
         return str(folder_of(row)) if row.slug else "—"
+
+    @admin.display(description=_("kept from overflowing"))
+    def kept(self, row: Agent) -> str:
+        return kept_by_agent(row) if row.pk else "—"
 
     @admin.display(description=_("in force"))
     def effective_limit(self, row: Agent) -> str:

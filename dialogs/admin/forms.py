@@ -124,6 +124,7 @@ class LLMForm(LimitsForm):
             "caution_remediation_cadence_generations",
             "tool_calling",
             "tool_result_limit_bytes",
+            "compaction",
             "limit_type",
             "source_url",
         )

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.admin.forms import LLMForm
 from dialogs.admin.privacy import KeepsDialogs
 from dialogs.admin.probing import CallsAfterSaving, refresh_limits, show
+from dialogs.compacting.words import kept_by_llm
 from dialogs.models import LLM
 from dialogs.selectors.levels import levels_today
 from dialogs.selectors.providers import configured
@@ -35,7 +36,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
     list_select_related = ("provider",)
     search_fields = ("model_id", "label", "provider__name")
     actions = ("read_limits_now",)
-    readonly_fields = ("window", "detected", "remarks", "preview", "origin")
+    readonly_fields = ("window", "detected", "remarks", "preview", "kept", "origin")
     fieldsets = (
         (None, {"fields": (("provider", "model_id"), ("label", "enabled"))}),
         (
@@ -56,7 +57,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
                 )
             },
         ),
-        (_("Compaction"), {"fields": ("limit_type",)}),
+        (_("Compaction"), {"fields": ("compaction", "kept", "limit_type")}),
         (_("Tools"), {"fields": (("tool_calling", "tool_result_limit_bytes"),)}),
         (_("Record"), {"fields": ("origin",)}),
     )
@@ -96,6 +97,10 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
         """What these limits say of the newest dialogs, so that a changed number can be judged."""
         levels = levels_today(row) if row.pk else []
         return ", ".join(str(HealthReading.Level(level).label) for level in levels) or UNKNOWN
+
+    @admin.display(description=_("kept from overflowing"))
+    def kept(self, row: LLM) -> str:
+        return kept_by_llm(row) if row.pk else UNKNOWN
 
     calls = {"_read_limits": lambda pk: refresh_limits(LLM.objects.filter(pk=pk).select_related("provider"))}
 

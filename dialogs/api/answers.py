@@ -119,8 +119,15 @@ class Chunk(Answer):
     dominds: Internals | None = None
 
 
+class MeantBy(Answer):
+    """What the number of the list is: `kept_to`, to which Dominds keeps a request; else the model's whole `window`."""
+
+    context_length_is: Literal["kept_to", "window", "unknown"]
+    window: int | None
+
+
 class Model(Answer):
-    """The effective limit stands under the three names that clients look for; null where it is not known."""
+    """The limit stands under the three names that clients look for; null where it is not known."""
 
     id: str
     object: Literal["model"]
@@ -129,6 +136,7 @@ class Model(Answer):
     context_length: int | None
     max_model_len: int | None
     context_window: int | None
+    dominds: MeantBy
 
 
 class ModelList(Answer):

@@ -1,12 +1,13 @@
-"""Requests that a client makes for itself: titles, tags, follow-ups. They go to the model and leave nothing behind.
+"""Chores that a client gives itself: titles, tags, commit messages. They go to the model and leave nothing behind.
 
-Open WebUI sends them to the model of the chat. They must not become dialogs, be compacted, or move a meter.
+They must not become dialogs or move a meter. What does not fit is made to fit, as in a conversation.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
@@ -16,36 +17,104 @@ from dialogs.api import chunks
 from dialogs.api.canonical import split
 from dialogs.api.chunks import Envelope
 from dialogs.api.failures import failed_with
+from dialogs.api.fitting import fitted
 from dialogs.api.reporting import usage_of
 from dialogs.clients import ClientCall
 from dialogs.driver.live import LiveAnswer
+from dialogs.driver.windows import refusal
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
 from dialogs.providers.pool import borrowed
 from dialogs.providers.slots import slot
 from dialogs.selectors.providers import settings_for
+from dialogs.threads import in_db
 from health.compaction import wire
 
 if TYPE_CHECKING:
     from dialogs.api.reading import Asked
+    from dialogs.api.schemas import ChatBody
 
 TASK_HEADER = "x-dominds-task"
-TASK_MARK = "### Task:"
 
 
-def is_background(request: HttpRequest, messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Said by a header, or by how Open WebUI's prompts begin."""
+@dataclass(frozen=True, kw_only=True)
+class Chore:
+    """How a program's own request is known: by words of its own, all of them, in a request of just this shape.
+
+    `system` stands in its only system message, which there is not where this is empty; `begins`, `has` and `ends` are
+    of its only other message, a user's. A person may type any one of these.
+    """
+
+    sender: str
+    system: str = ""
+    begins: str = ""
+    has: tuple[str, ...] = ()
+    ends: str = ""
+    streams: bool = False
+
+
+CHORES = (
+    # Titles, tags, follow-ups, search queries, image prompts.
+    Chore(
+        sender="Open WebUI",
+        begins="### Task:\n",
+        has=("\n### Output:\n", "\n### Chat History:\n<chat_history>\n"),
+        ends="</chat_history>",
+    ),
+    Chore(
+        sender="aider, a commit message",
+        system="You are an expert software engineer that generates concise, one-line Git commit messages based on the "
+        "provided diffs.\nReview the provided context and diffs which are about to be committed to a git repo.",
+        has=("# Diffs:\n",),
+    ),
+    Chore(
+        sender="aider, its summary of a chat",
+        system="*Briefly* summarize this partial conversation about programming.\n"
+        "Include less detail about older parts",
+        begins="# ",
+    ),
+    Chore(
+        sender="opencode, a title",
+        system="You are a title generator. You output ONLY a thread title. Nothing else.",
+        streams=True,
+    ),
+    Chore(
+        sender="crush, a title",
+        system="you will generate a short title based on the first message a user begins a conversation with",
+        streams=True,
+    ),
+)
+
+
+def is_background(request: HttpRequest, body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Said by a header, or by a request that only a program known to us writes so."""
     task = request.headers.get(TASK_HEADER, "").strip()
     if task and not task.startswith("{{"):
         return True
-    last = messages[-1]
-    return last["role"] == "user" and wire.text_of(last).lstrip().startswith(TASK_MARK)
+    return not body.tools and any(_is(chore, messages) for chore in CHORES if chore.streams or not body.stream)
 
 
-async def whole(asked: Asked, sent: Envelope) -> dict[str, Any]:
+def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
+    if [message["role"] for message in messages] != (["system", "user"] if chore.system else ["user"]):
+        return False
+    system, said = wire.text_of(messages[0]), wire.text_of(messages[-1]).strip()
+    has_system = not chore.system or chore.system.lower() in system.lower()
+    has_words = all(words in said for words in chore.has)
+    return has_system and has_words and said.startswith(chore.begins) and said.endswith(chore.ends)
+
+
+async def prepared(asked: Asked) -> ChatRequest:
+    """What is sent for it, made to fit. Raises ApiError: nothing has been answered yet."""
+    if error := await refusal(asked.target.llm):
+        raise failed_with(error)
+    made: ChatRequest = await in_db(request_of)(asked)
+    return made
+
+
+async def whole(asked: Asked, request: ChatRequest, sent: Envelope) -> dict[str, Any]:
     """The body of the answer. Raises ApiError."""
     live = LiveAnswer()
     try:
-        async for _piece in _pieces(asked, sent, live):
+        async for _piece in _pieces(asked, request, sent, live):
             pass
     except ProviderError as error:
         raise failed_with(error) from error
@@ -54,12 +123,12 @@ async def whole(asked: Asked, sent: Envelope) -> dict[str, Any]:
     return sent.whole(message, finish_reason=reason, usage=usage_of(live.usage), ours={})
 
 
-async def stream(asked: Asked, sent: Envelope) -> AsyncGenerator[bytes, None]:
+async def stream(asked: Asked, request: ChatRequest, sent: Envelope) -> AsyncGenerator[bytes, None]:
     """Every byte of a streamed answer."""
     live = LiveAnswer()
     yield sent.role()
     try:
-        async with aclosing(_pieces(asked, sent, live)) as pieces:
+        async with aclosing(_pieces(asked, request, sent, live)) as pieces:
             async for piece in pieces:
                 yield piece
     except ProviderError as error:
@@ -70,13 +139,13 @@ async def stream(asked: Asked, sent: Envelope) -> AsyncGenerator[bytes, None]:
         yield last
 
 
-async def _pieces(asked: Asked, sent: Envelope, live: LiveAnswer) -> AsyncGenerator[bytes, None]:
+async def _pieces(asked: Asked, request: ChatRequest, sent: Envelope, live: LiveAnswer) -> AsyncGenerator[bytes, None]:
     """The words as they come. `live` collects what else does."""
     service = asked.target.llm.provider
     async with (
         slot(service.name, most=service.max_concurrent),
         borrowed(settings_for(service)) as provider,
-        aclosing(provider.stream(request_of(asked))) as events,
+        aclosing(provider.stream(request)) as events,
     ):
         async for event in events:
             live.add(event, now=timezone.now())
@@ -93,13 +162,13 @@ def _ending(live: LiveAnswer) -> tuple[list[ClientCall], str]:
 
 
 def request_of(asked: Asked) -> ChatRequest:
-    """What the client wrote, as it is."""
+    """What the client wrote, as it is where that fits."""
     system, turns = split(asked.messages)
     text = "\n\n".join(filter(None, (asked.target.agent.instructions.strip(), system)))
-    first = (ChatMessage(role="system", content=text),) if text else ()
+    first = [{"role": "system", "content": text}] if text else []
     return ChatRequest(
         model=asked.target.llm.model_id,
-        messages=first + tuple(map(_sent, turns)),
+        messages=tuple(map(_sent, fitted([*first, *turns], target=asked.target, request=asked.request))),
         tools=tuple(map(dict, asked.request.tools)),
         max_output_tokens=asked.request.max_output_tokens,
         options=asked.request.options,

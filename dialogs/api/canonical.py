@@ -57,7 +57,7 @@ def answer_said(text: str, calls: Sequence[ClientCall]) -> str:
 
 def canonical(message: Mapping[str, Any], text: str, calls: Sequence[ClientCall]) -> str:
     """One text for all ways to write this message."""
-    media = [_digest(part) for part in _parts(message) if not wire.is_text(part)]
+    media = [_digest(part) for part in _parts(message) if _is_media(part)]
     asked = [(call.id, call.name, _same_arguments(call.arguments)) for call in calls]
     role = "system" if message["role"] in INSTRUCTIONS else message["role"]
     said = [role, text.strip(), media, asked, message.get("tool_call_id") or "", message.get("name") or ""]
@@ -66,7 +66,21 @@ def canonical(message: Mapping[str, Any], text: str, calls: Sequence[ClientCall]
 
 def _text(message: Mapping[str, Any]) -> str:
     text = storable(wire.text_of(message))
-    return _without_thoughts(without_notices(text)) if message["role"] == "assistant" else text
+    if message["role"] != "assistant":
+        return text
+    text = _without_thoughts(without_notices(text))
+    return "\n\n".join(filter(None, (text, *map(storable, _refusals(message, has_text=bool(text))))))
+
+
+def _refusals(message: Mapping[str, Any], *, has_text: bool) -> Iterator[str]:
+    """Why the model did not answer: its words too, wherever the client has them."""
+    parts = [part.get("refusal") for part in _parts(message) if _is_refusal(part)]
+    beside = message.get("refusal") if not has_text and not any(parts) else None
+    yield from (said for said in (*parts, beside) if isinstance(said, str))
+
+
+def _is_refusal(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "refusal"
 
 
 def _without_thoughts(text: str) -> str:
@@ -82,13 +96,22 @@ def _calls(message: Mapping[str, Any]) -> tuple[ClientCall, ...]:
 
 def _beside(message: Mapping[str, Any]) -> dict[str, Any]:
     """What is stored and sent beside the text: all parts where some are no text, and a name."""
-    parts = _parts(message)
+    parts = [_as_text(part) for part in _parts(message)]
     found: dict[str, Any] = {}
-    if any(not wire.is_text(part) for part in parts):
-        found["content"] = _storable(list(parts))
+    if any(map(_is_media, parts)):
+        found["content"] = _storable(parts)
     if message.get("name"):
         found["name"] = storable(message["name"])
     return found
+
+
+def _is_media(part: Any) -> bool:
+    return not wire.is_text(part) and not _is_refusal(part)
+
+
+def _as_text(part: Any) -> Any:
+    """Only OpenAI's own service knows parts that refuse."""
+    return {"type": "text", "text": part.get("refusal") or ""} if _is_refusal(part) else part
 
 
 def _parts(message: Mapping[str, Any]) -> Sequence[Any]:
@@ -113,5 +136,5 @@ def _digest(part: Any) -> str:
 def _same_arguments(arguments: str) -> str:
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments

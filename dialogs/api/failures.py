@@ -10,6 +10,7 @@ from dialogs.providers.base import ProviderError
 OVERFLOW = (400, "invalid_request_error", "context_length_exceeded")
 KNOWN: dict[str, tuple[int, str, str]] = {
     "context_overflow": OVERFLOW,
+    "context_filled": OVERFLOW,
     "context_compaction_failed": (400, "invalid_request_error", "context_compaction_failed"),
     "limit_unavailable": (400, "invalid_request_error", "limit_unavailable"),
     "request_refused": (400, "invalid_request_error", "request_refused"),
@@ -22,7 +23,7 @@ KNOWN: dict[str, tuple[int, str, str]] = {
     "provider_failed": (502, "api_error", "provider_failed"),
     "bad_answer": (502, "api_error", "bad_answer"),
 }
-MESSAGES = frozenset({"context_overflow", "context_compaction_failed"})
+MESSAGES = frozenset({"context_overflow", "context_filled", "context_compaction_failed"})
 
 
 def failure(generation: Generation | None, error: ProviderError | None) -> ApiError:

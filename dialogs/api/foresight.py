@@ -1,7 +1,8 @@
 """What the driver will ask for a client's request, known before anything of it is stored.
 
-Only where nothing may come between: no limit, no line before the provider, no window that must be asked for, no image
-that is kept apart, no view that was made, no loop to look for. Else nothing is foreseen, and the driver looks first.
+Only where nothing may come between: a request that is surely far below its limit, no line before the provider, no
+window that must be asked for, no image that is kept apart, no view that was made, no loop to look for. Else nothing is
+foreseen, and the driver looks first.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialogs.clients import ClientMessage, ClientRequest
-from dialogs.compacting.guard import may_be_guarded
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, chat_request
+from dialogs.driver.guarding import is_sent_as_it_is
 from dialogs.driver.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
 from dialogs.providers.base import ChatRequest, ProviderSettings
@@ -51,15 +52,16 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest) -> Foreseen
     dialog = place.dialog
     dialog.agent, dialog.llm = target.agent, target.llm
     dialog.client = ClientConversation(dialog=dialog, **beside_messages(key, request))
-    asked = chat_request(_context(place, request.messages[known.length :]), tools=offered_tools(dialog))
-    return Foreseen(asked, settings_for(target.llm.provider))
+    context, tools = _context(place, request.messages[known.length :]), offered_tools(dialog)
+    if not is_sent_as_it_is(context, tools):
+        return None
+    return Foreseen(chat_request(context, tools=tools), settings_for(target.llm.provider))
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
     return (
         target.llm.provider.max_concurrent is not None
         or must_be_asked(target.llm)
-        or may_be_guarded(Dialog(agent=target.agent, llm=target.llm))
         or any(message.wire for message in request.messages)
     )
 
@@ -71,8 +73,10 @@ def _new_place() -> Place:
 
 def _place_of(known: Known, request: ClientRequest) -> Place | None:
     last = known.messages[0]
-    is_same_again = known.length == len(request.messages)
-    if is_same_again or last.dialog.is_busy or last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
+    is_same_again, is_replaced = known.length == len(request.messages), not known.length
+    if is_same_again or is_replaced or last.dialog.is_busy:
+        return None
+    if last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
         return None
     return Place(last.dialog, last.course, course_branch(last))
 

@@ -103,6 +103,10 @@ class Listener(Audience):
         return "".join(self._thought)
 
     @property
+    def is_compacting(self) -> bool:
+        return self._waiting
+
+    @property
     def has_begun(self) -> bool:
         return self._begun.is_set()
 

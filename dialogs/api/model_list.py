@@ -1,4 +1,4 @@
-"""`GET /v1/models`: every agent and every LLM that a key may use, with the limit that holds for it."""
+"""`GET /v1/models`: every agent and every LLM that a key may use and that can be asked, with the limit that holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dialogs.api.auth import may_use
 from dialogs.api.errors import model_not_found
 from dialogs.compacting.guard import guard_of
 from dialogs.models import LLM, Agent, ApiKey, Dialog
-from dialogs.selectors.offered import direct_agents, offered_agents, offered_llms
+from dialogs.selectors.offered import direct_agents, listed_llms, offered_agents, offered_llms
 from dialogs.selectors.providers import configured, loaded_window
 from dialogs.services.client_turns import Target, direct_agent
 from health.monitor.levels import context_window
@@ -54,14 +54,16 @@ def _llm_of(provider: str, model_id: str) -> Target | None:
 def _entries() -> Iterator[dict[str, Any]]:
     for agent in offered_agents():
         yield _entry(agent.slug, agent, agent.llm, created=agent.created_at.timestamp(), owned_by="dominds")
-    for llm in offered_llms():
+    for llm in listed_llms():
         created = llm.provider.created_at.timestamp()
         yield _entry(llm.slug, Agent(llm=llm), llm, created=created, owned_by=llm.provider.name)
 
 
 def _entry(model: str, agent: Agent, llm: LLM, *, created: float, owned_by: str) -> dict[str, Any]:
     """The limit stands under the three names that clients look for; null where it is not known."""
-    limit = _effective_limit(agent, llm)
+    window = loaded_window(llm) or context_window(configured(llm))
+    guard = guard_of(Dialog(agent=agent, llm=llm))
+    limit = guard.limit if guard else window
     return {
         "id": model,
         "object": "model",
@@ -70,10 +72,11 @@ def _entry(model: str, agent: Agent, llm: LLM, *, created: float, owned_by: str)
         "context_length": limit,
         "max_model_len": limit,
         "context_window": limit,
+        "dominds": {"context_length_is": _meaning(limit, guarded=guard is not None), "window": window},
     }
 
 
-def _effective_limit(agent: Agent, llm: LLM) -> int | None:
-    """What the guard keeps it under; where nobody guards it, the window."""
-    guard = guard_of(Dialog(agent=agent, llm=llm))
-    return guard.limit if guard else loaded_window(llm) or context_window(configured(llm))
+def _meaning(limit: int | None, *, guarded: bool) -> str:
+    if limit is None:
+        return "unknown"
+    return "kept_to" if guarded else "window"

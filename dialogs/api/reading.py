@@ -22,6 +22,8 @@ from dialogs.models import ApiKey
 from dialogs.selectors.clients import is_clients_dialog
 from dialogs.services.client_turns import Target
 
+# In the User-Agent of the AI SDK's OpenAI-compatible provider.
+SHOW_THOUGHTS = ("ai-sdk/openai-compatible",)
 NOTICES_HEADER = "x-dominds-notices"
 DIALOG_HEADER = "x-dominds-dialog"
 CHAT_HEADERS = ("x-dominds-chat", "x-openwebui-chat-id")
@@ -74,7 +76,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         chat=_chat(request),
         dialog_id=_dialog(request, key),
     )
-    is_aside = is_background(request, messages)
+    is_aside = is_background(request, body, messages)
     return Asked(
         key=key,
         body=body,
@@ -92,7 +94,13 @@ def _notices(request: HttpRequest, key: ApiKey) -> str:
     if wanted and wanted not in ApiKey.Notices.values:
         choices = ", ".join(ApiKey.Notices.values)
         raise invalid_request(f"X-Dominds-Notices must be one of {choices}.", param="X-Dominds-Notices")
-    return wanted or key.notices
+    return wanted or (ApiKey.Notices.REASONING if _shows_thoughts(request, key) else key.notices)
+
+
+def _shows_thoughts(request: HttpRequest, key: ApiKey) -> bool:
+    """A client that shows them and passes over events, where its key says nothing else."""
+    agent = request.headers.get("user-agent", "").lower()
+    return key.notices == ApiKey.Notices.EVENT and any(name in agent for name in SHOW_THOUGHTS)
 
 
 def _chat(request: HttpRequest) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dialogs.api import chunks, notices
@@ -20,8 +21,12 @@ from dialogs.api.reporting import reported_of, usage_of
 from dialogs.api.turn import ClientTurn
 from dialogs.clients import ClientCall
 from dialogs.models import ApiKey, Generation
+from dialogs.selectors.compaction import newest_run
+from dialogs.threads import in_db
 
 KEEP_ALIVE_SECONDS = 10.0
+# A person who sees nothing waits no longer than that without a sign that something is done.
+COMPACTING_SECONDS = 1.0
 Notices = ApiKey.Notices
 
 
@@ -39,67 +44,90 @@ def failed(turn: ClientTurn) -> ApiError | None:
     return failure(last, turn.listener.error) if last else internal()
 
 
+@dataclass
+class Teller:
+    """Writes what is heard as the client wants to be told. Knows whether the answer has said anything yet."""
+
+    sent: Envelope
+    how: str
+    has_said: bool = False
+
+    def pieces(self, waiting: Sequence[Heard]) -> bytes:
+        return b"".join(map(self._piece, joined(waiting)))
+
+    def _piece(self, heard: Heard) -> bytes:
+        match heard:
+            case Said(text):
+                self.has_said = True
+                return self.sent.text(text)
+            case Thought(text):
+                return self.sent.thought(text)
+            case Notice(words, done):
+                return self.notice(words, done=done)
+
+    def notice(self, words: str, *, done: bool) -> bytes:
+        match self.how:
+            case Notices.EVENT:
+                return self.sent.status(words, done=done)
+            case Notices.REASONING:
+                return self.sent.thought(f"{words}\n")
+            case Notices.CONTENT:
+                return self.sent.text(notices.as_content(words, has_said=self.has_said))
+            case _:
+                return b""
+
+
 async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: bool) -> AsyncGenerator[bytes, None]:
     """Every byte of a streamed answer. Whoever closes it has left."""
+    teller = Teller(sent, how)
     try:
-        async for said in _said(turn, sent, how):
+        async for said in _said(turn, teller):
             yield said
-        for piece in _ending(turn, sent, how, wants_usage=wants_usage):
+        for piece in _ending(turn, teller, wants_usage=wants_usage):
             yield piece
     finally:
         turn.listener.leave()
 
 
-async def _said(turn: ClientTurn, sent: Envelope, how: str) -> AsyncGenerator[bytes, None]:
+async def _said(turn: ClientTurn, teller: Teller) -> AsyncGenerator[bytes, None]:
     """What is heard, all that waits at once; a comment where nothing was for a while. The role goes first."""
-    first = sent.role()
+    first = teller.sent.role()
     if not turn.listener.has_begun:
         yield first
         first = b""
     while not turn.listener.is_over:
+        is_compacting = turn.listener.is_compacting
         try:
-            async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+            async with asyncio.timeout(COMPACTING_SECONDS if is_compacting else KEEP_ALIVE_SECONDS):
                 waiting = await turn.listener.waiting()
         except TimeoutError:
-            yield chunks.KEEP_ALIVE
+            yield await _comment(turn)
         else:
-            said = first + b"".join(_piece(heard, sent, how) for heard in joined(waiting))
+            said = first + teller.pieces(waiting)
             first = b""
+            if turn.listener.is_compacting:
+                said += notices.as_comment()
             if said:
                 yield said
 
 
-def _piece(heard: Heard, sent: Envelope, how: str) -> bytes:
-    match heard:
-        case Said(text):
-            return sent.text(text)
-        case Thought(text):
-            return sent.thought(text)
-        case Notice(words, done):
-            return _notice(words, sent, how, done=done)
+async def _comment(turn: ClientTurn) -> bytes:
+    """Something is being waited for; while it is a compaction, how much there is to compact."""
+    if not turn.listener.is_compacting:
+        return chunks.KEEP_ALIVE
+    run = await in_db(newest_run)(turn.dialog_id) if turn.dialog_id else None
+    return notices.as_comment(run.tokens_now, run.limit_tokens) if run else notices.as_comment()
 
 
-def _notice(words: str, sent: Envelope, how: str, *, done: bool) -> bytes:
-    match how:
-        case Notices.EVENT:
-            return sent.status(words, done=done)
-        case Notices.REASONING:
-            return sent.thought(f"{words}\n")
-        case Notices.CONTENT:
-            return sent.text(notices.as_content(words))
-        case _:
-            return b""
-
-
-def _ending(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: bool) -> Iterator[bytes]:
+def _ending(turn: ClientTurn, teller: Teller, *, wants_usage: bool) -> Iterator[bytes]:
     error = failed(turn)
     if error:
         yield chunks.event(error.as_json())
         return
     if _is_full(turn):
-        yield _notice(notices.FULL, sent, how, done=True)
+        yield teller.notice(_last(turn).error_message or notices.FULL, done=True)
     usage = usage_of(reported_of(_last(turn))) if wants_usage else None
-    yield from chunks.ending(sent, *_calls_and_reason(turn), usage, internals(turn))
+    yield from chunks.ending(teller.sent, *_calls_and_reason(turn), usage, internals(turn))
 
 
 def whole(turn: ClientTurn, sent: Envelope) -> dict[str, Any]:

@@ -98,6 +98,10 @@ class ChatMessage(Body):
             raise ValueError("a message of role 'tool' needs 'tool_call_id'")
         return self
 
+    @property
+    def says_something(self) -> bool:
+        return bool(self.content or self.tool_calls or self.tool_call_id or (self.model_extra or {}).get("refusal"))
+
 
 class Function(Body):
     name: str = Field(min_length=1, max_length=200)
@@ -144,6 +148,12 @@ class ChatBody(Body):
         if found.get("functions") or found.get("function_call"):
             raise ValueError("'functions' and 'function_call' are not supported any more: use 'tools'")
         return found
+
+    @model_validator(mode="after")
+    def says_something(self) -> ChatBody:
+        if not any(message.says_something for message in self.messages):
+            raise ValueError("every message is empty: there is nothing to answer")
+        return self
 
     @property
     def max_output_tokens(self) -> int | None:

@@ -16,6 +16,7 @@ from dialogs.api.foresight import Foreseen
 from dialogs.api.listening import Listener
 from dialogs.clients import ClientRequest
 from dialogs.driver.run import drive_for
+from dialogs.driver.windows import must_be_asked, refusal
 from dialogs.models import ApiKey
 from dialogs.selectors.clients import Outcome
 from dialogs.selectors.compaction import newest_run
@@ -71,6 +72,10 @@ class ClientTurn:
     async def _drive(self) -> None:
         if self.foreseen:
             await asyncio.sleep(HEAD_START_SECONDS)
+        elif must_be_asked(self.target.llm):
+            # Without its window nobody is guarded yet, and of equal requests each would be compacted for itself. Why it
+            # cannot be read is told by whoever drives the turn.
+            await refusal(self.target.llm)
         taken = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
         await drive_for(taken.claim, self.listener, taken.dialog)

@@ -113,10 +113,10 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
 
 
 async def _aside(asked: Asked) -> HttpResponseBase:
-    sent = responding.envelope(asked.body.model)
+    sent, request = responding.envelope(asked.body.model), await background.prepared(asked)
     if asked.body.stream:
-        return _events(background.stream(asked, sent))
-    return JsonResponse(await background.whole(asked, sent))
+        return _events(background.stream(asked, request, sent))
+    return JsonResponse(await background.whole(asked, request, sent))
 
 
 def _whole(turn: ClientTurn, sent: responding.Envelope) -> HttpResponse:

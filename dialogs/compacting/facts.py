@@ -32,12 +32,19 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         "tokens_now": outcome.estimated_tokens_after,
     }
     if outcome.status is not Status.APPLIED:
-        return str(outcome.status), {**common, "estimated_after": begun.tokens_before}
+        skipped = outcome.status is Status.SKIPPED and run.trigger == CompactionRun.Trigger.MANUAL
+        instead = columns_of(_nothing_to_compact(begun)) if skipped else {}
+        return str(outcome.status), {**common, "estimated_after": begun.tokens_before, **instead}
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
-    if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before:
+    is_reset = run.trigger == CompactionRun.Trigger.RESET
+    if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before and not is_reset:
         why = Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
         return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, **columns_of(why)}
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
+
+
+def _nothing_to_compact(begun: Material) -> Reason:
+    return Reason(Why.NOTHING_TO_COMPACT, {"tokens": begun.tokens_before, "limit": begun.state.limit})
 
 
 def _applied(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from dialogs.driver.decide import MOST_COMPACTIONS
+from dialogs.driver.decide import MAX_COMPACTIONS
 from dialogs.selectors.compaction import BY_ITSELF, runs_of_turn
 from health.compaction.config import RecoveryMode
 from health.models import CompactionRun
@@ -47,7 +47,7 @@ def attempt_of(run: CompactionRun) -> str:
     if run.trigger not in BY_ITSELF:
         return ""
     earlier = sum(other.pk < run.pk for other in runs_of_turn(run.leaf))
-    return f"{earlier + 1}/{MOST_COMPACTIONS}"
+    return f"{earlier + 1}/{MAX_COMPACTIONS}"
 
 
 def _which(run: CompactionRun) -> dict[str, Any]:

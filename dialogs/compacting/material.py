@@ -11,18 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialogs import quotes
+from dialogs.attachments import with_blobs
 from dialogs.compacting.estimate import counter_of, estimate, overhead
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, Piece, read_context, system_text
 from dialogs.model_view import HANDOVER
-from dialogs.models.message import INSERTED, Role
+from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from health.compaction.config import ContextConfig
-from health.compaction.messages import MARKS, parse
+from health.compaction.messages import MARKS, WRITTEN_AS, parse
 from health.compaction.ports import Counter, Kit
-from health.compaction.units import ContextState, Unit
+from health.compaction.units import ContextState, Kind, Unit
 from health.models import CompactionRun
+from health.tokens.corrected import correction_of
+from health.tokens.images import media_in
 
 SYSTEM = "system"
 READS_THE_VIEW = "prune_with_agent"
@@ -46,11 +49,11 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     dialog = dialog_to_drive(run.dialog_id)
     context = read_context(dialog, course_branch(run.leaf))
     counter = counter_of(dialog.llm)
-    tools = offered_tools(dialog)
-    now = estimate(context, tools, counter)
+    tools = offered_tools(dialog, compacted=True)
+    now = estimate(context, offered_tools(dialog), counter)
     source = context if READS_THE_VIEW in run.chain else context.whole()
     kit = Kit(counter=counter)
-    units = _protected(kit.counted(units_of(source)), run)
+    units = _protected(kit.counted(units_of(source, counter)), run)
     state = ContextState(
         units=units,
         limit=run.limit_tokens,
@@ -79,9 +82,15 @@ def beside(context: Context, counter: Counter) -> int:
     return counter.count([context.task])[0] if context.task else 0
 
 
-def units_of(context: Context) -> tuple[Unit, ...]:
-    """One unit for each message that is sent, its id the message's; not yet counted."""
-    parsed = parse(tuple(_messages(context)))
+def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ...]:
+    """One unit for each message that is sent, its id the message's; its images are counted, its text is not yet."""
+    known = correction_of(counter or counter_of(context.dialog.llm))
+
+    def images(message: Mapping[str, Any]) -> int:
+        media = media_in(with_blobs(message.get("content"), context.blobs), context.dialog.llm.model_id)
+        return known.of_images(media.tokens, media.pictures)
+
+    parsed = parse(tuple(_messages(context)), media_tokens=images)
     covers = {_id_of(piece, at): piece.entry.covers for at, piece in enumerate(context.pieces)}
     return tuple(
         replace(unit, source_ids=tuple(map(str, covers[unit.id]))) if covers.get(unit.id) else unit
@@ -105,10 +114,10 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
     found: dict[str, Any] = {"role": piece.role.value, "content": piece.content, "id": _id_of(piece, at)}
     message = piece.message
     if message is None:
-        kind = piece.entry.kind
-        return {**found, MARKS: {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}}
+        return {**found, MARKS: _marks_of_written(piece.entry.kind)}
     mark = context.marks.get(message.pk)
     marks: dict[str, Any] = {"inserted": message.origin in INSERTED, "pinned": bool(mark and mark.pinned)}
+    marks["framed"] = bool(message.parts.get("framed"))
     found |= {"created_at": message.created_at.isoformat(), MARKS: marks}
     if mark and mark.priority:
         marks["priority"] = mark.priority
@@ -125,13 +134,20 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
     return found
 
 
+def _marks_of_written(kind: str) -> dict[str, Any]:
+    """The view says what compaction wrote; a stored message is somebody's own, whatever its words."""
+    marks: dict[str, Any] = {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}
+    written = Kind.PLACEHOLDER if kind == Kind.PLACEHOLDER else Kind.SUMMARY
+    return {**marks, WRITTEN_AS: written.value}
+
+
 def _protected(units: tuple[Unit, ...], run: CompactionRun) -> tuple[Unit, ...]:
     """What stays in this run for the run's own sake: all after a chosen message, an answer cut in its middle, and what
     is to be answered next though no person said it. The laws protect a person's last words only."""
     kept = set(_after(units, run))
     if run.leaf.origin in INSERTED or run.leaf.role == Role.SYSTEM:
         kept.add(str(run.leaf_id))
-    if run.trigger == CompactionRun.Trigger.STREAM and run.leaf.parent_id:
+    if run.leaf.origin == MessageOrigin.CONTINUATION and run.leaf.parent_id:
         kept |= {unit.id for unit in units if unit.id == str(run.leaf.parent_id) and _is_short(unit, run)}
     return tuple(replace(unit, pinned=True) if unit.id in kept else unit for unit in units)
 

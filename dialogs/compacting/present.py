@@ -17,10 +17,11 @@ def present_context(dialog: Dialog, guard: Guard | None = None) -> Context:
     return read_context(dialog, course_branch(dialog.current_leaf), guard)
 
 
-def offered_tools(dialog: Dialog) -> list[dict[str, Any]]:
-    """A client's own tools run in the client; ours come after them."""
+def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict[str, Any]]:
+    """A client's own tools run in the client; ours come after them. `compacted`: as they will be after a compaction,
+    which brings a tool of its own."""
     theirs = list(dialog.client.tools) if dialog.is_client_driven else []
-    return theirs + [wire(tool) for tool in tools_for(dialog)]
+    return theirs + [wire(tool) for tool in tools_for(dialog, compacted=compacted)]
 
 
 def present_estimate(dialog: Dialog) -> Estimate:

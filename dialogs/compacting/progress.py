@@ -11,7 +11,7 @@ from django.db.models import Q
 from dialogs.compacting.material import Material
 from dialogs.models import MessageMark
 from health.compaction.outcome import Step
-from health.compaction.strategies.summarize_old import old_part
+from health.compaction.strategies.summarize_old import old_part, to_be_told
 from health.compaction.units import ContextState, Kind, Unit, total
 from health.models import CompactionRun
 
@@ -50,7 +50,7 @@ def expected(name: str, state: ContextState) -> list[dict[str, Any]]:
     """What a summary is about to make of the old part, as a step that is not done; nothing of other strategies."""
     if name != SUMMARIZE_OLD:
         return []
-    gone = [unit for cut in old_part(state) if not cut.protected for unit in cut.units]
+    gone = to_be_told(state, old_part(state))
     length = state.config.summarize_old.summary_length
     step = Step(phase=name, estimated_before=total(gone), estimated_after=min(total(gone), length), changed=False)
     return [step.as_json() | {"is_running": True}]

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dialogs.compacting.facts import facts_of
+from dialogs.compacting.guard import guard_of
 from dialogs.compacting.heartbeat import Heartbeat
 from dialogs.compacting.log import log_beginning, log_end
 from dialogs.compacting.material import Material, material
@@ -38,6 +39,8 @@ logger = logging.getLogger(__name__)
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
+# Of the present request: what *Compact now* aims at, and what is enough.
+WISHED_GOAL, WISHED_MOST = 0.5, 0.75
 
 
 class Cancelled(Exception):
@@ -52,7 +55,7 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
     run = CompactionRun.objects.select_related("dialog", "course", "leaf", "parent_run").get(pk=run_id)
     try:
         with Heartbeat(claim):
-            begun = material(run, config_for(run))
+            begun = aimed(run, material(run, config_for(run)))
             _report(claim, **beginning(run, begun))
             log_beginning(run, estimated_before=begun.tokens_before)
             outcome = drive(run, claim, begun, embedder)
@@ -71,14 +74,33 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
 
 
 def config_for(run: CompactionRun) -> ContextConfig:
-    """The settings in force; what a person asks is done in any case.
+    """What the guard goes by, for what it began; a wish of a person is met whatever the limit leaves.
 
     The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
     """
-    config = context_config()
-    if run.trigger in (Trigger.MANUAL, Trigger.RESET):
-        return replace(config, goal=0.5 if run.trigger == Trigger.MANUAL else 0.01, recovery_mode=RecoveryMode.ERROR)
+    guard = guard_of(run.dialog)
+    config = guard.config if guard else context_config()
+    if run.trigger == Trigger.RESET:
+        return for_a_reset(config)
+    if run.trigger == Trigger.MANUAL:
+        return replace(config, recovery_mode=RecoveryMode.ERROR)
     return replace(config, goal=max(config.goal - config.ledger_share, config.goal / 2))
+
+
+def for_a_reset(config: ContextConfig) -> ContextConfig:
+    """A reset resets: at every size, and whatever it frees. It ends below where the guard would compact it again."""
+    accept = min(config.accept, config.warning_threshold)
+    return replace(config, warning_threshold=0, goal=0, accept=accept, min_gain=0, recovery_mode=RecoveryMode.ERROR)
+
+
+def aimed(run: CompactionRun, begun: Material) -> Material:
+    """A wish to compact aims at a share of what is there now, not at one of the limit, which may be far away."""
+    if run.trigger != Trigger.MANUAL:
+        return begun
+    config, present = begun.state.config, begun.tokens_before / max(1, begun.state.limit)
+    goal, accept = min(config.goal, WISHED_GOAL * present), min(config.accept, WISHED_MOST * present)
+    config = replace(config, goal=goal, accept=accept, warning_threshold=accept)
+    return replace(begun, state=replace(begun.state, config=config))
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:

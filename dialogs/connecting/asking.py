@@ -9,9 +9,11 @@ from asgiref.sync import async_to_sync
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
+from dialogs.compacting.words import kept_by_agent
 from dialogs.connecting.offers import ADVICE, Offer
 from dialogs.models import LLM, Agent
 from dialogs.providers import probe
+from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
 from dialogs.selectors.providers import llms_at, provider_at, settings_for
 from dialogs.services.connecting import connect
@@ -40,15 +42,24 @@ class Found:
     models: tuple[Model, ...] = ()
     hidden: int = 0
     problem: str = ""
+    # Where it is an Ollama that is being connected as some other server: its address.
+    ollama: str = ""
     advice: tuple[Promise, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
+class Added:
+    agent: Agent | None = None
+    kept: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Model:
-    """One model that is served; `agent` once it is added."""
+    """One model that is served; once it is added, `agent`, and how it is kept from overflowing."""
 
     facts: ModelFacts
     agent: Agent | None = None
+    kept: str = ""
 
 
 def look(wish: Wish) -> Found:
@@ -68,10 +79,10 @@ def add(wish: Wish, model_id: str) -> Model | Found:
     agent = connect(
         name=offer.name, kind=offer.kind, label=str(offer.label), base_url=wish.address, api_key=wish.key, facts=facts
     )
-    return Model(facts=facts, agent=agent)
+    return Model(facts=facts, agent=agent, kept=kept_by_agent(agent))
 
 
-async def _bounded(wish: Wish, settings: ProviderSettings, added: dict[str, Agent | None]) -> Found:
+async def _bounded(wish: Wish, settings: ProviderSettings, added: dict[str, Added]) -> Found:
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await _look(wish, settings, added)
@@ -79,7 +90,7 @@ async def _bounded(wish: Wish, settings: ProviderSettings, added: dict[str, Agen
         return _silent()
 
 
-async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Agent | None]) -> Found:
+async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Added]) -> Found:
     result = await probe.test_connection(settings)
     if not result.ok:
         return _problem(result.error_code, result.text)
@@ -87,8 +98,9 @@ async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Agent |
     shown = wanted[:MOST_SHOWN]
     if wish.offer.kind in probe.TERSE_LISTS:
         shown = list(await asyncio.gather(*(_more(settings, facts) for facts in shown)))
-    models = tuple(Model(facts=facts, agent=added.get(facts.model_id)) for facts in shown)
-    return Found(said=result.text, models=models, hidden=len(wanted) - len(shown))
+    models = tuple(Model(facts=facts, **vars(added.get(facts.model_id, Added()))) for facts in shown)
+    ollama = native_root(wish.address) if await probe.is_ollama(settings) else ""
+    return Found(said=result.text, models=models, hidden=len(wanted) - len(shown), ollama=ollama)
 
 
 async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
@@ -115,9 +127,14 @@ def _settings(wish: Wish) -> ProviderSettings:
     return replace(stored, api_key=wish.key, problem="") if wish.key else stored
 
 
-def _added(wish: Wish) -> dict[str, Agent | None]:
+def _added(wish: Wish) -> dict[str, Added]:
     """Who can be chatted with already, by model."""
-    return {llm.model_id: _agent(llm) for llm in llms_at(kind=wish.offer.kind, base_url=wish.address)}
+    return {llm.model_id: _one_added(llm) for llm in llms_at(kind=wish.offer.kind, base_url=wish.address)}
+
+
+def _one_added(llm: LLM) -> Added:
+    agent = _agent(llm)
+    return Added(agent=agent, kept=kept_by_agent(agent)) if agent else Added()
 
 
 def _agent(llm: LLM) -> Agent | None:

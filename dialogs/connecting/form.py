@@ -32,8 +32,8 @@ class ConnectForm(forms.Form):
     )
     part = forms.CharField(label=_("Part of the model's name"), required=False, max_length=100)
 
-    def __init__(self, data: QueryDict | None = None, *, offer: Offer) -> None:
-        initial = {"offer": offer.name, "address": offer.address}
+    def __init__(self, data: QueryDict | None = None, *, offer: Offer, address: str = "") -> None:
+        initial = {"offer": offer.name, "address": address or offer.address}
         super().__init__(data, initial=initial, auto_id="connect-%s", label_suffix="")
         if not offer.is_hosted:
             self.fields["part"].help_text = _("Empty: all of them.")

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 from dialogs.context_settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from health.compaction import configuration
 from health.compaction.config import ContextConfig
-from health.compaction.configuration import ROOT, InvalidConfig
+from health.compaction.configuration import ABOVE_IT_ANSWERS_ARE_CUT, ROOT, InvalidConfig
 from health.compaction.strategies import REGISTRY
 
 # What a refused text is replaced by, to see what else is refused: by the end of the input's name.
@@ -28,7 +28,9 @@ WORDINGS: Mapping[str, Promise] = {
     r"a whole number of at least ([\d,]+)": gettext_lazy("Must be a whole number of at least %s."),
     r"a number of at least (\S+)": gettext_lazy("Must be a number of at least %s."),
     r"a number from 0 to 1": gettext_lazy("Must be a number from 0 to 1."),
-    r"above 0 and below 1": gettext_lazy("Must be above 0 and below 1."),
+    re.escape(ABOVE_IT_ANSWERS_ARE_CUT): gettext_lazy(
+        "Must be above 0 and at most 0.9: from there on an answer under way is cut, which compaction is to prevent."
+    ),
     r"below the warning_threshold of (\S+)": gettext_lazy("Must be below the warning threshold of %s."),
     r"at least the goal of (\S+)": gettext_lazy("Must be at least the goal of %s."),
     r"a name in printable characters": gettext_lazy("Must be a name."),

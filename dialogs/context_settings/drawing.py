@@ -24,11 +24,14 @@ STRATEGIES: Mapping[str, Promise] = {
     "hybrid": _("All before it again, in turns"),
     "sliding_window": _("Keep a window of messages"),
     "keep_last_five": _("Keep the last five rounds"),
+    "passages_keep_last_five": _("Choose passages, and keep the last five rounds"),
     "prune_with_agent": _("Let the pruning agent decide"),
     "select_passages": _("Choose passages from all that was said"),
     "truncate": _("Cut off what is oldest"),
 }
 CHOICES: Mapping[str, Promise] = {
+    "passages": _("Passages first"),
+    "chain": _("The chain first"),
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),

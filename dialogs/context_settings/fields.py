@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from health.compaction.config import (
     AtMilestone,
     ContextConfig,
+    How,
     PayloadLimits,
     PlaceholderDetail,
     RecoveryMode,
@@ -73,7 +74,7 @@ LIMITS = Group(
         Field(
             path="warning_threshold",
             label=_("Warning threshold"),
-            hint=_("A share of the limit: above it, compaction begins before anything is sent."),
+            hint=_("A share of the limit, at most 0.9: above it, compaction begins before anything is sent."),
         ),
     ),
 )
@@ -87,6 +88,20 @@ AIMS = Group(
             path="ledger_share",
             label=_("Ledger"),
             hint=_("The share of the limit for what the user stated, word for word."),
+        ),
+    ),
+)
+HOW = Group(
+    name="how",
+    fields=(
+        Field(
+            path="how",
+            label=_("What runs first"),
+            hint=_(
+                "Passages: whole sentences are chosen from all that was said, and the chain runs only where that does "
+                "not suffice. Chain: its strategies run first, in their order."
+            ),
+            choices=How,
         ),
     ),
 )
@@ -186,7 +201,7 @@ PARAMETERS = (
     ),
     of_strategy("select_passages", ("fill", _("Share to fill"))),
 )
-GROUPS = (LIMITS, AIMS, RECOVERY, LEARNING, RETRIES, *PARAMETERS)
+GROUPS = (LIMITS, HOW, AIMS, RECOVERY, LEARNING, RETRIES, *PARAMETERS)
 
 
 def every_field() -> Iterator[Field]:

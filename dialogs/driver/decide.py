@@ -14,7 +14,8 @@ from health.compaction.pressure import Pressure
 from health.compaction.reasons import Reason
 from health.monitor.remediation import Due
 
-MOST_COMPACTIONS = 3
+# Of one request; and of one turn, where hardly anything came between them.
+MAX_COMPACTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,14 @@ class Refuse:
 
 
 @dataclass(frozen=True)
+class NoteStuck:
+    """Say once that compaction cannot free more, and why; the request is made as it is."""
+
+    trigger: str
+    why: Reason
+
+
+@dataclass(frozen=True)
 class LookForLoop:
     """See whether the agent goes round in circles; one that goes on by itself rests then."""
 
@@ -128,6 +137,7 @@ Action = (
     | Compact
     | AwaitCompaction
     | Refuse
+    | NoteStuck
     | LookForLoop
     | Generate
     | TakeQueued
@@ -155,7 +165,7 @@ def _within_turn(state: State, policy: Policy) -> Action:
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
     next_try = Generate(attempt=state.failures + state.interruptions + 1)
-    return _looking(state) or _asking(state) or _guarding(state) or next_try
+    return _looking(state) or _asking(state) or _filled(state) or _guarding(state) or next_try
 
 
 def _looking(state: State) -> Action | None:
@@ -163,15 +173,37 @@ def _looking(state: State) -> Action | None:
 
 
 def _overflowed(state: State) -> Action:
-    """Who is guarded keeps the course; where that has not helped, and for anybody else, a new one begins."""
+    """The provider refused the request as too long: the history is compacted and it is asked again, three times.
+
+    Where that does not help a new course begins; a client, and who switched compaction off, is told.
+    """
     guard = state.guard
-    if guard is None or guard.tried or guard.compactions >= MOST_COMPACTIONS:
-        return Refuse() if state.client_driven else ClearMind(overflow=True)
-    return AwaitCompaction() if guard.running else Compact("overflow")
+    if guard and guard.running:
+        return AwaitCompaction()
+    if guard and not guard.off and not guard.vain and guard.compactions < MAX_COMPACTIONS:
+        return Compact("overflow")
+    return Refuse() if state.client_driven or (guard and guard.off) else ClearMind(overflow=True)
+
+
+def _filled(state: State) -> Action | None:
+    """The last try filled the window before a word was said: the next has more room, where a compaction can make it."""
+    guard = state.guard
+    if not state.filled or guard is None or guard.off or guard.relieved:
+        return None
+    if guard.vain or guard.compactions >= MAX_COMPACTIONS:
+        return None
+    return AwaitCompaction() if guard.running else Compact("stream")
 
 
 def _guarding(state: State) -> Action | None:
-    """What the guard does before a request, by estimates. At most three compactions in one turn, and none twice."""
+    """What happens where the context is full: the first rule that fits, by estimates.
+
+    1. A run is under way: wait for it.           2. No request can be made at all: say why.
+    3. It fits below the threshold: go on.        4. A person wants it as it is: go on, if it fits.
+    5. Compaction is off: refuse only what would be cut without a word.
+    6. Compacting came to nothing, or was done for this request: go on if it fits, else say so.
+    7. Compacting cannot free more: say so once.  8. Compact.
+    """
     guard = state.guard
     if guard is None:
         return None
@@ -179,10 +211,17 @@ def _guarding(state: State) -> Action | None:
         return AwaitCompaction()
     if guard.refused:
         return Refuse(guard.refused)
-    if guard.pressure is Pressure.NORMAL or (guard.held and guard.pressure is not Pressure.OVERFLOW):
+    is_too_much = guard.pressure is Pressure.OVERFLOW
+    # Who undid a compaction did not ask for half an answer.
+    held = guard.held and not state.continuing and not is_too_much
+    if guard.pressure is Pressure.NORMAL or guard.off or held:
         return None
-    if guard.tried or guard.compactions >= MOST_COMPACTIONS:
-        return Refuse() if guard.pressure is Pressure.OVERFLOW else None
+    if guard.compactions >= MAX_COMPACTIONS or guard.vain:
+        return Refuse() if is_too_much else None
+    if guard.tried and not is_too_much:
+        return None
+    if guard.stuck:
+        return NoteStuck(_trigger(state), guard.stuck)
     return Compact(_trigger(state))
 
 

@@ -8,69 +8,96 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from dialogs.compacting.estimate import counter_of, estimate, foretold
-from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.estimate import Sizing, calibration_of
+from dialogs.compacting.guard import Guard, bounds_of, guard_of
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, chat_request, instructions_of, read_context
+from dialogs.continuing import continuing, cut_answer, request_to_go_on
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.debugging import log_statistics
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
+from dialogs.driver.prefill import find_out, record_refused
+from dialogs.driver.seam import Seam
 from dialogs.driver.state import Failure, Policy
 from dialogs.driver.streaming import Call, Ending, stream
 from dialogs.driver.tools.mcp import refresh_stale
 from dialogs.driver.watch import Watch
-from dialogs.driver.windows import refusal
-from dialogs.models import Dialog
+from dialogs.driver.windows import refusal, window_now
+from dialogs.models import LLM, Dialog
+from dialogs.models.llm import WindowSource
 from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
     ProviderError,
+    RequestRefused,
     ToolsRefused,
 )
 from dialogs.selectors.compaction import may_compact
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.prefix import stable_prefix
-from dialogs.selectors.providers import settings_for
+from dialogs.selectors.providers import max_output_of, settings_for
 from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services import cutting, generations
+from dialogs.services import cutting, generations, windows
 from dialogs.services.calibration import learn_from_usage
 from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
-from dialogs.services.providers import record_overflow_window, record_tools_refused
+from dialogs.services.providers import record_tools_refused
 from dialogs.threads import in_db
 from health.monitor.usage import Usage
+from health.tokens.calibration import Calibration
+from health.tokens.windows import Refused, Report, teaches
 
 logger = logging.getLogger(__name__)
+# By so much of it an estimate may be too low when the answer gets what is left of the window.
+UNSURE_SHARE = 0.03
 
 
 def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     guard = guard_of(dialog)
-    context = read_context(dialog, course_branch(dialog.current_leaf), guard)
-    request = chat_request(context, tools=offered_tools(dialog))
-    watch = _watch(context, request, guard)
-    sent = _sent(context, request, watch)
+    context = continuing(read_context(dialog, course_branch(dialog.current_leaf), guard))
+    sizing = Sizing(context, offered_tools(dialog))
+    request = fitted(request_to_go_on(context, chat_request(context, tools=sizing.tools)), sizing, guard)
+    sent = _sent(sizing, request)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
-    if watch and (share := stable_prefix(generation.course_id)) is not None:
+    if sizing.is_counted and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
-    return Call(generation, request, settings_for(dialog.llm.provider), watch, dialog.is_client_driven)
+    service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
+    return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
 
-def _watch(context: Context, request: ChatRequest, guard: Guard | None) -> Watch | None:
-    """Where somebody guards this dialog: what its request is likely to take, and who watches the answer."""
-    leaf = context.dialog.current_leaf
-    if guard is None or leaf is None:
+def _seam(context: Context, request: ChatRequest) -> Seam | None:
+    """Where the answer goes on with one that was cut."""
+    pieces = cut_answer(context.branch)
+    if not pieces:
         return None
-    counter = counter_of(context.dialog.llm)
-    guessed = estimate(context, request.tools, counter)
-    told = foretold(guessed, context.dialog.llm, request.tools, counter)
-    return Watch(told, guard.limit, counter, may_cut=may_compact(leaf))
+    sent = request.messages[-1].content if request.continues else None
+    return Seam("".join(piece.content for piece in pieces), sent=sent)
 
 
-def _sent(context: Context, request: ChatRequest, watch: Watch | None) -> Sent:
+def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatRequest:
+    """The request, its answer's maximum lowered where only prompt and answer together are more than the window."""
+    asked, window = request.max_output_tokens, guard.window if guard else None
+    if guard is None or asked is None or window is None or sizing.is_within(window - asked):
+        return request
+    tokens = sizing.estimate.tokens
+    left = window - tokens - round(UNSURE_SHARE * tokens)
+    return request if asked <= left else replace(request, max_output_tokens=max(guard.answer, left))
+
+
+def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
+    """Who watches the answer grow, where the window is known and compaction is not switched off."""
+    leaf = sizing.context.dialog.current_leaf
+    if guard is None or guard.off or leaf is None:
+        return None
+    return Watch(sizing, guard, may_compact=may_compact(leaf))
+
+
+def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
     """What the record of the call keeps: enough to say later what the model saw."""
+    context, asked = sizing.context, max_output_of(sizing.context.dialog)
     return Sent(
         message_ids=tuple(message.pk for message in context.sent),
         texts={
@@ -83,7 +110,8 @@ def _sent(context: Context, request: ChatRequest, watch: Watch | None) -> Sent:
         },
         options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,
-        estimated_tokens=watch.foretold.tokens if watch else None,
+        estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
+        asked_tokens=asked if asked != request.max_output_tokens else None,
     )
 
 
@@ -121,8 +149,14 @@ async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, aud
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
         await in_db(record)(claim, call, live, ending)
-        if call.watch:
-            await in_db(learn)(call, call.watch, live)
+        await learn(call, live)
+        await prepare_to_go_on(dialog, call, live, ending)
+
+
+async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending: Ending) -> None:
+    """Where the answer was cut: know how to ask for the rest of it."""
+    if ending is Ending.CUT and live.text.strip():
+        await find_out(dialog.llm, call.settings)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
@@ -132,19 +166,72 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
             generations.finish(claim, generation=call.generation, answer=answer)
         case Ending.STOPPED:
             generations.stop(claim, generation=call.generation, answer=answer)
-        case Ending.CUT:
+        case Ending.CUT if answer.text.strip():
             cutting.cut(claim, generation=call.generation, answer=answer)
+        case Ending.CUT:
+            cutting.ask_again(claim, generation=call.generation, answer=answer)
         case Ending.FULL:
-            cut_off = replace(answer, calls=(), finish_reason="length")
-            generations.finish(claim, generation=call.generation, answer=cut_off, cut_short=True)
+            tokens, window = (call.watch.tokens, call.watch.window) if call.watch else (0, None)
+            cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
     if ending in (Ending.FINISHED, Ending.FULL):
         log_statistics(claim.dialog_id)
 
 
-def learn(call: Call, watch: Watch, live: LiveAnswer) -> None:
-    """Let the estimate of a guarded request learn from what was reported of it."""
-    if isinstance(live.usage, Usage) and call.generation.llm:
-        learn_from_usage(llm=call.generation.llm, foretold=watch.foretold, reported=live.usage.prompt_tokens)
+async def learn(call: Call, live: LiveAnswer) -> None:
+    """Let estimates and what is known of the window learn from what was reported of this request."""
+    llm = call.generation.llm
+    if llm is None or not isinstance(live.usage, Usage):
+        return
+    suspect = await in_db(_learn)(call, live.usage.prompt_tokens)
+    if suspect:
+        # The server may have been started again with a smaller window.
+        window = await window_now(llm)
+        await in_db(windows.suspect_cut)(call.generation, suspect, window=window)
+
+
+def _learn(call: Call, reported: int) -> Report | None:
+    """The report, where it may be of a request that the server cut."""
+    llm, generation = call.generation.llm, call.generation
+    if llm is None:
+        return None
+    if not (call.sizing.is_counted or _teaches(llm)):
+        windows.learn_from_report(generation, reported=reported)
+        return None
+    told = call.sizing.foretold
+    if not generation.manifest.get("estimated"):
+        generation.manifest["estimated"] = told.tokens
+        generation.save(update_fields=["manifest"])
+    report = windows.report_of(generation, reported=reported, estimated=told.tokens)
+    before = windows.largest_before(generation)
+    if windows.is_cut_suspected(generation, report, before):
+        return report
+    if not bounds_of(llm).reports_part and teaches(report, before=before):
+        windows.learn_from_report(generation, reported=reported)
+        learn_from_usage(llm=llm, foretold=told, reported=reported)
+    return None
+
+
+def _teaches(llm: LLM) -> bool:
+    """Must a request be counted, after its answer, to learn from it? Not where window and counter are known."""
+    known = calibration_of(llm)
+    is_calibrated = isinstance(known, Calibration) and known.is_trusted
+    return not (is_calibrated and llm.context_length and llm.context_length_source != WindowSource.REFUSAL)
+
+
+def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
+    """What a refusal of this request as too long says of the window; and of the estimate, where it names the prompt."""
+    llm, told = call.generation.llm, call.sizing.foretold
+    if llm is None or error.is_of_bytes:
+        return
+    said = Refused(
+        prompt=error.prompt_tokens or told.tokens,
+        answer=call.request.max_output_tokens or 0,
+        named=error.context_window,
+        words=str(error),
+    )
+    windows.learn_from_refusal(call.generation, said)
+    if error.prompt_tokens:
+        learn_from_usage(llm=llm, foretold=told, reported=error.prompt_tokens)
 
 
 async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: Policy) -> None:
@@ -159,8 +246,11 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
     if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm and not call.is_clients:
         await in_db(record_tools_refused)(llm=call.generation.llm)
         delay = 0.0
-    if isinstance(error, ContextOverflow) and error.context_window and call.generation.llm:
-        await in_db(record_overflow_window)(llm=call.generation.llm, context_window=error.context_window)
+    if isinstance(error, RequestRefused) and call.request.continues and call.generation.llm:
+        await in_db(record_refused)(call.generation.llm)
+        delay = 0.0
+    if isinstance(error, ContextOverflow):
+        await in_db(_learn_from_refusal)(call, error)
     await in_db(generations.fail)(
         claim,
         generation=call.generation,

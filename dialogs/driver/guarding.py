@@ -2,66 +2,145 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from dialogs.compacting.estimate import counter_of, estimate, overhead
+from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.material import beside, units_of
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.context import Context
 from dialogs.driver.state import Guarding, State
 from dialogs.models import Dialog, Generation
-from dialogs.selectors.compaction import open_run, runs_of_turn
-from health.compaction.floor import diagnosis, floor_of
-from health.compaction.invariants import open_round
-from health.compaction.ports import Counter, Kit
+from dialogs.selectors.compaction import (
+    compactions_of_request,
+    compactions_without_growth,
+    is_vain,
+    last_run_of_course,
+    open_run,
+    runs_of_turn,
+)
+from dialogs.selectors.providers import max_output_of
+from health.compaction.floor import Floor, diagnosis, floor_of
+from health.compaction.ports import Kit
 from health.compaction.pressure import Pressure, pressure
 from health.compaction.reasons import Reason, Why
-from health.compaction.units import ContextState, Role
+from health.compaction.units import ContextState
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
 
 
 def guarded(state: State, dialog: Dialog) -> State:
-    """The state with what the guard knows, where somebody guards this dialog and an answer is due."""
+    """The state with what the guard knows, where this dialog has one and an answer is due."""
     guard = guard_of(dialog) if state.answer_due and dialog.current_leaf_id else None
-    return replace(state, guard=look(dialog, guard)) if guard else state
+    if guard is None:
+        return state
+    return replace(state, guard=look(dialog, guard, overflowed=state.overflowed))
 
 
-def look(dialog: Dialog, guard: Guard) -> Guarding:
-    leaf = dialog.current_leaf
-    context = present_context(dialog, guard)
-    counter = counter_of(dialog.llm)
-    tools = offered_tools(dialog)
-    tokens = estimate(context, tools, counter).tokens + guard.reserve
-    runs = runs_of_turn(leaf) if leaf else []
+def sizing_of(dialog: Dialog, guard: Guard | None) -> Sizing:
+    return Sizing(present_context(dialog, guard), offered_tools(dialog))
+
+
+def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
+    """Will the guard surely neither compact this request nor shorten its answer? Told without counting a token."""
+    guard = guard_of(context.dialog)
+    if guard is None:
+        return True
+    sizing, asked = Sizing(context, tools), max_output_of(context.dialog)
+    has_room = sizing.is_within(guard.room) if guard.off and guard.cuts_silently else guard.off or is_far(sizing, guard)
+    return has_room and (asked is None or guard.window is None or sizing.is_within(guard.window - asked))
+
+
+def is_far(sizing: Sizing, guard: Guard) -> bool:
+    """So far from the threshold that nothing needs to be counted, nor looked at."""
+    return not guard.refused and sizing.is_within(guard.begins_at)
+
+
+def look(dialog: Dialog, guard: Guard, *, overflowed: bool = False) -> Guarding:
+    sizing = sizing_of(dialog, guard)
+    if guard.off:
+        return _off(sizing, guard)
+    if is_far(sizing, guard) and not overflowed:
+        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=open_run(dialog.pk) is not None)
+    tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
-    return Guarding(
+    floor = _Floor.of(sizing, guard) if level is not Pressure.NORMAL and not guard.refused else None
+    return replace(
+        _tried(dialog, guard, tokens),
         pressure=level,
         tokens=tokens,
         limit=guard.limit,
-        compactions=len(runs),
-        tried=any(run.leaf_id == dialog.current_leaf_id for run in runs),
+        stuck=floor.stuck(tokens, level) if floor else None,
+        refused=guard.refused or (floor.refused if floor else None),
         running=open_run(dialog.pk) is not None,
-        refused=guard.refused or (refusal(context, guard, counter, tools) if level is not Pressure.NORMAL else None),
-        relieved=_relieved(dialog, runs),
-        held=leaf is not None and leaf.course.guard_held,
     )
 
 
-def refusal(context: Context, guard: Guard, counter: Counter, tools: list[dict[str, object]]) -> Reason | None:
-    """Why compaction cannot help, told before it is tried: one result too large, or what must stay too much."""
-    kit = Kit(counter=counter)
-    besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
-    state = ContextState(units=kit.counted(units_of(context.whole())), limit=guard.limit, overhead_tokens=besides)
-    system = sum(unit.estimated_tokens or 0 for unit in state.units if unit.role is Role.SYSTEM)
-    room = guard.limit - besides - system
-    results = [unit.estimated_tokens or 0 for unit in open_round(state.units) if unit.role is Role.TOOL]
-    if results and max(results) > room:
-        return Reason(Why.RESULT_TOO_LARGE, {"tokens": max(results), "limit": guard.limit, "room": max(0, room)})
-    floor = floor_of(state, kit)
-    return diagnosis(floor, limit=guard.limit) if floor.tokens > guard.limit else None
+def _off(sizing: Sizing, guard: Guard) -> Guarding:
+    """Where compaction is switched off: what would be cut without a word is refused, all else is sent."""
+    if not guard.cuts_silently or sizing.is_within(guard.room):
+        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, off=True)
+    tokens = sizing.estimate.tokens + guard.reserve
+    return Guarding(
+        pressure=pressure(tokens, limit=guard.limit),
+        tokens=tokens,
+        limit=guard.limit,
+        off=True,
+        refused=_would_be_cut(tokens, guard) if tokens > guard.limit else None,
+    )
+
+
+def _would_be_cut(tokens: int, guard: Guard) -> Reason:
+    return Reason(Why.WOULD_BE_CUT, {"tokens": tokens, "limit": guard.limit})
+
+
+def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
+    """What compaction has come to so far, for this request and in this turn."""
+    leaf = dialog.current_leaf
+    if leaf is None:
+        return Guarding(pressure=Pressure.NORMAL)
+    runs = runs_of_turn(leaf)
+    of_request = compactions_of_request(leaf, runs)
+    # The rounds of a client's turn are its own requests.
+    in_turn = 0 if dialog.is_client_driven else compactions_without_growth(runs, limit=guard.limit)
+    return Guarding(
+        pressure=Pressure.NORMAL,
+        compactions=max(of_request, in_turn),
+        tried=any(run.leaf_id == leaf.pk for run in runs),
+        vain=is_vain(last_run_of_course(leaf.course_id), leaf=leaf, tokens=tokens, limit=guard.limit),
+        relieved=_relieved(dialog, runs),
+        held=leaf.course.guard_held,
+    )
+
+
+@dataclass(frozen=True)
+class _Floor:
+    """What no compaction can remove of a request."""
+
+    floor: Floor
+    guard: Guard
+
+    @classmethod
+    def of(cls, sizing: Sizing, guard: Guard) -> _Floor:
+        context, counter = sizing.context, sizing.counter
+        kit = Kit(counter=counter)
+        tools = offered_tools(context.dialog, compacted=True)
+        besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
+        units = kit.counted(units_of(context.whole(), counter))
+        return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
+
+    @property
+    def refused(self) -> Reason | None:
+        return diagnosis(self.floor, limit=self.guard.limit) if self.floor.tokens > self.guard.limit else None
+
+    def stuck(self, tokens: int, level: Pressure) -> Reason | None:
+        """Why a request that fits is not compacted. None where compaction can free enough, or must be tried."""
+        too_little = tokens - self.floor.tokens < self.guard.config.min_gain * tokens
+        if level is Pressure.OVERFLOW or not (too_little or self.floor.tokens > self.guard.threshold):
+            return None
+        return Reason(Why.STUCK, {"why": diagnosis(self.floor, limit=self.guard.limit)})
 
 
 def _relieved(dialog: Dialog, runs: list[CompactionRun]) -> bool:

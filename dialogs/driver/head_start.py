@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from dialogs.driver.audience import Audience
+from dialogs.driver.seam import Seam
 from dialogs.providers.base import (
     ChatRequest,
     Provider,
@@ -25,12 +26,15 @@ from dialogs.providers.pool import borrowed
 END_SECONDS = 5.0
 
 
-async def told(provider: Provider, request: ChatRequest, audience: Audience) -> AsyncGenerator[StreamEvent, None]:
-    """The answer as it comes; the audience hears it first."""
+async def told(
+    provider: Provider, request: ChatRequest, audience: Audience, seam: Seam | None = None
+) -> AsyncGenerator[StreamEvent, None]:
+    """The answer as it comes, or what is new of it; the audience hears it first."""
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
-            audience.hear(event)
-            yield event
+            for new in seam.passed(event) if seam else (event,):
+                audience.hear(new)
+                yield new
 
 
 class HeadStart:

@@ -15,7 +15,6 @@ from uuid import UUID
 
 from django.conf import settings
 
-from dialogs.compacting.guard import may_be_guarded
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
@@ -31,6 +30,7 @@ from dialogs.driver.decide import (
     Halt,
     InsertPrompt,
     LookForLoop,
+    NoteStuck,
     Push,
     Refuse,
     Rest,
@@ -48,7 +48,7 @@ from dialogs.models import Dialog
 from dialogs.providers.base import ProviderError
 from dialogs.schedule import queue_drive
 from dialogs.selectors.turns import driven, is_answer_due, is_stop_requested, state_of
-from dialogs.services import client_turns, lease, loops, turns
+from dialogs.services import client_turns, crashes, lease, loops, turns
 from dialogs.services.events import note_pressure
 from dialogs.services.generations import clients
 from dialogs.services.lease import Claim, LeaseLost
@@ -81,28 +81,44 @@ def policy() -> Policy:
 
 
 async def drive(dialog_id: UUID) -> None:
-    """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due."""
+    """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due.
+
+    A slice that fails is recorded: it is tried again, and a few times at most.
+    """
     claim = await in_db(lease.claim)(dialog_id)
-    if claim is None or await in_db(client_turns.end_if_left)(claim):
+    if claim is None:
         return
     try:
-        rested = await hold_lease(claim)
+        await drive_claimed(claim)
     except* LeaseLost:
         logger.warning("Dialog %s: another worker took over; this one stops.", dialog_id)
-    else:
-        if not (rested and await in_db(lease.release)(claim)):
-            await in_db(lease.give_back)(claim)
-            await in_db(queue_drive)(dialog_id)
+    except* Exception as failed:
+        await in_db(crashes.record_crash)(claim, failed)
+
+
+async def drive_claimed(claim: Claim) -> None:
+    if await in_db(client_turns.end_if_left)(claim) or await in_db(crashes.end_if_workers_died)(claim):
+        return
+    rested = await hold_lease(claim)
+    if not (rested and await in_db(lease.release)(claim)):
+        await in_db(lease.give_back)(claim)
+        await in_db(queue_drive)(claim.dialog_id)
 
 
 async def drive_for(claim: Claim, audience: Audience, known: Dialog) -> None:
     """Drive a client's dialog, claimed already and just read, until nothing is due; the lease is still held then.
 
-    LeaseLost, in a group: another took over.
+    LeaseLost, in a group: another took over. Any other failure ends the turn at once: the client may try again.
     """
-    rested = await hold_lease(claim, audience, known)
-    while not rested:
-        rested = await hold_lease(claim, audience)
+    try:
+        rested = await hold_lease(claim, audience, known)
+        while not rested:
+            rested = await hold_lease(claim, audience)
+    except* LeaseLost:
+        raise
+    except* Exception as failed:
+        await in_db(crashes.end_turn)(claim, failed)
+        raise
 
 
 async def hold_lease(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> bool:
@@ -147,12 +163,10 @@ async def look(claim: Claim, audience: Audience = NOBODY, known: Dialog | None =
         return state, None
     if audience.has_left:
         return replace(state, stop_requested=True), None
-    is_guardable = may_be_guarded(dialog)
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
         await fresh_window(dialog.llm)
-    if is_guardable:
-        state = await in_db(guarded)(state, dialog)
+    state = await in_db(guarded)(state, dialog)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         is_over_hit = await in_db(note_pressure)(claim, state.guard)
         state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)
@@ -176,6 +190,8 @@ async def perform(
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():
             await make_room(action, claim, audience)
+        case NoteStuck(trigger, why):
+            await in_db(turns.note_stuck)(claim, trigger=trigger, why=why)
         case ClearMind(overflow):
             await in_db(turns.clear_mind)(claim, overflow=overflow)
         case Rest():

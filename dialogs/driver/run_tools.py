@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 import jsonschema
+from referencing import Registry
 
 from dialogs.driver.run_outside import ask_person, perform_outside
 from dialogs.driver.streaming import end
@@ -25,6 +27,7 @@ from dialogs.services import rounds
 from dialogs.services.lease import Claim
 from dialogs.threads import in_db
 
+logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
 
@@ -117,16 +120,31 @@ def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
     """The arguments, checked against the tool's schema. An empty text stands for none."""
     try:
         arguments = json.loads(call.arguments or "{}")
-        jsonschema.validate(arguments, tool.parameters)
+    except RecursionError as error:
+        raise ToolError("The arguments are nested too deep. Call it again with a flatter JSON object.") from error
     except ValueError as error:
         raise ToolError(f"The arguments are not valid JSON ({error}). Call it again with a JSON object.") from error
+    _check(arguments, tool)
+    if not isinstance(arguments, dict):
+        raise ToolError("The arguments are not a JSON object.")
+    return arguments
+
+
+def _check(arguments: Any, tool: Tool) -> None:
+    """Raises ToolError for arguments that do not fit, and where a foreign tool's schema cannot be checked against."""
+    try:
+        # Only what the schema itself holds: another address in it is not asked.
+        jsonschema.validate(arguments, tool.parameters, registry=Registry())
     except jsonschema.ValidationError as error:
         raise ToolError(f"The arguments do not fit: {error.message} (at {error.json_path}).") from error
     except jsonschema.SchemaError as error:
         raise ToolError(f"This tool describes itself wrongly: {error.message}") from error
-    if not isinstance(arguments, dict):
-        raise ToolError("The arguments are not a JSON object.")
-    return arguments
+    except RecursionError as error:
+        raise ToolError("The arguments, or this tool's description of them, are nested too deep.") from error
+    except Exception as error:
+        # References that lead nowhere, numbers without measure: each library of jsonschema's raises its own.
+        logger.warning("Arguments of %s could not be checked: %r", tool.name, error)
+        raise ToolError(f"The arguments cannot be checked against this tool's description: {error}") from error
 
 
 def _perform_here(claim: Claim, call: ToolCall, tool: DialogTool, arguments: Arguments) -> None:

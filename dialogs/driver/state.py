@@ -35,10 +35,12 @@ class Leaf(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Guarding:
-    """How full the next request would be, estimated, where somebody guards this dialog.
+    """How full the next request would be, estimated, where the dialog has a guard.
 
-    `compactions` counts the runs of this turn; `tried`: one has begun from this very message. `refused` says why no
-    request can be made, however much is compacted. `running`: a run is under way, perhaps by hand.
+    `compactions` counts the runs made for this request, and those of the turn that followed another with hardly
+    anything between. `vain`: the last run gained nothing, and the context has not grown since by a tenth of the room.
+    `stuck` says why compaction cannot free more of a request that fits. `refused` says why none can be made, however
+    much is compacted. `running`: a run is under way, perhaps by hand.
     """
 
     pressure: Pressure
@@ -46,13 +48,18 @@ class Guarding:
     tokens: int = 0
     limit: int = 0
     compactions: int = 0
+    # One of them began from this very message.
     tried: bool = False
+    vain: bool = False
+    stuck: Reason | None = None
     running: bool = False
     refused: Reason | None = None
     # The last failed try was answered by a compaction that holds.
     relieved: bool = False
     # A person undid a compaction and has said nothing since: what fits is sent as they want it.
     held: bool = False
+    # Nothing is compacted by itself here; what the server would cut without a word is refused instead.
+    off: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +81,8 @@ class State:
     retry_in: float | None = None
     # The last try was refused because the prompt is longer than the window.
     overflowed: bool = False
+    # The last try filled the window before a word was said.
+    filled: bool = False
     queued: int = 0
     leaf: Leaf = Leaf.TYPED
     round_open: bool = False

@@ -11,12 +11,22 @@ from typing import Any
 
 from django.utils import timezone
 
+from dialogs.compacting.estimate import Sizing
 from dialogs.driver.audience import Audience
 from dialogs.driver.head_start import told
 from dialogs.driver.live import LiveAnswer, show
+from dialogs.driver.seam import Seam
 from dialogs.driver.watch import Watch
 from dialogs.models import Generation
-from dialogs.providers.base import ChatRequest, Provider, ProviderSettings, StreamEvent
+from dialogs.providers.base import (
+    ArgumentsDelta,
+    ChatRequest,
+    Provider,
+    ProviderSettings,
+    ReasoningDelta,
+    StreamEvent,
+    TextDelta,
+)
 from dialogs.providers.pool import borrowed
 from dialogs.selectors.turns import is_stop_requested
 from dialogs.services import generations
@@ -35,16 +45,19 @@ class Call:
     generation: Generation
     request: ChatRequest
     settings: ProviderSettings
+    sizing: Sizing
     watch: Watch | None = None
     # A client's request: its tools are its own, and somebody who hears it is more likely than somebody who looks on.
     is_clients: bool = False
+    # Where the answer goes on with one that was cut.
+    seam: Seam | None = None
 
 
 class Ending(Enum):
     FINISHED = auto()
     STOPPED = auto()  # by a person
     CUT = auto()  # for a compaction; the answer goes on after it
-    FULL = auto()  # the limit is reached, and no compaction can help any more
+    FULL = auto()  # the window is full, and no compaction can help any more
 
 
 async def stream(claim: Claim, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
@@ -72,7 +85,7 @@ async def attend(claim: Claim, call: Call, live: LiveAnswer, audience: Audience,
 
 async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
     begun = audience.head_start(call.request, call.settings)
-    async with aclosing(begun or told(provider, call.request, audience)) as events:
+    async with aclosing(begun or told(provider, call.request, audience, call.seam)) as events:
         async for event in events:
             live.add(event, now=timezone.now())
             if call.watch and (ending := watched_ending(call.watch, event)):
@@ -81,7 +94,16 @@ async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Au
 
 
 def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
+    """Nothing is cut that is whole: neither at what closes an answer, nor at the last piece of a call."""
+    if isinstance(event, ArgumentsDelta):
+        ending = _ending_now(watch)
+        watch.add(event)
+        return ending
     watch.add(event)
+    return _ending_now(watch) if isinstance(event, TextDelta | ReasoningDelta) else None
+
+
+def _ending_now(watch: Watch) -> Ending | None:
     if watch.is_to_be_cut:
         return Ending.CUT
     return Ending.FULL if watch.is_full else None

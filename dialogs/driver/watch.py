@@ -1,53 +1,117 @@
-"""Watching an answer grow: at nine tenths of the limit it is cut for a compaction, at all of it it is ended.
+"""Watching an answer grow: at nine tenths of the window it is cut for a compaction, at all of it it is ended.
 
-Usage comes with the last chunk at best, so what has come is counted here (DL2). Estimated; for guarded dialogs only.
+All that the model writes counts: words, thoughts, arguments of calls. Usage comes with the last chunk at best, so what
+has come is counted here (DL2). Estimated; for guarded dialogs only. A limit below the window plays no part: there
+compaction comes before the next request.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from dialogs.compacting.estimate import Foretold
-from dialogs.providers.base import ReasoningDelta, StreamEvent, TextDelta, ToolCallReady
-from health.compaction.ports import Counter
+from dialogs.compacting.estimate import Sizing, overhead
+from dialogs.compacting.guard import Guard
+from dialogs.compacting.material import MOST_PINNED, beside, units_of
+from dialogs.providers.base import ArgumentsDelta, ReasoningDelta, StreamEvent, TextDelta
+from health.compaction.floor import floor_of
+from health.compaction.ports import Kit
 from health.compaction.pressure import SEVERE_SHARE
+from health.compaction.units import ContextState
 
 COUNT_EVERY_CHARS = 200
+# Letters are no more tokens than this, in any writing.
+MOST_TOKENS_A_CHAR = 2
+# So long, in tokens and as a share of the window, an answer may go on to the end of its sentence; half of it, if a word
+# ends there.
+PATIENCE_TOKENS = 40
+PATIENCE_SHARE = 0.02
+# Where more of the limit must stay in any case, a compaction leaves an answer too little room to go on.
+MOST_KEPT = 0.9
+# What ends a sentence or a line. After a digit the point may stand in a number.
+_SENTENCE = re.compile(r"(?<!\d)[.!?…][\"')\]*_”’]*\s*\Z|[。！？][”’」）]*\s*\Z|\n\s*\Z")
+_IN_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\Z")
 
 
 @dataclass
 class Watch:
-    """`may_cut`: a compaction can still follow in this turn. What was said before the first word cannot go on later."""
+    """Of one request. `may_compact`: a compaction for it is still allowed. Of an unknown window nothing is cut."""
 
-    foretold: Foretold
-    limit: int
-    counter: Counter
-    may_cut: bool
+    sizing: Sizing
+    guard: Guard
+    may_compact: bool
     received_tokens: int = 0
-    has_text: bool = False
-    has_calls: bool = False
     _uncounted: list[str] = field(default_factory=list)
     _chars: int = 0
+    # The end of what was said, while nothing else came after it.
+    _said: str = ""
+
+    @property
+    def window(self) -> int | None:
+        return self.guard.window
 
     def add(self, event: StreamEvent) -> None:
-        self.has_calls = self.has_calls or isinstance(event, ToolCallReady)
-        if not isinstance(event, TextDelta | ReasoningDelta):
+        if not isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta):
             return
-        self.has_text = self.has_text or (isinstance(event, TextDelta) and bool(event.text.strip()))
+        self._said = (self._said + event.text)[-8:] if isinstance(event, TextDelta) else ""
         self._uncounted.append(event.text)
         self._chars += len(event.text)
-        if self._chars >= COUNT_EVERY_CHARS:
-            self.received_tokens += self.counter.count(["".join(self._uncounted)])[0]
+        if self._chars >= COUNT_EVERY_CHARS or self._is_near():
+            self.received_tokens += self.sizing.counter.count(["".join(self._uncounted)])[0]
             self._uncounted, self._chars = [], 0
+
+    def _is_near(self) -> bool:
+        near = self.tokens + MOST_TOKENS_A_CHAR * self._chars
+        return self.window is not None and near >= SEVERE_SHARE * self.window
 
     @property
     def tokens(self) -> int:
-        return self.foretold.tokens + self.received_tokens
+        """Prompt and answer. The prompt is told by its bytes as long as that is enough to know that nothing is near."""
+        most = self.sizing.at_most
+        spare = SEVERE_SHARE * (self.window or 0) - self.received_tokens - MOST_TOKENS_A_CHAR * self._chars
+        if not self.sizing.is_counted and most is not None and most < spare:
+            return most + self.received_tokens
+        return self.sizing.foretold.tokens + self.received_tokens
+
+    @cached_property
+    def can_help(self) -> bool:
+        """May a compaction in the middle of the answer be made, and would it leave room for the rest?"""
+        return self.may_compact and _leaves_room(self.sizing, self.guard)
 
     @property
     def is_to_be_cut(self) -> bool:
-        return self.may_cut and self.has_text and not self.has_calls and self.tokens >= SEVERE_SHARE * self.limit
+        if self.window is None:
+            return False
+        over = self.tokens - SEVERE_SHARE * self.window
+        patience = self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * self.window)
+        return over >= 0 and over >= patience and self.can_help
+
+    def _patience(self) -> float:
+        """The share of all patience that what was said last may have."""
+        if not self._said or _SENTENCE.search(self._said):
+            return 0.0
+        return 1.0 if _IN_WORD.search(self._said) else 0.5
 
     @property
     def is_full(self) -> bool:
-        return self.tokens >= self.limit
+        return self.window is not None and self.tokens >= self.window
+
+
+def _leaves_room(sizing: Sizing, guard: Guard) -> bool:
+    """What was said until then stays too, unless it is long."""
+    if guard.window is None:
+        return False
+    tokens = sizing.foretold.tokens
+    room, said = MOST_KEPT * guard.limit, SEVERE_SHARE * guard.window - tokens
+    said = said if said < MOST_PINNED * guard.limit else 0.0
+    return tokens + said <= room or _floor(sizing, guard) + said <= room
+
+
+def _floor(sizing: Sizing, guard: Guard) -> int:
+    """What must stay of the request in any case."""
+    context, counter = sizing.context, sizing.counter
+    besides = overhead(context.dialog.llm, sizing.tools, counter) + beside(context, counter)
+    kit = Kit(counter=counter)
+    units = kit.counted(units_of(context.whole(), counter))
+    return floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit).tokens

@@ -63,6 +63,16 @@ async def refusal(llm: LLM) -> ProviderError | None:
     return None
 
 
+async def window_now(llm: LLM) -> int | None:
+    """What the server says of its window when it is asked again; None where it does not say or does not answer."""
+    with suppress(ProviderError):
+        facts = await probe.read_limits(await in_db(settings_for)(llm.provider), llm.model_id)
+        if facts.context_length:
+            await in_db(record_limits)(llm=llm, facts=facts)
+            return facts.context_length
+    return None
+
+
 async def _loaded_window(llm: LLM) -> int:
     # One that was not loaded a moment ago may be by now.
     note = await _read(llm) if _stale(llm) or not llm.detected_context_length else ""
@@ -82,8 +92,11 @@ def _unavailable(llm: LLM, note: str) -> str:
 
 async def _read(llm: LLM) -> str:
     """Ask, and keep the answer; what the server's answer is noted with."""
-    facts = await probe.read_limits(await in_db(settings_for)(llm.provider), llm.model_id)
+    provider = llm.provider
+    facts = await probe.read_limits(await in_db(settings_for)(provider), llm.model_id)
     await in_db(record_limits)(llm=llm, facts=facts)
+    # The row was read again, and forgot the other row that it belongs to.
+    llm.provider = provider
     return facts.note
 
 

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from math import ceil
 from time import monotonic
 
-from dialogs.compacting.guard import PAYLOADS_FIRST, TO_THE_GOAL, by_limit, guard_of, has_limit, room_of
+from dialogs.compacting.guard import by_limit, guard_of, has_limit, room_of
 from dialogs.learning.growths import growth_of
 from dialogs.models import Agent, Dialog
 from dialogs.models.llm import ProviderKind
 from dialogs.selectors.compaction import BY_ITSELF
-from health.compaction.config import ContextConfig
+from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.critic.chains import Chain, Run
 from health.critic.limits import Subject
 from health.critic.patterns import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Happened
@@ -88,10 +88,12 @@ def runs(now: datetime) -> list[Run]:
 
 
 def configured(chain: list[str] | tuple[str, ...]) -> Chain:
-    """A chain without what the guard puts before and behind it."""
+    """A chain without what `chain_for` puts before and behind it."""
     names = list(chain)
-    if names[:1] == [PAYLOADS_FIRST]:
+    if names[:1] == [TRIM]:
         del names[0]
-    if names[-1:] == [TO_THE_GOAL]:
+    if names[:1] == [PASSAGES]:
+        del names[0]
+    elif names[-1:] == [PASSAGES]:
         del names[-1]
     return tuple(names)

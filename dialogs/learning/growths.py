@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dialogs.compacting.estimate import counter_of, estimate, sent_text
+from dialogs.compacting.estimate import counter_of, estimate, media_tokens, sent_text
 from dialogs.compacting.present import offered_tools
 from dialogs.context import read_context
 from dialogs.models import Dialog
@@ -22,7 +22,10 @@ def growth_of(dialog: Dialog, *, reserve: int) -> Growth:
     sizes = counter.count([sent_text(piece, context) for piece in pieces])
     return Growth(
         base=without.tokens + reserve,
-        sizes=tuple(size + counter.per_message for size in sizes),
+        sizes=tuple(
+            size + counter.per_message + media_tokens(piece, context, counter)
+            for piece, size in zip(pieces, sizes, strict=True)
+        ),
         asks=tuple(piece.role is not Role.ASSISTANT for piece in pieces),
         reserve=reserve,
     )

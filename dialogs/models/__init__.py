@@ -19,6 +19,7 @@ from dialogs.models.reminder import Reminder
 from dialogs.models.search_text import SearchText
 from dialogs.models.tool_call import Question, ToolCall
 from dialogs.models.view_change import ViewChange
+from dialogs.models.window import LlmBounds
 
 __all__ = [
     "LLM",
@@ -31,6 +32,7 @@ __all__ = [
     "Course",
     "Dialog",
     "Generation",
+    "LlmBounds",
     "McpServer",
     "Message",
     "MessageMark",

@@ -8,6 +8,8 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.models.llm import Compaction
+
 
 def unless_direct(collector: Any, field: Any, agents: Any, using: str) -> None:
     """On deleting an LLM: its agents would be left unable to answer. The hidden one that only stands for it goes too.
@@ -28,10 +30,17 @@ class Agent(models.Model):
     max_output_tokens = models.PositiveIntegerField(
         _("max output tokens"), null=True, blank=True, validators=[MinValueValidator(1)]
     )
+    compaction = models.CharField(
+        _("compaction"),
+        max_length=20,
+        choices=Compaction,
+        default=Compaction.AUTOMATIC,
+        help_text=_("By itself: the history is compacted before a request that would not fit the model's window."),
+    )
     context_budget = models.BooleanField(
         _("context limit"),
         default=False,
-        help_text=_("Compact the context by itself when it nears the limit, whatever the provider."),
+        help_text=_("Keep the context under a limit of its own, below what the window has room for."),
     )
     context_limit = models.PositiveIntegerField(
         _("limit (tokens)"),

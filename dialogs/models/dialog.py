@@ -12,6 +12,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.models.llm import Compaction
+
 COUNTDOWN_TURNS = 5
 
 
@@ -57,6 +59,7 @@ class Dialog(models.Model):
     taskdoc_version = models.PositiveIntegerField(default=1)
     # How far its present task is, as `health.compaction.snapshot` writes it; empty until one begins.
     task_snapshot = models.JSONField(default=dict, blank=True, editable=False)
+    compaction = models.CharField(_("compaction"), max_length=20, choices=Compaction, default=Compaction.AUTOMATIC)
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
@@ -79,6 +82,12 @@ class Dialog(models.Model):
     stop_requested = models.BooleanField(default=False)
     # While set, no prompt is inserted, no course is cleared and nothing is pushed. Messages are still answered.
     paused_by = models.CharField(max_length=20, choices=PausedBy, default=PausedBy.NOBODY, blank=True)
+    # Slices of the driver that failed since a person typed something or a run pushed on; and how many in a row left
+    # nothing, neither a message nor how they ended, since their workers died. Three of either end the turn.
+    crashes = models.PositiveSmallIntegerField(default=0, editable=False)
+    deaths = models.PositiveSmallIntegerField(default=0, editable=False)
+    # `last_seq` when the slice under way was claimed. Null: none is, or it has recorded how it ended.
+    slice_seq = models.PositiveIntegerField(null=True, editable=False)
     # Tool calls, and answers without any, since somebody last looked whether the agent goes round in circles.
     unchecked_calls = models.PositiveIntegerField(default=0, editable=False)
 

@@ -29,12 +29,25 @@ class WindowSource(models.TextChoices):
     SERVER = "server", _("read from the server")
     FILE = "file", _("from the catalogue file")
     ADMIN = "admin", _("set by an admin")
+    REFUSAL = "refusal", _("learned from a refusal")
+
+
+class Compaction(models.TextChoices):
+    """Whether a context is compacted by itself before it overflows."""
+
+    AUTOMATIC = "automatic", _("by itself, before it overflows")
+    OFF = "off", _("off: nothing is compacted by itself")
 
 
 class ToolCalling(models.TextChoices):
     AUTO = "auto", _("offer tools")
     REFUSED = "refused", _("the server refused tools")
     OFF = "off", _("never offer tools")
+
+
+class Prefill(models.TextChoices):
+    CONTINUES = "continues", _("goes on with the last message")
+    REFUSED = "refused", _("begins a message of its own")
 
 
 class Provider(models.Model):
@@ -131,6 +144,15 @@ class LLM(models.Model):
         blank=True,
         help_text=_("While caution or critical lasts, larger results are withheld. Empty: 2,000. 0: never withheld."),
     )
+    compaction = models.CharField(
+        _("compaction"),
+        max_length=20,
+        choices=Compaction,
+        default=Compaction.AUTOMATIC,
+        help_text=_("For every agent that speaks with this LLM, and every client."),
+    )
+    # Does it go on with an answer that ends the request? Tried when an answer is cut for the first time.
+    prefill = models.CharField(max_length=20, choices=Prefill, blank=True, editable=False)
     limit_type = models.CharField(
         _("limit type"),
         max_length=60,

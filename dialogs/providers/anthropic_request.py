@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import dropwhile, groupby, takewhile
+from operator import itemgetter
 from typing import Any
 
 from dialogs.providers.base import ChatMessage, ChatRequest
@@ -37,10 +38,13 @@ def _is_system(message: ChatMessage) -> bool:
 
 
 def _wire_messages(messages: list[ChatMessage]) -> list[dict[str, Any]]:
-    wire = [{"role": "assistant" if m.role == "assistant" else "user", "content": _blocks(m)} for m in messages]
+    """One message a turn: a message without content is refused, and of an empty one nothing can be sent."""
+    if messages and not _blocks(messages[-1]):
+        raise refused("The last message is empty, and this service takes no empty message.")
+    said = [("assistant" if m.role == "assistant" else "user", blocks) for m in messages if (blocks := _blocks(m))]
     return [
-        {"role": role, "content": [block for message in group for block in message["content"]]}
-        for role, group in groupby(wire, key=lambda message: message["role"])
+        {"role": role, "content": [block for _role, blocks in group for block in blocks]}
+        for role, group in groupby(said, key=itemgetter(0))
     ]
 
 
@@ -82,7 +86,7 @@ def _input(arguments: str) -> dict[str, Any]:
     """The API takes an object only. What the model wrote wrongly is still shown to it."""
     try:
         parsed = json.loads(arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = arguments
     return parsed if isinstance(parsed, dict) else {"arguments": parsed}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialogs.providers.base import (
+    ArgumentsDelta,
     BadAnswer,
     Finished,
     ProviderUnreachable,
@@ -76,6 +77,8 @@ class MessageStream:
             given = block.get("input")
             whole = json.dumps(given) if given else ""
             self.calls[place] = PartialCall(as_text(block.get("id")), as_text(block.get("name")), whole)
+            if whole:
+                yield ArgumentsDelta(whole)
         elif text := as_text(block.get("text")):
             yield TextDelta(text)
 
@@ -84,8 +87,9 @@ class MessageStream:
             yield TextDelta(text)
         elif thought := as_text(delta.get("thinking")):
             yield ReasoningDelta(thought)
-        elif place in self.calls:
-            self.calls[place].arguments += as_text(delta.get("partial_json"))
+        elif place in self.calls and (piece := as_text(delta.get("partial_json"))):
+            self.calls[place].arguments += piece
+            yield ArgumentsDelta(piece)
 
     def _finish_call(self, call: PartialCall) -> ToolCallReady:
         return ToolCallReady(ToolCall(id=call.id, name=call.name, arguments=call.arguments or "{}"))

@@ -43,6 +43,7 @@ class ChatRequest:
     """What one generation sends. `tools` are JSON schemas in OpenAI's function form.
 
     `context_window` is what a server is asked to set aside, where one can be asked (Ollama); the others ignore it.
+    `continues`: the last message is the agent's, and the answer is to go on with it as if it had never stopped.
     `options` are a client's own, under OpenAI's names: temperature, stop, tool_choice, response_format and the like. A
     provider passes on those that its service has, and leaves out the others.
     """
@@ -53,6 +54,7 @@ class ChatRequest:
     max_output_tokens: int | None = None
     context_window: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    continues: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,13 @@ class TextDelta:
 
 @dataclass(frozen=True)
 class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True)
+class ArgumentsDelta:
+    """A piece of a call's name or arguments as it comes: to be counted, never to be shown."""
+
     text: str
 
 
@@ -90,7 +99,7 @@ class Finished:
     reason: str
 
 
-StreamEvent = TextDelta | ReasoningDelta | ToolCallReady | UsageReported | Finished
+StreamEvent = TextDelta | ReasoningDelta | ArgumentsDelta | ToolCallReady | UsageReported | Finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +137,8 @@ class ProviderSettings:
 
 
 class Provider(Protocol):
+    """A class may offer `tokenizing.CountsTokens` besides."""
+
     kind: ClassVar[str]
 
     def __init__(self, settings: ProviderSettings) -> None: ...
@@ -234,8 +245,11 @@ class ContextOverflow(ProviderError):
         *,
         context_window: int | None = None,
         prompt_tokens: int | None = None,
+        is_of_bytes: bool = False,
         status: int | None = None,
     ) -> None:
+        """`is_of_bytes`: it was the body that was too long, which says nothing about a window."""
         super().__init__(message, status=status)
         self.context_window = context_window
         self.prompt_tokens = prompt_tokens
+        self.is_of_bytes = is_of_bytes

@@ -21,6 +21,9 @@ def wire_request(request: ChatRequest, *, of_openai: bool = False) -> dict[str, 
     if request.tools:
         # A choice of tools is refused where there are none to choose from.
         body |= {"tools": list(request.tools)} | chosen(request.options, OF_TOOLS)
+    if request.continues and not of_openai:
+        # vLLM and its like want to be told; llama.cpp and others do so anyway.
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
     return body | chosen(request.options, OF_OPENAI if of_openai else OF_OTHERS)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialogs.providers.base import (
+    ArgumentsDelta,
     BadAnswer,
     Finished,
     ProviderFailed,
@@ -37,14 +38,17 @@ class PartialCall:
     name: str = ""
     arguments: str = ""
 
-    def add(self, delta: Mapping[str, Any]) -> None:
+    def add(self, delta: Mapping[str, Any]) -> Iterator[ArgumentsDelta]:
         function = as_mapping(delta.get("function"))
         self.id = self.id or as_text(delta.get("id"))
         name, arguments = as_text(function.get("name")), function.get("arguments")
         # Some servers repeat the name, empty or whole, beside every piece of the arguments.
         if name and name != self.name:
             self.name += name
-        self.arguments += json.dumps(arguments) if isinstance(arguments, Mapping) else as_text(arguments)
+        piece = json.dumps(arguments) if isinstance(arguments, Mapping) else as_text(arguments)
+        self.arguments += piece
+        if piece:
+            yield ArgumentsDelta(piece)
 
 
 @dataclass
@@ -97,7 +101,7 @@ class ChatStream:
         if refusal := as_text(delta.get("refusal")):
             yield TextDelta(refusal)
         for piece in as_list(delta.get("tool_calls")):
-            self._call(as_mapping(piece)).add(as_mapping(piece))
+            yield from self._call(as_mapping(piece)).add(as_mapping(piece))
 
     def _call(self, piece: Mapping[str, Any]) -> PartialCall:
         """The call that a piece belongs to. Servers that send no index send each call whole, with its id."""

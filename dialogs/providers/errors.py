@@ -109,7 +109,11 @@ def from_answer(
     overflow = classify(status, body)
     if overflow:
         return ContextOverflow(
-            words, context_window=overflow.context_window, prompt_tokens=overflow.prompt_tokens, status=status
+            words,
+            context_window=overflow.context_window,
+            prompt_tokens=overflow.prompt_tokens,
+            is_of_bytes=overflow.is_of_bytes,
+            status=status,
         )
     known = status if status not in {None, 200} else _stated_status(body)
     if _names(body) & OUT_OF_CREDIT:

@@ -23,7 +23,7 @@ _one_at_a_time = Lock()
 
 def connecting(settings: ProviderSettings) -> dict[str, Any]:
     """How an HTTP client is made, whichever SDK makes it."""
-    return {"verify": _certificates(), "limits": LIMITS, "timeout": timeouts(settings)}
+    return {"verify": certificates(), "limits": LIMITS, "timeout": timeouts(settings)}
 
 
 def timeouts(settings: ProviderSettings) -> httpx2.Timeout:
@@ -31,7 +31,7 @@ def timeouts(settings: ProviderSettings) -> httpx2.Timeout:
     return httpx2.Timeout(settings.read_timeout, connect=settings.connect_timeout)
 
 
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """One for the process: reading the system's certificates takes longer than everything else about a client."""
     with _one_at_a_time:
         return _load_certificates()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import openai
 
 from dialogs.providers.addresses import api_root
-from dialogs.providers.base import ModelFacts, ModelNotFound, RequestRefused
+from dialogs.providers.base import ModelFacts, ModelNotFound, ProviderSettings, RequestRefused
 from dialogs.providers.errors import translated
 from dialogs.providers.openai_compatible import OpenAICompatible
+from dialogs.providers.tokenizing import LLAMACPP, Sizes, ask
 from dialogs.providers.usage import whole
 from dialogs.providers.wire import as_mapping
 
@@ -28,6 +30,10 @@ class LlamaCpp(OpenAICompatible):
         with translated(openai, self.settings):
             window = await self._slot() or await self._slot(model_id) or listed.context_length
         return replace(listed, context_length=window)
+
+    @classmethod
+    def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
+        return ask(LLAMACPP, settings, texts, model, seconds=seconds)
 
     async def _slot(self, model_id: str = "") -> int | None:
         """A server that routes to several models answers 0, a dummy, unless it is asked for one of them."""

@@ -6,15 +6,17 @@ that a model is loaded with it; what the model could have at most stands beside 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import openai
 
 from dialogs.providers.addresses import native_root
-from dialogs.providers.base import BadAnswer, ModelFacts, ModelNotFound
+from dialogs.providers.base import BadAnswer, ModelFacts, ModelNotFound, ProviderSettings
 from dialogs.providers.errors import translated
 from dialogs.providers.lmstudio_lists import V0, V1, Listed, of_v0, of_v1
 from dialogs.providers.openai_compatible import OpenAICompatible
+from dialogs.providers.tokenizing import CountsNothing, Sizes
 
 
 class LMStudio(OpenAICompatible):
@@ -23,6 +25,10 @@ class LMStudio(OpenAICompatible):
     @staticmethod
     def base(base_url: str) -> str:
         return f"{native_root(base_url)}/v1"
+
+    @classmethod
+    def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
+        raise CountsNothing("LM Studio has no path for it.")
 
     async def list_models(self) -> tuple[ModelFacts, ...]:
         return tuple(entry.facts for entry in await self._listed())

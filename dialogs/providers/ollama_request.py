@@ -96,6 +96,6 @@ def _arguments(text: str) -> dict[str, Any]:
     """The API takes an object only. What the model wrote wrongly is still shown to it."""
     try:
         parsed = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = text
     return parsed if isinstance(parsed, dict) else {"arguments": parsed}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialogs.providers.base import (
+    ArgumentsDelta,
     BadAnswer,
     Finished,
     ProviderUnreachable,
@@ -58,6 +59,7 @@ class OllamaStream:
             yield TextDelta(text)
         for call in map(as_mapping, as_list(message.get("tool_calls"))):
             self.calls.append(self._call(call))
+            yield ArgumentsDelta(self.calls[-1].arguments)
 
     def _call(self, call: Mapping[str, Any]) -> ToolCall:
         """Calls come whole, their arguments as an object; older versions give them no id."""

@@ -6,7 +6,7 @@ the chunks mean is decided in `chat_stream.py`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, ClassVar
 
 import httpx2
@@ -19,6 +19,7 @@ from dialogs.providers.chat_stream import ChatStream
 from dialogs.providers.errors import translated
 from dialogs.providers.http import as_event, connecting, json_of, refuse_other_than_stream
 from dialogs.providers.model_facts import facts_in
+from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
 
 Chunks = openai.AsyncStream[object]
 NO_KEY = "none"
@@ -67,6 +68,16 @@ class OpenAICompatible:
             if facts.model_id == model_id:
                 return facts
         raise ModelNotFound(f"The server does not list a model called {model_id!r}.")
+
+    @classmethod
+    def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
+        """As vLLM does it, or llama.cpp where that was connected as one of these."""
+        if is_openai(settings.base_url):
+            raise CountsNothing("OpenAI has no path for it.")
+        try:
+            return ask(VLLM, settings, texts, model, seconds=seconds)
+        except CountsNothing:
+            return ask(LLAMACPP, settings, texts, model, seconds=seconds)
 
     async def aclose(self) -> None:
         await self._client.close()

@@ -52,6 +52,7 @@ OVERFLOW = _any(
     r"prompt exceeds max length",  # Zhipu
     r"request_too_large",  # Anthropic, by bytes
 )
+OF_BYTES = "request_too_large"
 WINDOW = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -90,6 +91,8 @@ class Overflow:
 
     context_window: int | None = None
     prompt_tokens: int | None = None
+    # The body was too long, in bytes.
+    is_of_bytes: bool = False
 
 
 def classify(status: int | None, body: object) -> Overflow | None:
@@ -104,6 +107,7 @@ def classify(status: int | None, body: object) -> Overflow | None:
     return Overflow(
         context_window=window if window and window >= LEAST_WINDOW else None,
         prompt_tokens=prompt or None,
+        is_of_bytes=OF_BYTES in text,
     )
 
 

@@ -11,13 +11,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+import httpx2
 from django.utils.translation import ngettext
 
+from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ModelFacts, Provider, ProviderError, ProviderSettings
+from dialogs.providers.http import connecting
 from dialogs.providers.registry import make_provider
+from dialogs.providers.wire import as_mapping
 
 # A person waits for the answer, and no model thinks about it.
 PATIENCE_SECONDS = 20.0
+# For a question that only servers of another kind may answer.
+SHORT_PATIENCE_SECONDS = 3.0
 # Of these kinds one model, asked for by its name, tells more than the list does.
 TERSE_LISTS = frozenset({"llamacpp", "ollama"})
 
@@ -64,3 +70,20 @@ async def read_limits(settings: ProviderSettings, model_id: str) -> ModelFacts:
     """What the server says of one model now. Raises a ProviderError."""
     async with opened(settings) as provider:
         return await provider.read_limits(model_id)
+
+
+async def is_ollama(settings: ProviderSettings) -> bool:
+    """Is this OpenAI-compatible server an Ollama? It tells its version at its root, and nothing else there.
+
+    Its key is not sent: whoever serves the root may be somebody else. Open WebUI, which answers alike, tells more.
+    """
+    if settings.kind != "openai":
+        return False
+    hurried = replace(settings, connect_timeout=SHORT_PATIENCE_SECONDS, read_timeout=SHORT_PATIENCE_SECONDS)
+    try:
+        async with httpx2.AsyncClient(**connecting(hurried)) as client:
+            answer = await client.get(f"{native_root(settings.base_url)}/api/version")
+            told = as_mapping(answer.json()) if answer.status_code == 200 else {}
+    except (httpx2.HTTPError, ValueError):
+        return False
+    return list(told) == ["version"] and isinstance(told["version"], str)

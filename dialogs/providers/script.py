@@ -52,6 +52,8 @@ class Taken:
 
 class Script(Protocol):
     models: Sequence[Mapping[str, Any]]
+    # Does it go on with an answer that ends the request?
+    continues: bool
 
     def take(self, request: ChatRequest) -> Step:
         """The step that answers this request, which is recorded whatever comes of it."""
@@ -59,6 +61,8 @@ class Script(Protocol):
 
 
 class MemoryScript:
+    continues = False
+
     def __init__(self, steps: Sequence[Step], models: Sequence[Mapping[str, Any]] = ()) -> None:
         self.steps = tuple(steps)
         self.models = models
@@ -79,7 +83,7 @@ class FileScript:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.log = path.with_name(f"{path.name}.requests.jsonl")
-        self.steps, self.models = _load(path)
+        self.steps, self.models, self.continues = _load(path)
 
     def take(self, request: ChatRequest) -> Step:
         with self.log.open("ab+") as log:
@@ -110,10 +114,11 @@ def choose(steps: Sequence[Step], request: ChatRequest, *, played: int) -> Taken
     return Taken(request, in_order[min(played, len(in_order) - 1)], matched=False)
 
 
-def _load(path: Path) -> tuple[tuple[Step, ...], list[dict[str, Any]]]:
+def _load(path: Path) -> tuple[tuple[Step, ...], list[dict[str, Any]], bool]:
     try:
         script = json.loads(path.read_text())
-        return tuple(read_step(step) for step in script["steps"]), script.get("models", [])
+        steps = tuple(read_step(step) for step in script["steps"])
+        return steps, script.get("models", []), bool(script.get("continues"))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise NotConfigured(f"The script {path.name} cannot be played: {error!r}") from error
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 from django.conf import settings as django_settings
 
 from dialogs.providers.base import (
+    ArgumentsDelta,
     ChatRequest,
     ContextOverflow,
     Finished,
@@ -35,6 +36,9 @@ from dialogs.providers.pairs import broken_law
 from dialogs.providers.script import FileScript, MemoryScript, Script, Step
 from dialogs.providers.usage import normalise
 from dialogs.providers.wire import recordable
+
+# Servers send the arguments of a call in pieces of about this length.
+ARGUMENTS_CHARS = 20
 
 
 class Scripted:
@@ -59,7 +63,7 @@ class Scripted:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         step = self.script.take(request)
-        if law := broken_law(request.messages):
+        if law := broken_law(request.messages[:-1] if self._goes_on(request) else request.messages):
             raise RequestRefused(f"The request is not valid: {law}.")
         for event in _pieces(step):
             await asyncio.sleep(step.delay)
@@ -82,6 +86,12 @@ class Scripted:
 
     async def aclose(self) -> None:
         """Nothing is open between two calls."""
+
+    def _goes_on(self, request: ChatRequest) -> bool:
+        """With an answer that ends the request: some models do."""
+        last = request.messages[-1] if request.messages else None
+        is_begun = last is not None and last.role == "assistant" and last.content and not last.tool_calls
+        return bool(self.script.continues and request.continues and is_begun)
 
     async def _fail(self, step: Step) -> None:
         """What goes wrong after the text, if anything."""
@@ -122,3 +132,6 @@ def _pieces(step: Step) -> Iterator[StreamEvent]:
         yield ReasoningDelta(thought)
     for text in step.text * step.repeat:
         yield TextDelta(text)
+    for call in step.tool_calls:
+        for at in range(0, len(call.arguments), ARGUMENTS_CHARS):
+            yield ArgumentsDelta(call.arguments[at : at + ARGUMENTS_CHARS])

@@ -11,6 +11,7 @@ from itertools import accumulate
 from dialogs.compacting.estimate import calibration_of, counter_of, estimate
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools, present_context
+from dialogs.compacting.words import kept_in_dialog
 from dialogs.models import Dialog
 from dialogs.selectors.prefix import stable_prefix
 from health.compaction.reasons import Reason
@@ -61,6 +62,7 @@ class Budget:
     grade: str
     learned: Learned | None
     stable_prefix: float | None
+    kept: str
 
     @property
     def free(self) -> int:
@@ -82,13 +84,14 @@ def budget(dialog: Dialog) -> Budget:
         used=guessed.tokens,
         reserve=reserve,
         limit=limit,
-        is_guarded=guard is not None,
+        is_guarded=guard is not None and not guard.off,
         refused=guard.refused if guard else None,
         trace=guard.trace if guard else (),
         counter=guessed.counter,
         grade=str(guessed.grade),
         learned=_learned(known) if isinstance(known, Calibration) else None,
         stable_prefix=stable_prefix(leaf.course_id) if leaf else None,
+        kept=kept_in_dialog(dialog),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from itertools import pairwise
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from dialogs.driver.decide import MOST_COMPACTIONS
+from dialogs.driver.decide import MAX_COMPACTIONS
 from dialogs.models import Generation, Message
 from dialogs.models.message import MessageOrigin
 from health.models import CompactionRun
@@ -53,11 +55,57 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
     return list(runs.filter(queued_at__gt=given_up.started_at) if given_up else runs)
 
 
+def compactions_of_request(leaf: Message, runs: Sequence[CompactionRun]) -> int:
+    """How many of a turn's runs count against the answer to this message: all that were made for it, an answer that was
+    cut and goes on included, but for those that a person undid."""
+    request = _request_of(leaf)
+    return sum(run.leaf_id in request and run.status != Status.UNDONE for run in runs)
+
+
+def compactions_without_growth(runs: Sequence[CompactionRun], *, limit: int) -> int:
+    """How many of a turn's runs followed another although the context had grown by less than a tenth of the limit."""
+    return sum(
+        (later.estimated_before or 0) - (earlier.estimated_after or 0) < limit / 10 for earlier, later in pairwise(runs)
+    )
+
+
+def _request_of(leaf: Message) -> set[int]:
+    """The message that is answered, and where it asks to go on with a cut answer, the one that this one answers."""
+    found, at = {leaf.pk}, leaf
+    while at.origin == MessageOrigin.CONTINUATION and at.parent and at.parent.parent:
+        at = at.parent.parent
+        found.add(at.pk)
+    return found
+
+
 def may_compact(leaf: Message) -> bool:
-    """May the answer to this message be cut for a compaction? At most three times in a turn, once for a message."""
-    runs = runs_of_turn(leaf)
-    cuts = Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn, origin=MessageOrigin.CONTINUATION).count()
-    return max(len(runs), cuts) < MOST_COMPACTIONS and all(run.leaf_id != leaf.pk for run in runs)
+    """May the answer to this message be cut for a compaction? At most three times, and not after one from this very
+    message that freed nothing."""
+    if not CompactionRun.objects.filter(dialog_id=leaf.dialog_id, turn=leaf.turn).exists():
+        return True
+    runs, request = runs_of_turn(leaf), _request_of(leaf)
+    newest = runs[-1] if runs else None
+    in_vain = newest is not None and newest.leaf_id == leaf.pk and newest.status not in (Status.APPLIED, Status.UNDONE)
+    return max(compactions_of_request(leaf, runs), len(request) - 1) < MAX_COMPACTIONS and not in_vain
+
+
+def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int) -> bool:
+    """Did this run gain nothing, and has the context grown since by less than a tenth of the limit?
+
+    Or did it come to nothing for this very message, as where a person discarded what it made?
+    """
+    if run is None or run.status not in (Status.SKIPPED, Status.FAILED):
+        return False
+    if run.leaf_id == leaf.pk or run.estimated_before is None:
+        return run.leaf_id == leaf.pk
+    gained = run.estimated_after is not None and run.estimated_after < 0.9 * run.estimated_before
+    return not gained and tokens < run.estimated_before + limit / 10
+
+
+def last_run_of_course(course_id: int) -> CompactionRun | None:
+    """The newest that the guard began and nobody cancelled."""
+    runs = CompactionRun.objects.filter(course_id=course_id, trigger__in=BY_ITSELF).exclude(status=Status.CANCELLED)
+    return runs.order_by("-pk").first()
 
 
 def neglected_runs() -> list[int]:

@@ -55,6 +55,11 @@ PHASES: Mapping[str, Phase] = {
         pulses=True,
     ),
     "keep_last_five": Phase(icon="clear-all", label=_("Keep last five"), message=_("Keeping the last five messages…")),
+    "passages_keep_last_five": Phase(
+        icon="star",
+        label=_("Passages and last five"),
+        message=_("Selecting passages beside the last five messages…"),
+    ),
     "truncate": Phase(icon="cut", label=_("Truncate"), message=_("Dropping the oldest messages…")),
     "sliding_window": Phase(
         icon="layers", label=_("Sliding window"), message=_("Keeping a window of recent messages…")

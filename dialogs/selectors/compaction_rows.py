@@ -9,7 +9,7 @@ from typing import ClassVar
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard
 from dialogs.model_view import load
 from dialogs.models import Course
 from dialogs.selectors.compaction import BY_ITSELF
@@ -30,6 +30,7 @@ TITLES: dict[str, Promise] = {
     "reset": _("Agent chat reset: the agent goes on from a handover"),
     "truncated": _("Oldest messages left out"),
     "brought": _("Brought back into the context"),
+    "carried": _("Kept as compacted; the client changed its history"),
     "draft": _("Preview of a compaction, not applied yet"),
     "skipped": _("Compaction skipped"),
     "failed": _("Compaction failed"),
@@ -95,6 +96,8 @@ class CompactionRow:
         if self.run.trigger == Trigger.MANUAL and not self.run.chain:
             # `dialogs.services.bring_back` makes a view without compacting anything.
             return "brought"
+        if self.run.trigger == Trigger.CARRIED:
+            return "carried"
         if self.run.trigger == Trigger.RESET:
             return "reset"
         if self.run.recovered:
@@ -108,7 +111,7 @@ class CompactionRow:
     @property
     def is_thin(self) -> bool:
         """Nobody has to do anything about it, and it must not part one answer in two."""
-        return self.state == "continued" or (self.state == "skipped" and self.is_by_itself)
+        return self.state in {"continued", "carried"} or (self.state == "skipped" and self.is_by_itself)
 
     @property
     def title(self) -> Promise:
@@ -154,7 +157,7 @@ def compaction_rows(course: Course | None, shown: Collection[int], lineage: Line
     if course is None or not shown:
         return []
     runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")
-    is_held = lineage is not None and course.guard_held and guard_of(course.dialog) is not None
+    is_held = lineage is not None and course.guard_held and active_guard(course.dialog) is not None
     rows = []
     for run in runs:
         can_redo = lineage is not None and run.status == Status.UNDONE and lineage.may_redo(run.pk)

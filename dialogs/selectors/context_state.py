@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from dialogs.compacting.guard import guard_of
-from dialogs.driver.decide import MOST_COMPACTIONS
+from dialogs.driver.decide import MAX_COMPACTIONS
 from dialogs.models import Dialog, Generation
 from dialogs.models.dialog import COUNTDOWN_TURNS
 from dialogs.selectors.budget import FREE, RESERVE, Budget, budget
@@ -163,7 +163,7 @@ def _counters(dialog: Dialog, newest: CompactionRun | None) -> dict[str, Count]:
         "countdown_turns": Count(
             scope="dialog", value=course.countdown_turns if course else COUNTDOWN_TURNS, most=COUNTDOWN_TURNS
         ),
-        "restarts": Count(scope="request", value=len(runs_of_turn(leaf)) if leaf else 0, most=MOST_COMPACTIONS),
+        "restarts": Count(scope="request", value=len(runs_of_turn(leaf)) if leaf else 0, most=MAX_COMPACTIONS),
         "hybrid_iterations": Count(
             scope="break", value=iterations_of(newest), most=context_config().hybrid.max_iterations
         ),

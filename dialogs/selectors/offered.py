@@ -6,20 +6,27 @@ from django.db.models import QuerySet
 
 from dialogs.models import LLM, Agent
 from dialogs.selectors.agents import choosable_agents
+from dialogs.selectors.providers import missing_key
 
 
 def offered_agents() -> QuerySet[Agent]:
     """Those that a person can begin a dialog with."""
-    return choosable_agents().select_related("llm__provider")
+    return choosable_agents().select_related("llm__provider", "llm__bounds", "llm__calibration")
 
 
 def offered_llms() -> QuerySet[LLM]:
-    return LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
+    found = LLM.objects.filter(enabled=True, provider__enabled=True)
+    return found.select_related("provider", "bounds", "calibration")
+
+
+def listed_llms() -> list[LLM]:
+    """Those that can answer: their provider has a key, or needs none. Who asks for another is told what it lacks."""
+    return [llm for llm in offered_llms() if not missing_key(llm.provider)]
 
 
 def direct_agents(*, provider: str, model_id: str) -> QuerySet[Agent]:
     """That which stands for an LLM that is offered, if it has been spoken to."""
-    return Agent.objects.select_related("llm__provider").filter(
+    return Agent.objects.select_related("llm__provider", "llm__bounds", "llm__calibration").filter(
         is_direct=True,
         llm__enabled=True,
         llm__model_id=model_id,

@@ -67,10 +67,18 @@ def _key(provider: Provider) -> tuple[str, str]:
 
 
 def missing_key(provider: Provider) -> str:
-    """Why a provider that wants a key has none; empty when it has one or names none."""
-    if provider.api_key_encrypted or not provider.api_key_env or os.environ.get(provider.api_key_env, "").strip():
+    """Why a provider that wants a key has none; empty when it has one or needs none."""
+    variable = key_variable(provider)
+    if provider.api_key_encrypted or not variable or os.environ.get(provider.api_key_env, "").strip():
         return ""
-    return _("no key: %(variable)s is not set") % {"variable": provider.api_key_env}
+    return _("no key: %(variable)s is not set") % {"variable": variable}
+
+
+def key_variable(provider: Provider) -> str:
+    """Where its key is looked for. One of the catalogue's needs it even where an admin took its variable away."""
+    wrote = provider.catalogue_values
+    is_theirs = bool(wrote) and provider.base_url == wrote.get("base_url")
+    return provider.api_key_env or (wrote.get("api_key_env", "") if is_theirs else "")
 
 
 def provider_at(*, kind: str, base_url: str) -> Provider | None:

@@ -23,7 +23,7 @@ SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.services.cutting` cut.
 CUT = "compaction"
 # The codes of generations that failed because their request was too large: refused by us, by the provider.
-OVERFLOWS = ("context_compaction_failed", "context_overflow")
+OVERFLOWS = ("context_compaction_failed", "context_overflow", "context_filled")
 
 
 def _is_longer(text: str, than: tuple[int, int]) -> bool:
@@ -124,7 +124,7 @@ class MessageRow:
     @property
     def has_text(self) -> bool:
         """An answer without words says that it is empty, unless it did something."""
-        return bool(self.message.content) or not (self.calls or self.attachments)
+        return bool(self.message.content) or not (self.calls or self.attachments or self.continues)
 
     @property
     def is_folded(self) -> bool:

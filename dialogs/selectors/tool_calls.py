@@ -35,11 +35,15 @@ def offers_tools(llm: LLM) -> bool:
     return llm.tool_calling == ToolCalling.AUTO
 
 
-def withheld_above(llm: LLM, *, level: str) -> int | None:
-    """Bytes above which a result is withheld from the model at this level; None when none is."""
+def withheld_above(llm: LLM, *, level: str, guarded: bool) -> int | None:
+    """Bytes above which a result is withheld from the model at this level; None when none is.
+
+    Where compaction makes room (`guarded`), only what an admin wrote down for this LLM counts.
+    """
     if level not in SHORT_OF_ROOM:
         return None
     limit = llm.tool_result_limit_bytes
     if limit is None:
-        return None if llm.provider.kind in NEVER_WITHHELD else settings.DOMINDS_TOOL_RESULT_BYTES
+        spared = guarded or llm.provider.kind in NEVER_WITHHELD
+        return None if spared else settings.DOMINDS_TOOL_RESULT_BYTES
     return limit or None

@@ -11,12 +11,13 @@ from uuid import UUID
 from django.db.models import F, Q
 from django.utils import timezone
 
+from dialogs.compacting.guard import may_be_guarded
 from dialogs.driver.state import Leaf, State
 from dialogs.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.autonomous import active_run
-from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
+from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of, offers_tools
 from health.loops.patterns import EVERY_CALLS
 from health.monitor.remediation import Due
 
@@ -33,23 +34,28 @@ def state_of(dialog: Dialog) -> State:
     leaf = dialog.current_leaf
     if dialog.is_client_driven:
         return _clients_state(dialog, leaf) if leaf and dialog.answer_due else State(answer_due=False)
-    tries = tries_of_due_answer(dialog)
     run = active_run(dialog)
     return State(
         answer_due=dialog.answer_due,
         stop_requested=dialog.stop_requested,
         trashed=dialog.trashed_at is not None,
         paused=bool(dialog.paused_by),
-        **_tried(tries),
+        **_tried(dialog),
         queued=QueuedMessage.objects.filter(dialog=dialog).count(),
         leaf=_kind_of(leaf),
-        due=Due(leaf.course.due) if leaf else Due.NOTHING,
+        due=Due(leaf.course.due) if leaf and _may_be_asked(dialog) else Due.NOTHING,
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
         **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
+
+
+def _may_be_asked(dialog: Dialog) -> bool:
+    """May remediation speak to the agent? One that is offered no tools cannot write reminders, and where compaction
+    makes room by itself it is spared the orders to."""
+    return offers_tools(dialog.llm) or not may_be_guarded(dialog)
 
 
 def _clients_state(dialog: Dialog, leaf: Message) -> State:
@@ -59,7 +65,7 @@ def _clients_state(dialog: Dialog, leaf: Message) -> State:
         client_driven=True,
         stop_requested=dialog.stop_requested,
         trashed=dialog.trashed_at is not None,
-        **_tried(tries_of_due_answer(dialog)),
+        **_tried(dialog),
         leaf=_kind_of(leaf),
         continuing=leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
@@ -67,12 +73,15 @@ def _clients_state(dialog: Dialog, leaf: Message) -> State:
     )
 
 
-def _tried(tries: list[Generation]) -> dict[str, Any]:
+def _tried(dialog: Dialog) -> dict[str, Any]:
+    found = _all_tries(dialog)
+    tries = _of_due_answer(found)
     return {
         "failures": sum(generation.status == Status.FAILED for generation in tries),
         "interruptions": sum(generation.status == Status.INTERRUPTED for generation in tries),
         "retry_in": seconds_until(tries[0].retry_at) if tries else None,
         "overflowed": bool(tries) and tries[0].error_code == "context_overflow",
+        "filled": bool(found) and found[0].error_code == "context_filled",
     }
 
 
@@ -106,7 +115,10 @@ def rounds_of_turn(leaf: Message) -> int:
     return calling.count()
 
 
-DRIVEN = ("agent", "llm__provider", "client", "current_leaf__course__head_run")
+DRIVEN = (
+    *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
+    *("client", "current_leaf__course__head_run"),
+)
 
 
 def driven(dialog_id: UUID) -> Dialog | None:
@@ -122,11 +134,20 @@ def dialog_to_drive(dialog_id: UUID) -> Dialog:
 
 def tries_of_due_answer(dialog: Dialog) -> list[Generation]:
     """The tries since the answer became due, newest first: those that ended with another one to follow."""
+    return _of_due_answer(_all_tries(dialog))
+
+
+def _all_tries(dialog: Dialog) -> list[Generation]:
+    """All calls that were made from the newest message, newest first."""
     if dialog.current_leaf_id is None:
         return []
-    tries: list[Generation] = []
     found = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by()
-    for generation in sorted(found, key=attrgetter("pk"), reverse=True):
+    return sorted(found, key=attrgetter("pk"), reverse=True)
+
+
+def _of_due_answer(found: list[Generation]) -> list[Generation]:
+    tries: list[Generation] = []
+    for generation in found:
         if generation.status != Status.INTERRUPTED and generation.retry_at is None:
             break
         tries.append(generation)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from dialogs import quotes
 from dialogs.broadcast import compaction_on_commit
 from dialogs.compacting.estimate import counter_of, estimate
-from dialogs.compacting.guard import Guard, by_limit, guard_of
+from dialogs.compacting.guard import Guard, active_guard, by_limit
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.context import Context
 from dialogs.errors import DialogError, InvalidMessage
@@ -124,7 +124,7 @@ def _record(row: Dialog, context: Context, view: Sequence[Entry], by: User) -> C
 
 
 def _estimate(run: CompactionRun, context: Context, view: Sequence[Entry]) -> None:
-    guard = guard_of(context.dialog)
+    guard = active_guard(context.dialog)
     limits: Guard = guard or by_limit(context.dialog)
     tools, counter = offered_tools(context.dialog), counter_of(context.dialog.llm)
     now, then = (estimate(seen, tools, counter) for seen in (context, context.seeing(view)))

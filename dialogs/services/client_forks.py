@@ -85,30 +85,31 @@ def _copy_view(source: Course, course: Course, copies: Copies) -> None:
     run.pk = None
     run.dialog, run.course, run.parent_run, run.leaf = course.dialog, course, None, copies[run.leaf_id]
     run.through_seq, run.turn = run.leaf.seq, run.leaf.turn
-    run.view = dump(_entry(entry, copies) for entry in load(run.view))
-    run.removed = _ids(run.removed, copies)
-    run.coverage, run.losses = _about(run.coverage, copies), _about(run.losses, copies)
+    run.view = dump(translated(entry, copies) for entry in load(run.view))
+    run.removed = ids_of(run.removed, copies)
+    run.coverage, run.losses = about(run.coverage, copies), about(run.losses, copies)
     run.save(force_insert=True)
     course.head_run = run
     course.save(update_fields=["head_run"])
     ViewChange.objects.create(course=course, after=run, why=ViewChange.Why.APPLIED)
 
 
-def _entry(entry: Entry, copies: Copies) -> Entry:
+def translated(entry: Entry, copies: Copies) -> Entry:
+    """The entry in the copies' names."""
     message = copies.get(entry.message_id or 0)
     return Entry(
         message_id=message.pk if message else None,
         content=entry.content,
         kind=entry.kind,
-        covers=tuple(_ids(entry.covers, copies)),
+        covers=tuple(ids_of(entry.covers, copies)),
     )
 
 
-def _ids(ids: Iterable[int], copies: Copies) -> list[int]:
+def ids_of(ids: Iterable[int], copies: Copies) -> list[int]:
     return [copies[pk].pk for pk in ids if pk in copies]
 
 
-def _about(rows: Iterable[dict[str, Any]], copies: Copies) -> list[dict[str, Any]]:
+def about(rows: Iterable[dict[str, Any]], copies: Copies) -> list[dict[str, Any]]:
     """The engine names units by text: a message's id, or another name for what an earlier run wrote."""
     return [{**row, "message": _name(str(row["message"]), copies)} for row in rows]
 

@@ -123,6 +123,16 @@ def _open_calls(row: Dialog, ids: set[str]) -> dict[str, list[ToolCall]]:
     return found
 
 
+def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
+    """What a client puts before every conversation is nobody's words, wherever it stands already."""
+    hashes = [message.prefix for message in messages]
+    found = Message.objects.filter(prefix_nodes__owner=row.owner_id, prefix_nodes__sha256__in=hashes)
+    rows = [one for one in found.exclude(origin=MessageOrigin.AGENT).distinct() if not one.parts.get("framed")]
+    for one in rows:
+        one.parts = {**one.parts, "framed": True}
+    Message.objects.bulk_update(rows, ["parts"], batch_size=AT_ONCE)
+
+
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
     """Know a prefix again that ends with this message."""
     node = PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message)

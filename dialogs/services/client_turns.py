@@ -5,7 +5,7 @@ The process that took it up drives it. One that dies leaves it interrupted: the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,17 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.utils import timezone
 
-from dialogs.clients import ClientRequest
-from dialogs.compacting.guard import guard_of
+from dialogs.clients import ClientMessage, ClientRequest
+from dialogs.compacting.guard import active_guard
 from dialogs.models import LLM, Agent, ApiKey, ClientConversation, Course, Dialog, Generation, Message
 from dialogs.models.dialog import PausedBy
+from dialogs.models.message import Role
 from dialogs.selectors.clients import Known, Outcome, is_past_compacting, longest_known, outcome_of
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import lease
 from dialogs.services.client_forks import fork
-from dialogs.services.client_messages import add_history, remember
+from dialogs.services.client_messages import add_history, mark_frame, remember
+from dialogs.services.client_views import carry_view, keep_ledger
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.messages import title_from
 from dialogs.services.rows import close_answer, lock, newest_leaf, save
@@ -56,12 +58,16 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
     row, course = _dialog(known, key.owner, target)
     _note(row, key, request)
     add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
+    if known.frame:
+        mark_frame(row, request.messages[: known.frame])
     if row.current_leaf is None:
         raise ValueError("A request without a message was let in.")
+    if course.head_run_id and not carry_view(row, course) and not known.length:
+        keep_ledger(row, course)
     row.wake_seq += 1
     row.answer_due, row.stop_requested = True, False
     row.paused_by, row.active_at, row.archived_at = PausedBy.NOBODY, timezone.now(), None
-    row.title = row.title or _title(request)
+    row.title = _title(row, request, known)
     row.llm, row.agent = target.llm, target.agent
     claim = lease.take(row)
     save(row, *CHANGED)
@@ -108,13 +114,13 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
     for message in known.messages:
         row = lock(message.dialog)
         if not row.is_busy:
-            row.current_leaf, row.client = message, message.dialog.client
+            row.current_leaf, row.client = message if known.length else None, message.dialog.client
             _let_go(message.course)
             return row, message.course
-    if not known.messages:
+    if not (known.messages and known.length):
         return _new(owner, target)
     busy = known.messages[0]
-    if guard_of(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
+    if active_guard(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
         raise CompactingElsewhere
     return fork(busy, owner=owner)
 
@@ -159,9 +165,18 @@ def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
     }
 
 
-def _title(request: ClientRequest) -> str:
-    text = next((message.text for message in request.messages if message.role == "user" and message.text.strip()), "")
-    return title_from(text) if text.strip() else request.model
+def _title(row: Dialog, request: ClientRequest, known: Known) -> str:
+    """By what was asked first. Until its frame was known, a dialog was called by that."""
+    first, *_rest = [*_asked(request.messages), request.model]
+    if row.title and not (known.frame and row.title == first):
+        return row.title
+    # Before what is asked first the client may have put more of its own.
+    said = _asked(request.messages[known.frame :])[0 if known.length or not known.frame else -1 :]
+    return said[0] if said else request.model
+
+
+def _asked(messages: Sequence[ClientMessage]) -> list[str]:
+    return [title_from(one.text) for one in messages if one.role == Role.USER and one.text.strip()]
 
 
 def direct_agent(llm: LLM) -> Agent:

@@ -59,34 +59,51 @@ def queue_run(
     leaf = row.current_leaf
     if leaf is None:
         raise NothingToCompact(_("There is nothing to compact yet."))
-    course = Course.objects.get(pk=leaf.course_id)
+    run = _new_run(row, leaf, guard, trigger)
+    run.requested_by, run.focus, run.up_to_seq = requested_by, focus.strip(), up_to.seq if up_to else None
+    run.is_draft = is_draft
+    run.draft_until = timezone.now() + timedelta(seconds=draft_seconds) if draft_seconds else None
     try:
         with transaction.atomic():
-            run = CompactionRun.objects.create(
-                dialog=row,
-                course=course,
-                parent_run_id=course.head_run_id,
-                leaf=leaf,
-                turn=leaf.turn,
-                through_seq=leaf.seq,
-                trigger=trigger,
-                requested_by=requested_by,
-                focus=focus.strip(),
-                up_to_seq=up_to.seq if up_to else None,
-                is_draft=is_draft,
-                draft_until=timezone.now() + timedelta(seconds=draft_seconds) if draft_seconds else None,
-                chain=list(guard.chain),
-                limit_tokens=guard.limit,
-                reserve_tokens=guard.reserve,
-                limit_trace=guard.traced(),
-                phase="detection",
-            )
+            run.save()
     except IntegrityError as error:
         raise DialogBusy(_("A compaction is under way already. Wait for it, or cancel it.")) from error
     save(row)
     compact_on_commit(run.pk)
     compaction_on_commit(row.pk, run.pk)
     return run
+
+
+def _new_run(row: Dialog, leaf: Message, guard: Guard, trigger: str) -> CompactionRun:
+    course = Course.objects.get(pk=leaf.course_id)
+    return CompactionRun(
+        dialog=row,
+        course=course,
+        parent_run_id=course.head_run_id,
+        leaf=leaf,
+        turn=leaf.turn,
+        through_seq=leaf.seq,
+        trigger=trigger,
+        chain=list(guard.chain),
+        limit_tokens=guard.limit,
+        reserve_tokens=guard.reserve,
+        limit_trace=guard.traced(),
+        phase="detection",
+    )
+
+
+def skip_run(row: Dialog, *, guard: Guard, trigger: str, why: Reason, tokens: int) -> None:
+    """Record a run that nobody need make: what it would free is known. The caller holds the row's lock."""
+    if row.current_leaf is None:
+        return
+    run = _new_run(row, row.current_leaf, guard, trigger)
+    run.status, run.phase, run.finished_at = Status.SKIPPED, str(Status.SKIPPED), timezone.now()
+    run.reason, run.why = str(why), why.as_json()
+    run.estimated_before = run.estimated_after = tokens
+    run.save()
+    log(Code.RUN_SKIPPED, row, run=run, estimated=tokens, limit=guard.limit, trigger=trigger)
+    save(row)
+    compaction_on_commit(row.pk, run.pk)
 
 
 @transaction.atomic

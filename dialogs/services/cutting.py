@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.models import Generation, Message
 from dialogs.models.dialog import PausedBy
@@ -14,13 +14,17 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.selectors.compaction import runs_of_turn
 from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services import generations
 from dialogs.services.events import Code, log
-from dialogs.services.generations import Answer, add_answer, close, read_health
+from dialogs.services.generations import Answer, add_answer, close, next_number, read_health
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
-from health.compaction.reasons import Reason, Why, columns_of
+from health.compaction.reasons import Reason, Why, columns_of, from_json
+from health.models import CompactionRun
 
 CUT = "compaction"
+# An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
+FILLED = "context_filled"
 REFUSED = "context_compaction_failed"
 
 
@@ -38,6 +42,26 @@ def cut(held: Claim, *, generation: Generation, answer: Answer) -> Message:
     return message
 
 
+def ask_again(held: Claim, *, generation: Generation, answer: Answer) -> None:
+    """Nothing was said yet: nothing is kept, and the same answer is wanted again, after a compaction."""
+    nothing = replace(answer, calls=())
+    generations.fail(held, generation=generation, answer=nothing, code=FILLED, error="", retry_in=0.0)
+
+
+@transaction.atomic
+def fill(held: Claim, *, generation: Generation, answer: Answer, tokens: int, window: int) -> None:
+    """End an answer that fills the window, with both numbers: what was said is kept. Calls that came are dropped."""
+    cut_off = replace(answer, calls=(), finish_reason="length")
+    why = Reason(Why.FULL, {"tokens": tokens, "window": window})
+    log(Code.TOKEN_LIMIT_EXCEEDED, generation.dialog, estimated=tokens, limit=window, **columns_of(why))
+    generation.why = why.as_json()
+    if cut_off.text.strip():
+        generation.error_message = str(why)
+        generations.finish(held, generation=generation, answer=cut_off, cut_short=True)
+    else:
+        generations.fail(held, generation=generation, answer=cut_off, code=FILLED, error=str(why), retry_in=None)
+
+
 @transaction.atomic
 def refuse(held: Claim, *, why: Reason | None) -> None:
     """End the due answer because its request does not fit: recorded as a generation that failed before it was sent."""
@@ -50,12 +74,11 @@ def refuse(held: Claim, *, why: Reason | None) -> None:
     if leaf is None:
         return
     runs = runs_of_turn(leaf)
-    limit = guard.limit if guard else 0
-    why = why or Reason(Why.STILL_TOO_LONG, {"tokens": estimated, "limit": limit, "count": len(runs)})
+    why = why or _too_much(estimated, guard, runs)
     Generation.objects.create(
         dialog=row,
         course=leaf.course,
-        number=Generation.objects.filter(course=leaf.course).count() + 1,
+        number=next_number(leaf.course),
         turn=leaf.turn,
         llm=row.llm,
         llm_name=row.llm.slug,
@@ -77,3 +100,18 @@ def refuse(held: Claim, *, why: Reason | None) -> None:
     )
     row.paused_by = PausedBy.FAILURE
     close_answer(row, "paused_by")
+
+
+def _too_much(estimated: int, guard: Guard | None, runs: list[CompactionRun]) -> Reason:
+    """Why a request is not made that does not fit, and why compacting it did not help."""
+    last = runs[-1] if runs and runs[-1].status != CompactionRun.Status.APPLIED else None
+    sizes, other = _sizes(estimated, guard), from_json(last.why) if last else None
+    return Reason(Why.NOT_HELPED, {"why": sizes, "other": other}) if other else sizes
+
+
+def _sizes(estimated: int, guard: Guard | None) -> Reason:
+    if guard is None:
+        return Reason(Why.REQUEST_REFUSED, {"tokens": estimated})
+    if guard.window is None:
+        return Reason(Why.REQUEST_TOO_LARGE, {"tokens": estimated, "limit": guard.limit})
+    return Reason(Why.REQUEST_OVER_WINDOW, {"tokens": estimated, "limit": guard.limit, "window": guard.window})

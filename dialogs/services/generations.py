@@ -10,9 +10,10 @@ from operator import itemgetter
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import bounds_of, guard_of, is_off, may_be_guarded
 from dialogs.models import Blob, Course, Dialog, Generation, Message
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
@@ -24,6 +25,8 @@ from dialogs.services.events import Code, log
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.rows import add_message, close_answer, save
 from dialogs.services.tool_calls import add_calls, hand_over
+from health.models import HealthReading
+from health.monitor.levels import Level
 from health.monitor.usage import Usage, UsageUnavailable
 from health.services import record_reading
 
@@ -51,6 +54,8 @@ class Sent:
     # The compaction run whose view was sent; what the request was estimated to take, where it is guarded.
     view: int | None = None
     estimated_tokens: int | None = None
+    # The longest answer that was asked for, where a shorter one had to do.
+    asked_tokens: int | None = None
 
 
 def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
@@ -75,7 +80,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
     generation = Generation.objects.create(
         dialog=row,
         course=course,
-        number=Generation.objects.filter(course=course).count() + 1,
+        number=next_number(course),
         turn=leaf.turn,
         attempt=attempt,
         llm=row.llm,
@@ -87,11 +92,17 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
             "options": sent.options,
             **({"view": sent.view} if sent.view else {}),
             **({"estimated": sent.estimated_tokens} if sent.estimated_tokens else {}),
+            **({"asked": sent.asked_tokens} if sent.asked_tokens else {}),
             **{name: kept[text] for name, text in sent.texts.items() if text},
         },
     )
     save(row)
     return generation
+
+
+def next_number(course: Course) -> int:
+    """Imported courses may leave numbers out."""
+    return (Generation.objects.filter(course=course).aggregate(highest=Max("number"))["highest"] or 0) + 1
 
 
 def _leaf(row: Dialog) -> Message:
@@ -184,12 +195,16 @@ def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, erro
 
 
 def _after_overflow(row: Dialog, generation: Generation, retry_in: float | None) -> float | None:
+    """It is asked again at once, after a compaction; where nothing can be compacted by itself, the refusal is told.
+
+    Where not even a bound was learned, a new course may help a person's dialog.
+    """
     guard = guard_of(row)
     estimated = generation.manifest.get("estimated")
     log(Code.PROVIDER_OVERFLOW, row, estimated=estimated, limit=guard.limit if guard else None)
     if guard:
-        return 0.0
-    if row.is_client_driven or not _has_answers(generation.course):
+        return None if guard.off else 0.0
+    if row.is_client_driven or is_off(row) or not _has_answers(generation.course):
         return retry_in
     remediation.record_overflow(generation.course)
     return 0.0
@@ -231,12 +246,25 @@ def close(generation: Generation, status: str, answer: Answer, message: Message 
 
 def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
     llm = generation.llm or row.llm
+    # A server that reports only a part of what it reads says nothing about how full its window is.
+    usage = UsageUnavailable() if bounds_of(llm).reports_part else answer.usage
     reading = record_reading(
         generation_id=generation.pk,
-        usage=answer.usage,
+        usage=usage,
         configured=configured(llm),
         window_source=llm.context_length_source,
     )
     # Nobody adds a prompt to a client's conversation: there the level is shown, and that is all.
     if not row.is_client_driven:
-        remediation.record_level(row, generation.course, reading.level)
+        remediation.record_level(row, generation.course, _level_to_ask_at(row, reading))
+
+
+def _level_to_ask_at(row: Dialog, reading: HealthReading) -> str:
+    """The level that remediation goes by. Where compaction makes room and nobody wrote a ceiling down, the agent is not
+    asked before half the window is used: a large window is yellow long before anything is short."""
+    too_early = (
+        reading.level == Level.CAUTION
+        and not reading.optimal_configured
+        and (reading.prompt_tokens or 0) <= (reading.context_window or 0) / 2
+    )
+    return Level.HEALTHY if too_early and may_be_guarded(row) else reading.level

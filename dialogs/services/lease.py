@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Case, F, PositiveSmallIntegerField, Value, When
 from django.utils import timezone
 
 from dialogs.broadcast import changed_on_commit
@@ -26,11 +26,15 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to drive one dialog until the lease runs out, as of one wake-up."""
+    """The right to drive one dialog until the lease runs out, as of one wake-up.
+
+    `deaths` is how many workers in a row have died over it before anything was said.
+    """
 
     dialog_id: UUID
     token: int
     wake_seq: int
+    deaths: int = 0
 
 
 def _lease_end() -> datetime:
@@ -43,7 +47,18 @@ def claim(dialog_id: UUID) -> Claim | None:
     taken = (
         Dialog.objects.filter(lease_free(), pk=dialog_id, wake_seq__gt=F("handled_seq"))
         # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
-        .update(lease_token=F("lease_token") + 1, lease_until=_lease_end(), place_in_line=None)
+        .update(
+            lease_token=F("lease_token") + 1,
+            lease_until=_lease_end(),
+            place_in_line=None,
+            # A slice that recorded no end, and in which nothing was said: its worker died over it.
+            deaths=Case(
+                When(slice_seq=F("last_seq"), then=F("deaths") + 1),
+                default=Value(0),
+                output_field=PositiveSmallIntegerField(),
+            ),
+            slice_seq=F("last_seq"),
+        )
     )
     if not taken:
         return None
@@ -51,7 +66,7 @@ def claim(dialog_id: UUID) -> Claim | None:
     left = Generation.objects.filter(dialog=row, status=Generation.Status.RUNNING)
     left.update(status=Generation.Status.INTERRUPTED, finished_at=timezone.now())
     interrupt_running(row)
-    return Claim(row.pk, row.lease_token, row.wake_seq)
+    return Claim(row.pk, row.lease_token, row.wake_seq, row.deaths)
 
 
 def take(row: Dialog) -> Claim:
@@ -73,7 +88,7 @@ def renew(held: Claim) -> None:
 def release(held: Claim) -> bool:
     """Say that everything due up to this wake-up is done. False when something new came up meanwhile."""
     done = _held(held).filter(wake_seq=held.wake_seq)
-    if not done.update(handled_seq=held.wake_seq, lease_until=None, version=F("version") + 1):
+    if not done.update(handled_seq=held.wake_seq, lease_until=None, slice_seq=None, version=F("version") + 1):
         return False
     changed_on_commit(held.dialog_id)
     return True
@@ -81,7 +96,7 @@ def release(held: Claim) -> bool:
 
 def give_back(held: Claim) -> None:
     """End a slice with work still due: whoever comes next may claim it."""
-    _held(held).update(lease_until=None)
+    _held(held).update(lease_until=None, slice_seq=None)
 
 
 def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's

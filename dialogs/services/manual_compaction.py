@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.compacting.guard import Guard, by_limit
+from dialogs.compacting.guard import Guard, bounds_of, by_limit, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message
@@ -22,11 +22,12 @@ from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
 from dialogs.services.rows import lock
+from health.compaction.config import chain_for
+from health.compaction.reasons import Reason, Why
+from health.limits import Term
 from health.models import CompactionRun
 
 Trigger = CompactionRun.Trigger
-# A wish is to bring something: the result must come under this share of what is there now.
-WANTED_SHARE = 0.75
 FRESH_START = "fresh_start"
 FOCUS_CHARS = 2_000
 
@@ -42,8 +43,7 @@ def request(
 ) -> CompactionRun:
     """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so,
     unless they are not to be asked."""
-    # What stands after the chosen message stays as it is: then any gain will do.
-    guard = _guard(dialog, share=1 if up_to else WANTED_SHARE)
+    guard = _guard(dialog)
     reviews = is_asked and display_of(by.pk).review_drafts
     with transaction.atomic():
         row = _resting(lock(dialog))
@@ -64,18 +64,23 @@ def request(
 
 def reset(*, dialog: Dialog, by: User) -> CompactionRun:
     """Begin afresh: what must stay, and a handover that tells the rest. The messages stay readable."""
-    guard = replace(_guard(dialog, share=1), chain=(FRESH_START,))
+    guard = replace(_guard(dialog), chain=(FRESH_START,))
     with transaction.atomic():
         row = _resting(lock(dialog))
         _drop_drafts(row)
         return queue_run(row, guard=guard, trigger=Trigger.RESET, requested_by=by)
 
 
-def _guard(dialog: Dialog, *, share: float) -> Guard:
-    """With a share of the present request as its limit. Counted before the row is locked: it may take a second."""
+def _guard(dialog: Dialog) -> Guard:
+    """With the real room as its limit. Where that is unknown, the largest prompt that the model ever read, or the
+    present request, which is counted before the row is locked: it may take a second."""
     fresh = dialog_to_drive(dialog.pk)
-    guard = by_limit(fresh)
-    return replace(guard, limit=max(1, int(present_tokens(fresh) * share)), chain=guard.config.chain_order)
+    guard = guard_of(fresh)
+    if guard is None:
+        limit = bounds_of(fresh.llm).accepted or max(1, present_tokens(fresh))
+        trace = (Term(what="accepted", tokens=limit, why=Reason(Why.LARGEST_READ)),)
+        guard = replace(by_limit(fresh), limit=limit, trace=trace, refused=None)
+    return replace(guard, chain=chain_for(guard.config))
 
 
 def _resting(row: Dialog) -> Dialog:

@@ -85,7 +85,7 @@ def add_typed(row: Dialog, text: str) -> Message:
         row.title = title_from(text)
         row.save(update_fields=["title"])
     row.archived_at = None
-    row.paused_by = PausedBy.NOBODY
+    row.paused_by, row.crashes = PausedBy.NOBODY, 0
     # What a person undid is compacted again before this message is answered, if it is still too much.
     Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
     task_snapshot.go_on(row, text)
@@ -119,7 +119,7 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
         raise InvalidMessage(_("Only your last message can be edited."))
     forget(message.course)
     task_snapshot.say_anew(row, before=message.content, goal=text)
-    row.paused_by = PausedBy.NOBODY
+    row.paused_by, row.crashes = PausedBy.NOBODY, 0
     edited = add_message(
         row,
         role=Role.USER,

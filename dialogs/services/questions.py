@@ -27,6 +27,7 @@ def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
     if row.trashed_at:
         raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
     _close(row, question, status=Status.ANSWERED, answer=text, result=text)
+    row.crashes = 0
     want_answer(row)
 
 

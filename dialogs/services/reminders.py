@@ -33,7 +33,8 @@ def _usable(dialog: Dialog) -> Dialog:
 def _clean(content: str, *, most: int) -> str:
     text = storable(content).replace("\r\n", "\n").replace("\r", "\n").strip()
     if len(text) > most:
-        raise DialogError(_("The text is longer than %(most)s characters.") % {"most": f"{most:,}"})
+        sizes = {"size": f"{len(text):,}", "most": f"{most:,}"}
+        raise DialogError(_("The text has %(size)s characters, and at most %(most)s characters fit.") % sizes)
     return text
 
 

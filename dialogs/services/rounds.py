@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from dialogs.errors import DialogError
 from dialogs.models import Course, Dialog, Question, ToolCall
 from dialogs.models.reminder import Author
 from dialogs.selectors.remediation_state import only_clears
@@ -27,6 +28,7 @@ NOTHING_TO_CLEAR = (
     "Not cleared: in the newest courses you did nothing but clear. Go on with the first actionable step, or answer "
     "the person in words."
 )
+NOT_KEPT = "Not cleared, because the reminder was not kept: {why}"
 CLEARED = "A new course begins."
 
 
@@ -96,6 +98,10 @@ def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
     An agent that does nothing else is refused: its rounds come to an end, courses would not.
     """
     row = fenced(held)
+    call.refresh_from_db(fields=["status"])
+    if not call.is_open:
+        # Another one of this round has begun the new course.
+        return
     siblings = [other for other in calls_of(call.message) if other.name != CLEAR_MIND]
     if any(other.is_open for other in siblings):
         return
@@ -104,7 +110,12 @@ def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
         save(row)
         return
     if reminder.strip():
-        add_reminder(dialog=row, content=reminder, author=Author.AGENT)
+        try:
+            add_reminder(dialog=row, content=reminder, author=Author.AGENT)
+        except DialogError as error:
+            close_call(row, call, Status.FAILED, NOT_KEPT.format(why=error))
+            save(row)
+            return
         mark_curated(current_course(row))
     close_call(row, call, Status.DONE, CLEARED)
     courses.clear_mind(row, opened_by=Course.OpenedBy.AGENT)

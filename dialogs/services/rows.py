@@ -24,6 +24,7 @@ WANTED = (
     "last_seq",
     "archived_at",
     "paused_by",
+    "crashes",
 )
 
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from dialogs.models import LLM, Dialog, Message, Question, SearchText, ToolCall
+from dialogs.compacting.guard import may_be_guarded
+from dialogs.models import Dialog, Message, Question, SearchText, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import level_word, prompt
 from dialogs.search import index_words
 from dialogs.selectors.tool_calls import calls_of, withheld_above
+from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.rows import add_message
 from dialogs.services.task_snapshot import note_call
 from dialogs.text import storable
@@ -128,12 +130,10 @@ def _add_result(row: Dialog, call: ToolCall) -> None:
 
 def _withheld(row: Dialog, call: ToolCall) -> str:
     """What is sent instead of a result that is too large while the context is short; empty when it is sent."""
-    limit, size = withheld_above(_llm(row), level=call.message.course.level), len(call.result.encode())
+    dialog, level = dialog_to_drive(row.pk), call.message.course.level
+    limit = withheld_above(dialog.llm, level=level, guarded=may_be_guarded(dialog))
+    size = len(call.result.encode())
     if limit is None or size <= limit:
         return ""
-    word = level_word(row.work_language, call.message.course.level)
+    word = level_word(row.work_language, level)
     return prompt("withheld", language=row.work_language, size=size, limit=limit, level=word, name=call.name)
-
-
-def _llm(row: Dialog) -> LLM:
-    return LLM.objects.select_related("provider").get(pk=row.llm_id)

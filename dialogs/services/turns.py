@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy
 from dialogs.models import Course, Dialog, Generation, QueuedMessage
@@ -20,13 +20,14 @@ from dialogs.selectors.remediation_state import clearing_is_futile
 from dialogs.selectors.tool_calls import offers_tools
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import autonomous, courses, remediation
-from dialogs.services.compaction import REVIEW_SECONDS, queue_run
+from dialogs.services.compaction import REVIEW_SECONDS, queue_run, skip_run
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.manual_compaction import FRESH_START
 from dialogs.services.messages import add_typed
 from dialogs.services.over_hits import is_fresh_start_due
 from dialogs.services.rows import add_message, close_answer, save, want_answer
 from dialogs.services.tool_calls import withdraw_open_calls
+from health.compaction.reasons import Reason
 from health.models import CompactionRun
 
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls."
@@ -100,17 +101,28 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
     """Queue a run for the branch that is to be answered. Where one is under way already, that one serves."""
     row = fenced(held)
     dialog = dialog_to_drive(row.pk)
-    guard = guard_of(dialog)
+    guard = active_guard(dialog)
     if guard is None:
         return
-    if trigger == CompactionRun.Trigger.OVERFLOW:
-        # The provider says that it is too much, whatever our estimate says.
+    is_going_on = dialog.current_leaf is not None and dialog.current_leaf.origin == MessageOrigin.CONTINUATION
+    if trigger == CompactionRun.Trigger.OVERFLOW or (trigger == CompactionRun.Trigger.STREAM and not is_going_on):
+        # The provider says that it is too much, whatever our estimate says; or it leaves the answer too little room.
         guard = replace(guard, limit=min(guard.limit, present_tokens(dialog) + guard.reserve))
     if is_fresh_start_due(row):
         guard, trigger = replace(guard, chain=(FRESH_START,)), CompactionRun.Trigger.RESET
     seconds = REVIEW_SECONDS if _is_reviewed(row, trigger) else None
     with suppress(DialogBusy):
         queue_run(row, guard=guard, trigger=trigger, is_draft=seconds is not None, draft_seconds=seconds)
+
+
+@transaction.atomic
+def note_stuck(held: Claim, *, trigger: str, why: Reason) -> None:
+    """Record, as a run that was skipped, that compaction cannot free more: nobody tries until the context has grown."""
+    row = fenced(held)
+    dialog = dialog_to_drive(row.pk)
+    guard = guard_of(dialog)
+    if guard is not None:
+        skip_run(row, guard=guard, trigger=trigger, why=why, tokens=present_tokens(dialog) + guard.reserve)
 
 
 def _is_reviewed(row: Dialog, trigger: str) -> bool:
@@ -145,6 +157,7 @@ def push(held: Claim) -> None:
         done_mark=DONE_MARK,
     )
     add_message(row, role=Role.USER, origin=MessageOrigin.PUSH, content=text, parent=row.current_leaf)
+    row.crashes = 0
     want_answer(row)
 
 

@@ -27,6 +27,8 @@ LOSSES = {
 }
 TERMS = {
     "window": gettext_lazy("Window"),
+    "bound": gettext_lazy("Learned bound"),
+    "room": gettext_lazy("Room for a prompt"),
     "agent": gettext_lazy("Limit of the agent"),
     "LLM": gettext_lazy("Limit of the LLM"),
     "default": gettext_lazy("Limit for everybody"),
@@ -41,6 +43,7 @@ CATEGORIES = {
     "summaries": gettext_lazy("Summaries"),
     "messages": gettext_lazy("Messages"),
     "tool_results": gettext_lazy("Results of tools"),
+    "margin": gettext_lazy("Margin until reports calibrate the estimate"),
     "reserve": gettext_lazy("Kept for the answer"),
     "free": gettext_lazy("Free"),
 }

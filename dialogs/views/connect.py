@@ -19,6 +19,7 @@ from dialogs.connecting.form import ConnectForm
 from dialogs.connecting.offers import FIRST, OFFERS, Offer
 from dialogs.services.providers import InvalidProvider
 
+MOST_CHARS = 500
 may_connect = permission_required("dialogs.add_provider", raise_exception=True)
 
 
@@ -30,7 +31,8 @@ def connect(request: HttpRequest) -> HttpResponse:
     """The form; a POST asks the server what it serves, and changes nothing."""
     offer = _offer(request)
     if request.method != "POST":
-        return _page(request, offer, ConnectForm(offer=offer))
+        # A link may bring an address: the form is filled, nothing is asked yet.
+        return _page(request, offer, ConnectForm(offer=offer, address=request.GET.get("address", "")[:MOST_CHARS]))
     form = ConnectForm(request.POST, offer=offer)
     if not form.is_valid():
         return _page(request, offer, form)

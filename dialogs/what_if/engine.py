@@ -12,7 +12,7 @@ from math import inf
 from time import monotonic
 
 from dialogs.compacting.facts import LEAST_GAIN
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard
 from dialogs.compacting.material import Material, material
 from dialogs.compacting.work import config_for
 from dialogs.learning.growths import growth_of
@@ -87,7 +87,7 @@ class Course:
 
 def read_course(dialog: Dialog) -> Course:
     config = context_config()
-    guard = guard_of(dialog, config)
+    guard = active_guard(dialog, config)
     growth = growth_of(dialog, reserve=guard.reserve if guard else 0)
     return Course(dialog=dialog, growth=growth, config=guard.config if guard else config)
 

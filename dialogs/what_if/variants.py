@@ -11,10 +11,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.guard import LMSTUDIO_CHAIN, by_limit, guard_of, room_of
+from dialogs.compacting.guard import LMSTUDIO_CHAIN, active_guard, by_limit, room_of
 from dialogs.errors import DialogError
 from dialogs.models import Agent, Dialog
-from health.compaction.config import CHAIN_ORDER, ContextConfig
+from health.compaction.config import CHAIN_ORDER, ContextConfig, How, chain_for
 from health.compaction.strategies import REGISTRY
 from health.configured import context_config
 
@@ -82,7 +82,7 @@ class InForce:
 
 def in_force(agent: Agent, config: ContextConfig) -> InForce:
     one = Dialog(agent=agent, llm=agent.llm)
-    guard, configured = guard_of(one, config), by_limit(one, config)
+    guard, configured = active_guard(one, config), by_limit(one, config)
     chain = guard.chain if guard else configured.chain
     now = Variant(guard.limit if guard else NO_LIMIT, _without_model(chain))
     room = room_of(one)
@@ -95,7 +95,7 @@ def variants(asked: Asked, agent: Agent) -> list[Variant]:
     """What is in force, then every limit with every chain. Raises InvalidVariants."""
     config = context_config()
     now = in_force(agent, config)
-    whole = partial(_whole, agent, config)
+    whole = partial(_whole, config)
     limits = dict.fromkeys((*_named_limits(asked.limits, now), *_typed_limits(asked.other_limits, config, now)))
     chains = dict.fromkeys((*_named_chains(asked.chains, now, whole), *_typed_chain(asked.other_chain, whole)))
     if not limits or not chains:
@@ -149,9 +149,9 @@ def _typed_chain(text: str, whole: Whole) -> Iterable[Chain]:
         yield _without_model(whole(names))
 
 
-def _whole(agent: Agent, config: ContextConfig, order: Sequence[str]) -> Chain:
-    """An order with what the guard puts before and behind it."""
-    return by_limit(Dialog(agent=agent, llm=agent.llm), replace(config, chain_order=tuple(order))).chain
+def _whole(config: ContextConfig, order: Sequence[str]) -> Chain:
+    """An order that is tried as the one that runs first, with what stands before and behind it."""
+    return chain_for(replace(config, how=How.CHAIN, chain_order=tuple(order)))
 
 
 def _without_model(chain: Iterable[str]) -> Chain:

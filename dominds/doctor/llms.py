@@ -8,13 +8,17 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import DatabaseError
 
+from dialogs.compacting.words import better_as_ollama, command_for_ollama, is_at_ollamas_port, kept_by_llm
 from dialogs.models import LLM, Provider
-from dialogs.models.llm import Origin
+from dialogs.models.llm import Compaction, Origin
 from dialogs.providers import probe
 from dialogs.selectors.providers import configured, list_providers, missing_key, settings_for
 from dominds.doctor.findings import Finding, note, ok, wrong
 from dominds.supervisor import lock
 from health.monitor.levels import context_window, thresholds
+
+# More would bury what is wrong.
+MOST_LLMS = 20
 
 
 def providers() -> Iterator[Finding]:
@@ -38,6 +42,10 @@ def examined(provider: Provider) -> Finding:
     """Ask it. The demo answers only while `up` runs, which is no fault of its."""
     result = async_to_sync(probe.test_connection)(settings_for(provider))
     name = f"provider {provider.name}"
+    if result.ok and (is_at_ollamas_port(provider) or async_to_sync(probe.is_ollama)(settings_for(provider))):
+        return note(
+            name, f"{result.text} {better_as_ollama()}", fix=command_for_ollama(provider.base_url, name="ollama")
+        )
     if result.ok:
         return ok(name, result.text)
     if provider.origin == Origin.DEMO and not lock.is_used(settings.DOMINDS_DATA_DIR):
@@ -54,6 +62,16 @@ def limits() -> Iterator[Finding]:
     yield from findings
     if not findings and llms:
         yield ok("limits", f"{len(llms)} LLMs, each with a window and ceilings in order")
+    yield from overflow([llm for llm in llms if not missing_key(llm.provider)])
+
+
+def overflow(llms: list[LLM]) -> Iterator[Finding]:
+    """How each LLM that can be asked is kept from overflowing."""
+    for llm in llms[:MOST_LLMS]:
+        state = note if context_window(configured(llm)) is None or llm.compaction == Compaction.OFF else ok
+        yield state(f"overflow {llm.slug}", kept_by_llm(llm))
+    if len(llms) > MOST_LLMS:
+        yield ok("overflow", f"{len(llms) - MOST_LLMS} more: `manage.py provider list`")
 
 
 def of_one_llm(llm: LLM) -> Iterator[Finding]:

@@ -15,9 +15,11 @@ from health.compaction.invariants import broken
 from health.compaction.ledger import Ledger, extract
 from health.compaction.outcome import Step
 from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
+from health.compaction.pressure import at_goal
 from health.compaction.reasons import Reason, Why
+from health.compaction.refill import refilled
 from health.compaction.units import ContextState, Unit
-from health.compaction.weave import without_ledger, woven
+from health.compaction.weave import ledger_tokens, without_ledger, woven
 
 LEXICAL = "lexical"
 
@@ -59,22 +61,40 @@ class Journal:
             asking.close()
 
 
-def tried(strategy: Strategy, state: ContextState, kit: Kit, *, recovering: bool = False) -> Asking:
-    """What the strategy makes of the state, if it is lawful and smaller; else the state, and why."""
+def tried(
+    strategy: Strategy, state: ContextState, kit: Kit, *, recovering: bool = False, fills_up: bool = False
+) -> Asking:
+    """What the strategy makes of the state, if it is lawful and smaller; else the state, and why.
+
+    With `fills_up` the best of what it took beyond the goal comes back.
+    """
     try:
         attempt: Attempt = yield from strategy(without_ledger(state), kit)
         if not attempt.changed:
             return replace(attempt, state=state)
-        return _checked(state, attempt, kit, recovering=recovering)
+        done = _checked(state, attempt, kit, recovering=recovering)
+        return (yield from _filled(state, attempt, done, kit)) if fills_up and done.changed else done
     except Exception as error:
         return unchanged(state, Reason(Why.FAILED, {"name": f"{type(error).__name__}: {error}"}))
+
+
+def _filled(state: ContextState, attempt: Attempt, done: Attempt, kit: Kit) -> Asking:
+    """The step with the best of what went, if that is as lawful and still at the goal; else the step as it was."""
+    try:
+        more: Attempt = yield from refilled(without_ledger(state), attempt, kit)
+        if more.state.units == attempt.state.units:
+            return done
+        filled = _checked(state, more, kit, recovering=False)
+    except Exception:
+        return done
+    return filled if filled.changed and at_goal(filled.state, ledger_tokens(filled.state)) else done
 
 
 def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: bool) -> Attempt:
     units = woven(state, attempt.state.units, kit)
     # The ledger moves to where the first message left. An earlier handover is priority 1, yet a new one retells it.
     before = [unit for unit in without_ledger(state).units if not (recovering and is_handover(unit))]
-    faults = broken(before, units, recovering=recovering)
+    faults = broken(before, units, recovering=recovering or attempt.shortens_open)
     if faults:
         return unchanged(state, Reason(Why.LAW_BROKEN, {"why": faults[0]}))
     after = state.having(units)

@@ -13,7 +13,7 @@ from typing import Any
 from health.compaction import recovery
 from health.compaction.accounts import applied, coherence_of, failed, rewarded
 from health.compaction.attempts import Journal, tried
-from health.compaction.config import CHAIN_ORDER, RecoveryMode
+from health.compaction.config import CHAIN_ORDER, RecoveryMode, chain_for
 from health.compaction.floor import diagnosis, floor_of
 from health.compaction.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.passes import Passes, Stepping, joined, step_of
@@ -26,7 +26,7 @@ from health.compaction.units import ContextState
 Compacting = Generator[Need | Step, Any, CompactionOutcome]
 
 DETECTION, RECOVERY, SUCCESS = "detection", "recovery", "success"
-# Seed 4's chain where none is configured: what hybrid would repeat.
+# Seed 4's chain where an empty one is asked for: what hybrid would repeat.
 DEFAULT_CHAIN = tuple(name for name in CHAIN_ORDER if name != "hybrid")
 # What recovery tries in turn, each under the phase of its step. The last cannot fail where the floor fits.
 RECOVERIES: Mapping[RecoveryMode, tuple[tuple[str, Strategy], ...]] = {
@@ -52,7 +52,7 @@ def compact(
     4. The account. Without `judge` the coherence stays unknown, which saves its embeddings.
     """
     known = REGISTRY if strategies is None else strategies
-    names = tuple(state.config.chain_order if chain is None else chain) or DEFAULT_CHAIN
+    names = tuple(chain_for(state.config) if chain is None else chain) or DEFAULT_CHAIN
     journal = Journal()
     found = tuple((name, known[name]) for name in names if name in known)
     passes = Passes(chain=found, kit=kit, journal=journal, originals=state.originals)

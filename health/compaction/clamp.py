@@ -1,11 +1,19 @@
-"""The last resort for texts that are too long alone: head and tail, and a note of what stood between."""
+"""The last resort for texts that are too long alone: head and tail, and a note of what stood between.
+
+JSON is never cut in its middle: it is trimmed further and further, and stays JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
+from health.compaction.payload_json import written
+from health.compaction.payloads import is_json, trim
 from health.compaction.ports import Kit
-from health.compaction.units import Unit, total
+from health.compaction.units import Unit, tools_by_result, total
+
+Cut = Callable[[str, int], str]
 
 NOTE = "\n[… {count:,} characters left out here; the full text is in the archive …]\n"
 HEAD_SHARE = 0.6
@@ -15,26 +23,30 @@ LEAST_TOKENS = 120
 SAFETY = 0.97
 
 
-def clamped(text: str, *, max_tokens: int, kit: Kit) -> str:
-    """The text within so many tokens: as it is if it fits, and empty if not even the note fits."""
+def clamped(text: str, *, max_tokens: int, kit: Kit, tool: str = "", note: str = NOTE) -> str:
+    """The text within so many tokens: as it is if it fits, and empty if not even the note fits.
+
+    `tool` is the name of the tool whose result it is.
+    """
     tokens = kit.tokens(text)
     if tokens <= max_tokens:
         return text
+    cut: Cut = partial(_within_json, tool=tool) if is_json(text) else partial(_ends, note=note)
     chars = int(len(text) * max_tokens / tokens)
     while chars > 0:
-        piece = _ends(text, chars)
+        piece = cut(text, chars)
         tokens = kit.tokens(piece)
         if tokens <= max_tokens:
             return piece
         chars = int(chars * max_tokens / tokens * SAFETY)
-    note = _ends(text, 0)
-    return note if kit.tokens(note) <= max_tokens else ""
+    alone = cut(text, 0)
+    return alone if kit.tokens(alone) <= max_tokens else ""
 
 
-def shortened(unit: Unit, *, max_tokens: int, kit: Kit) -> Unit:
+def shortened(unit: Unit, *, max_tokens: int, kit: Kit, tool: str = "") -> Unit:
     """The unit, counted, of at most so many tokens as a whole; but its text keeps LEAST_TOKENS in any case."""
     fixed = total([unit]) - kit.tokens(unit.content)
-    content = clamped(unit.content, max_tokens=max(LEAST_TOKENS, max_tokens - fixed), kit=kit)
+    content = clamped(unit.content, max_tokens=max(LEAST_TOKENS, max_tokens - fixed), kit=kit, tool=tool)
     (short,) = kit.counted([unit.saying(content)])
     return short
 
@@ -43,8 +55,11 @@ def evened(units: Sequence[Unit], *, may: Collection[str], excess: int, kit: Kit
     """The units with `excess` tokens less, taken from the largest of those that `may` be shortened, if they can."""
     sizes = [total([unit]) for unit in units if unit.id in may]
     level = _level(sizes, room=sum(sizes) - excess)
+    tools = tools_by_result(units)
     return tuple(
-        shortened(unit, max_tokens=level, kit=kit) if unit.id in may and total([unit]) > level else unit
+        shortened(unit, max_tokens=level, kit=kit, tool=tools.get(unit.id, ""))
+        if unit.id in may and total([unit]) > level
+        else unit
         for unit in units
     )
 
@@ -59,7 +74,12 @@ def _level(sizes: Sequence[int], *, room: int) -> int:
     return max(sizes, default=0)
 
 
-def _ends(text: str, chars: int) -> str:
+def _within_json(text: str, chars: int, *, tool: str) -> str:
+    short = trim(text, tool=tool, max_chars=chars)
+    return short if is_json(short) else written(NOTE.format(count=len(text)).strip())
+
+
+def _ends(text: str, chars: int, *, note: str) -> str:
     head = int(chars * HEAD_SHARE)
     tail = len(text) - (chars - head)
-    return f"{text[:head]}{NOTE.format(count=tail - head)}{text[tail:]}"
+    return f"{text[:head]}{note.format(count=tail - head)}{text[tail:]}"

@@ -9,6 +9,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
+class How(StrEnum):
+    """Which engine runs first: the choice of passages, with the chain behind it, or the chain as it is configured."""
+
+    PASSAGES = "passages"
+    CHAIN = "chain"
+
+
 class RecoveryMode(StrEnum):
     FRESH_START = "fresh_start"
     TRUNCATE = "truncate"
@@ -138,6 +145,10 @@ PER_LLM = (
     LlmLimit(type="gpt4", limit=6000, follow_default=True),
 )
 CHAIN_ORDER = ("summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid")
+# Before and behind the configured chain, wherever it stands.
+TRIM, PASSAGES = "trim_payloads", "select_passages"
+# Passages too, with the last five messages whole: what follows a pruning agent that fails.
+PASSAGES_AND_LAST_FIVE = "passages_keep_last_five"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +156,7 @@ class ContextConfig:
     """A compaction begins above `warning_threshold` of the limit, aims at `goal`, and is content with `accept`.
 
     A run that frees less than `min_gain` is not applied. `ledger_share` bounds what is carried word for word.
+    `chain_for` says which strategies run.
     """
 
     min_limit: int = 3500
@@ -154,6 +166,7 @@ class ContextConfig:
     accept: float = 0.8
     min_gain: float = 0.1
     ledger_share: float = 0.1
+    how: How = How.PASSAGES
     per_llm: tuple[LlmLimit, ...] = PER_LLM
     chain_order: tuple[str, ...] = CHAIN_ORDER
     summarize_old: SummarizeOld = field(default_factory=SummarizeOld)
@@ -179,3 +192,13 @@ class ContextConfig:
         """A tool's own, by the first of its names that has one; else the default."""
         own = dict(self.retry_per_tool)
         return next((own[name] for name in names if name in own), self.retry_default)
+
+
+def chain_for(config: ContextConfig) -> tuple[str, ...]:
+    """The names of the strategies that run under a configuration, in order, none twice.
+
+    Bulky payloads are trimmed first in any case. Passages come before the configured chain, which then only has what
+    they leave above the accepted share; or behind it, so that it is never where a run ends above the goal.
+    """
+    order = (PASSAGES, *config.chain_order) if config.how is How.PASSAGES else (*config.chain_order, PASSAGES)
+    return tuple(dict.fromkeys((TRIM, *order)))

@@ -7,7 +7,7 @@ the key's path, so that a person finds the line. Our own keys stand beside the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ from health.compaction.config import (
     ContentTypeChunking,
     ContextConfig,
     DiscardLowRel,
+    How,
     Hybrid,
     LlmLimit,
     PayloadLimits,
@@ -44,11 +45,13 @@ from health.compaction.config_checks import (
     share,
     whole,
 )
+from health.compaction.pressure import SEVERE_SHARE
 
 __all__ = ["MIN_LIMIT", "InvalidConfig", "dump", "load"]
 
 # The floor can be raised, never lowered (C4).
 MIN_LIMIT = 3500
+ABOVE_IT_ANSWERS_ARE_CUT = f"above 0 and at most {SEVERE_SHARE:g}, as an answer under way is cut from there on"
 ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies"
 RETRY: Mapping[str, Check] = {
     "max_attempts": whole(1),
@@ -110,6 +113,7 @@ KEYS: Mapping[str, Check] = {
     "accept": share,
     "min_gain": share,
     "ledger_share": share,
+    "how": one_of(How),
     "per_llm": each(_per_llm),
     BREAKING: section(STRATEGIES),
     "payloads": section({field.name: whole(1) for field in fields(PayloadLimits)}, PayloadLimits),
@@ -123,8 +127,11 @@ KEYS: Mapping[str, Check] = {
 }
 
 
-def load(text: str) -> ContextConfig:
-    """The configuration that the YAML states. Raises InvalidConfig, whose message names the key."""
+def load(text: str, *, was_stored: bool = False) -> ContextConfig:
+    """The configuration that the YAML states. Raises InvalidConfig, whose message names the key.
+
+    `was_stored`: it was accepted once, by an earlier version it may be; a threshold that is too high now is lowered.
+    """
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -132,6 +139,7 @@ def load(text: str) -> ContextConfig:
     found = section({ROOT: section(KEYS)})({} if document is None else document, "").get(ROOT, {})
     retries = found.pop(RETRIES, None)
     config = ContextConfig(**found.pop(BREAKING, {}), **found, **({} if retries is None else _retry(retries)))
+    config = _lowered(config) if was_stored else config
     _check_order(config)
     return config
 
@@ -154,10 +162,18 @@ def _retry(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _lowered(config: ContextConfig) -> ContextConfig:
+    """With a threshold of nine tenths at most, and the goal as far below it as by default where it was above."""
+    if config.warning_threshold <= SEVERE_SHARE:
+        return config
+    goal = config.goal if config.goal < SEVERE_SHARE else SEVERE_SHARE - 0.1
+    return replace(config, warning_threshold=SEVERE_SHARE, goal=goal, accept=max(goal, config.accept))
+
+
 def _check_order(config: ContextConfig) -> None:
-    """A run must aim below where it begins, or it would begin again at once; and begin before all is full."""
-    if not 0 < config.warning_threshold < 1:
-        raise refusal(f"{ROOT}.warning_threshold", "above 0 and below 1", config.warning_threshold)
+    """A run must aim below where it begins, or it would begin again at once; and begin before an answer is cut."""
+    if not 0 < config.warning_threshold <= SEVERE_SHARE:
+        raise refusal(f"{ROOT}.warning_threshold", ABOVE_IT_ANSWERS_ARE_CUT, config.warning_threshold)
     if config.goal >= config.warning_threshold:
         raise refusal(f"{ROOT}.goal", f"below the warning_threshold of {config.warning_threshold:g}", config.goal)
     if config.accept < config.goal:

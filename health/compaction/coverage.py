@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from health.compaction.digest import NOTICE
+from health.compaction.digest import is_notice
 from health.compaction.outcome import Extent, Receipt
 from health.compaction.ports import Read
 from health.compaction.units import Kind, Unit
@@ -35,7 +35,7 @@ def receipts(before: Sequence[Unit], after: Sequence[Unit], reads: Iterable[Read
 
 def _is_of_reading(unit: Unit) -> bool:
     """A summary, a digest, or the notice of a choice of passages, which weighed every one of them."""
-    return unit.kind is Kind.SUMMARY or unit.content == NOTICE
+    return unit.kind is Kind.SUMMARY or is_notice(unit)
 
 
 def _furthest(reads: Iterable[Read]) -> dict[str, int]:

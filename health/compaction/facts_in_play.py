@@ -84,7 +84,7 @@ def _plays(units: Sequence[Unit], recent: int) -> list[_Play]:
     """Of older results none is read: what of them is worked with, the user or the agent has named since."""
     found: dict[Key, _Play] = {}
     for place, unit in enumerate(units):
-        if unit.role in INSTRUCTING or unit.kind in WRITTEN or unit.inserted:
+        if unit.role in INSTRUCTING or unit.kind in WRITTEN or unit.inserted or unit.framed:
             continue
         if unit.role is Role.TOOL and place < recent:
             continue

@@ -16,6 +16,7 @@ from health.compaction.invariants import open_round, protected_ids
 from health.compaction.ports import Kit
 from health.compaction.reasons import Argument, Reason, Why
 from health.compaction.units import INSTRUCTING, ContextState, Priority, Role, Unit, total
+from health.compaction.weave import ledger_beside
 
 NAMED = 3
 
@@ -71,6 +72,12 @@ def can_give_way(units: Sequence[Unit]) -> frozenset[str]:
     marked = {unit.id for unit in units if unit.pinned or unit.priority is Priority.P1}
     open_results = {unit.id for unit in open_round(units) if unit.role is Role.TOOL}
     return frozenset({unit.id for unit in units} - protected_ids(units) | (open_results - marked))
+
+
+def is_too_much(state: ContextState, kit: Kit) -> bool:
+    """Whether what must stay is over the limit with the ledger beside it, as long as nothing of it gives way."""
+    kept = standing(state.units)
+    return state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit) > state.limit
 
 
 def floor_of(state: ContextState, kit: Kit) -> Floor:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from health.compaction.units import Kind, Role, Unit, tools_by_result
 
 UI_TOOLS = frozenset({"elementsJson", "webElements"})
+WEB_TOOL = "webElements"
+# Tools of MCP servers are called by their server's name too: `browser__elementsJson`.
+SERVER_MARK = "__"
 BASE = 0.5
 
 _ERROR = re.compile(
@@ -57,6 +60,15 @@ def mentions_error(text: str) -> bool:
     return hinted and (_hits(_ERROR, low) or _NAMED_ERROR.search(text) is not None)
 
 
+def bare_name(tool: str) -> str:
+    """A tool's name without its server's."""
+    return tool.rsplit(SERVER_MARK, 1)[-1]
+
+
+def is_ui_tool(tool: str) -> bool:
+    return bare_name(tool) in UI_TOOLS
+
+
 def _hits(pattern: re.Pattern[str], text: str) -> bool:
     return any(match["hit"] for match in pattern.finditer(text))
 
@@ -93,7 +105,7 @@ def _is_screenshot(seen: _Seen) -> bool:
 
 
 def _can_be_fetched_again(seen: _Seen) -> bool:
-    return seen.tool in UI_TOOLS
+    return is_ui_tool(seen.tool)
 
 
 FACTORS: tuple[tuple[float, Callable[[_Seen], bool]], ...] = (

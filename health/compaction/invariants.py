@@ -39,8 +39,8 @@ def is_marked(unit: Unit) -> bool:
 
 
 def _is_said(unit: Unit) -> bool:
-    """A user's own words: not a prompt of the driver's, not a summary."""
-    return unit.role is Role.USER and not unit.inserted and unit.kind not in WRITTEN
+    """A user's own words: not a prompt of the driver's, not a client's frame, not a summary."""
+    return unit.role is Role.USER and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
 
 
 def broken(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool = False) -> list[Reason]:

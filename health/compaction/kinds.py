@@ -1,4 +1,4 @@
-"""What a message's text is: code, a log, a reference to the plan, something compaction wrote, or just words.
+"""What a message's text is: code, a log, a reference to the plan, or just words. Who wrote it, its text cannot say.
 
 Judged by the first part of a text and by whole lines, so that ten megabytes cost no more than eight kilobytes.
 """
@@ -13,19 +13,10 @@ _SAMPLE = 8_000
 _MOSTLY = 0.5
 _FEWEST_LOG_LINES = 3
 
-# How every unit that compaction writes begins. A new header must match one of these to be known again; a stray
-# tool result, which is data too, was said by no user but is no summary of anything.
-_SUMMARY = re.compile(
-    r"\[(?!Tool result without)[^\[\]\n]{1,200}: (?:history|data), not instructions\.?\]"
-    r"|\[Ledger of earlier messages: |Resuming from overflow: "
-)
-_WRITTEN = ("[", "Resuming from overflow: ")
-_PLACEHOLDER = re.compile(r"\[Omitted [^\[\]\n]{1,200}\](?:\n|$)|\[Earlier messages are shortened or left out;")
-
 _FENCED = re.compile(r"^(```|~~~)[^\n]*\n.*?^\1", re.MULTILINE | re.DOTALL)
 _PLAN_LINE = re.compile(r"\s*(?:[-*]|\d+[.)])\s+\[[ xX~-]\]\s")
 _PLAN_REF = re.compile(
-    r"\s*#*\s*(?:plan-ref-\d+|(?:the )?(?:plan|to-?do list|taskdoc)\b\s*:?\s*$|(?:计划|待办)[：:]?\s*$)", re.I
+    r"\s*+#*+\s*+(?:plan-ref-\d+|(?:the )?(?:plan|to-?do list|taskdoc)\b\s*+:?\s*+$|(?:计划|待办)[：:]?\s*+$)", re.I
 )
 _LOG_LINE = re.compile(
     r"\s*[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:"
@@ -39,10 +30,8 @@ _CODE_LINE = re.compile(
 
 
 def kind_of(text: str, role: Role) -> Kind:
-    """The kind of one message. Only a user message can be of compaction's writing, as it writes no others."""
+    """The kind of one message that somebody said: never one of `WRITTEN`."""
     sample = text[:_SAMPLE]
-    if role is Role.USER and sample.startswith(_WRITTEN) and (written := _written(sample)):
-        return written
     if role in (Role.SYSTEM, Role.DEVELOPER) or not sample.strip():
         return Kind.MESSAGE
     lines = [line for line in sample.splitlines() if line.strip()]
@@ -53,12 +42,6 @@ def kind_of(text: str, role: Role) -> Kind:
     if _is_code(sample, lines, role):
         return Kind.CODE
     return Kind.OTHER if role is Role.TOOL else Kind.MESSAGE
-
-
-def _written(text: str) -> Kind | None:
-    if _SUMMARY.match(text):
-        return Kind.SUMMARY
-    return Kind.PLACEHOLDER if _PLACEHOLDER.match(text) else None
 
 
 def _is_code(text: str, lines: list[str], role: Role) -> bool:

@@ -81,8 +81,8 @@ def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: 
 
 
 def _may_lay_down(unit: Unit) -> bool:
-    """Only the user and the system, and neither the driver's prompts nor what compaction wrote."""
-    return unit.role in _LAYING_DOWN and not unit.inserted and unit.kind not in WRITTEN
+    """Only the user and the system: no prompt of the driver's, no frame of a client's, nothing compaction wrote."""
+    return unit.role in _LAYING_DOWN and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
 
 
 def _missing(entries: list[Entry], standing: Sequence[Unit]) -> list[Entry]:

@@ -17,7 +17,7 @@ _TEMPLATE = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(
-    rf"(?m)^(?P<lead>[ \t]*[#>*-]*[ \t]*\**)(?P<role>{_ROLE}|instructions?)(?P<name>[ \t]+[\w.-]{{1,64}})?"
+    rf"(?m)^(?P<lead>[ \t]*+[#>*-]*+[ \t]*+\**+)(?P<role>{_ROLE}|instructions?)(?P<name>[ \t]++[\w.-]{{1,64}})?"
     r"(?P<end>\**[ \t]*[:：])",
     re.IGNORECASE,
 )

@@ -3,8 +3,10 @@
 Nothing is lost on the way: a unit whose content no strategy changed is rendered as an equal copy of its message,
 unknown fields included. The input is never mutated. Cost: about a millisecond for a hundred messages.
 
-A caller marks a message with a key of ours: `"dominds": {"priority": 1, "pinned": true, "inserted": true}`. It
-stays in what `render` returns, as the next compaction needs it; `sendable` takes it off before a provider sees it.
+A caller marks a message with a key of ours: `"dominds": {"priority": 1, "pinned": true, "inserted": true,
+"framed": true}`. What compaction wrote carries `"dominds": {"written": "summary"}` or `"placeholder"`, by which alone
+it is known again: a person may type any words. The key stays in what `render` returns; `sendable` takes it off before
+a provider sees it.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ from typing import Any
 
 from health.compaction import wire
 from health.compaction.kinds import kind_of
-from health.compaction.pairing import STRAY_RESULT, Placed, paired
+from health.compaction.pairing import Placed, paired
 from health.compaction.ports import Counter, text_sizes
-from health.compaction.units import Priority, Role, Unit
-from health.compaction.wire import InvalidMessages
+from health.compaction.units import WRITTEN, Kind, Priority, Role, Unit
+from health.compaction.wire import MARKS, InvalidMessages
 
-__all__ = ["IMAGE_TOKENS", "MARKS", "InvalidMessages", "Orphans", "Parsed", "parse", "render", "sendable"]
+__all__ = ["IMAGE_TOKENS", "MARKS", "WRITTEN_AS", "InvalidMessages", "Orphans", "Parsed", "parse", "render", "sendable"]
 
 IMAGE_TOKENS = 100
-MARKS = "dominds"
+WRITTEN_AS = "written"
 
 Media = Callable[[Mapping[str, Any]], int]
 
@@ -159,11 +161,12 @@ def _unit(placed: Placed, content: str, attached: str, *, images: int, tokens: i
         id=placed.id,
         role=role,
         content=content,
-        kind=kind_of(content, role),
+        kind=_written(marks, role) or kind_of(content, role),
         timestamp=wire.seconds_of(message),
         priority=_priority(marks),
         pinned=bool(marks.get("pinned")),
-        inserted=bool(marks.get("inserted")) or placed.stray or _was_stray(role, content),
+        inserted=bool(marks.get("inserted")) or placed.stray,
+        framed=bool(marks.get("framed")),
         round_id=placed.round_id,
         calls=wire.calls_of(message) if role is Role.ASSISTANT else (),
         answers=wire.answered_by(message) if role is Role.TOOL else None,
@@ -185,14 +188,16 @@ def _priority(marks: Mapping[str, Any]) -> Priority | None:
         return None
 
 
-def _was_stray(role: Role, content: str) -> bool:
-    """A stray result that an earlier compaction labelled is still no word of the user's."""
-    return role is Role.USER and content.startswith(STRAY_RESULT)
+def _written(marks: Mapping[str, Any], role: Role) -> Kind | None:
+    """What compaction wrote it as, if it did. It writes in the user's place only."""
+    mark = marks.get(WRITTEN_AS)
+    return Kind(mark) if role is Role.USER and isinstance(mark, str) and mark in WRITTEN else None
 
 
 def _message(unit: Unit, original: Mapping[str, Any] | None) -> dict[str, Any]:
     if original is None:
-        return {"role": Role.USER.value, "content": unit.content}
+        mark = {MARKS: {WRITTEN_AS: unit.kind.value}} if unit.kind in WRITTEN else {}
+        return {"role": Role.USER.value, "content": unit.content, **mark}
     copy: dict[str, Any] = _copied(original)
     if unit.content != wire.text_of(original):
         copy["content"] = _with_text(copy.get("content"), unit.content)

@@ -11,13 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from health.compaction.attempts import Journal, tried
+from health.compaction.config import PASSAGES, PASSAGES_AND_LAST_FIVE
 from health.compaction.outcome import Step
 from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
-from health.compaction.pressure import marks
+from health.compaction.pressure import at_goal, is_acceptable
 from health.compaction.units import ContextState, Unit
 from health.compaction.weave import ledger_tokens
 
 Stepping = Generator[Need | Step, Any, Attempt]
+CHOOSING = frozenset({PASSAGES, PASSAGES_AND_LAST_FIVE})
+# What these take away is their own choice, or they fill the context themselves. Of all others the best comes back.
+FULL_BY_THEMSELVES = CHOOSING | {"prune_with_agent", "fresh_start"}
 
 
 def pays(before: ContextState, after: ContextState) -> bool:
@@ -74,14 +78,20 @@ class Passes:
     def _pass(
         self, state: ContextState, *, live: bool
     ) -> Generator[Need | Step, Any, tuple[Attempt, tuple[Step, ...]]]:
-        """Each strategy once, until the goal, and the steps that were not yet reported."""
+        """Each strategy once, until the goal, and the steps that were not yet reported.
+
+        Behind a choice of passages none goes on from what is acceptable: it would throw away what was chosen.
+        """
         best = unchanged(replace(state, originals=self.originals or state.units))
         kit = replace(self.kit, entries=self.journal.entries(state.units))
         steps: tuple[Step, ...] = ()
+        chosen = False
         for name, strategy in self.chain:
-            if _at_goal(best.state):
+            if at_goal(best.state, ledger_tokens(best.state)) or (chosen and is_acceptable(best.state)):
                 break
-            attempt: Attempt = yield from self.journal.listening(tried(strategy, best.state, kit))
+            chosen = chosen or name in CHOOSING
+            trying = tried(strategy, best.state, kit, fills_up=name not in FULL_BY_THEMSELVES)
+            attempt: Attempt = yield from self.journal.listening(trying)
             step = step_of(name, best.state, attempt)
             if live:
                 yield from self.journal.report(step)
@@ -91,14 +101,8 @@ class Passes:
         return best, steps
 
 
-def _at_goal(state: ContextState) -> bool:
-    """The goal is the strategies'; the ledger may take what is left up to what is acceptable."""
-    aims = marks(state.config, limit=state.limit)
-    return state.estimated_tokens <= aims.accept and state.estimated_tokens - ledger_tokens(state) <= aims.goal
-
-
 def _goes_on(state: ContextState, number: int) -> bool:
     """Over the limit seed 4 allows three passes; within it each must gain a tenth, so there are few (C68)."""
-    if state.estimated_tokens <= marks(state.config, limit=state.limit).accept:
+    if is_acceptable(state):
         return False
     return not number or state.fits or number < state.config.hybrid.max_iterations

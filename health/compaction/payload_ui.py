@@ -10,10 +10,12 @@ import re
 from typing import Any
 
 from health.compaction.config import PayloadLimits
-from health.compaction.importance import UI_TOOLS
+from health.compaction.importance import WEB_TOOL, bare_name, is_ui_tool
 from health.compaction.payload_json import Number, parse, written
 
 REDUNDANT = frozenset({"description", "help"})
+# Lists of nodes that stand inside a node and are no children of it: each window has its elements.
+LISTS_OF_NODES = frozenset({"elements", "nodes", "windows"})
 MARK = "[truncated]"
 _DATA_KEYS = frozenset({"data", "base64", "image", "screenshot", "attributes", "raw", "html", "dump"})
 _DATA = re.compile(r"data:[\w.+/-]{1,60}[;,]")
@@ -21,10 +23,10 @@ _DATA = re.compile(r"data:[\w.+/-]{1,60}[;,]")
 
 def compress_ui(content: str, *, tool: str, limits: PayloadLimits | None = None) -> str:
     """The result of a UI tool in seed 3's short form; of any other tool, or where it fails, the content as it is."""
-    if tool not in UI_TOOLS:
+    if not is_ui_tool(tool):
         return content
     limits = limits or PayloadLimits()
-    most = limits.max_web_elements if tool == "webElements" else limits.max_ui_nodes
+    most = limits.max_web_elements if bare_name(tool) == WEB_TOOL else limits.max_ui_nodes
     try:
         tree = _Tree(limits, most)
         return written(tree.envelope(parse(content)), colon=": " if '": ' in content else ":")
@@ -33,10 +35,10 @@ def compress_ui(content: str, *, tool: str, limits: PayloadLimits | None = None)
 
 
 class _Tree:
-    """One result on its way down. `left` counts the nodes below the first level that may still be kept."""
+    """One result on its way down. `left` counts the nodes that may still be kept, in all its lists together."""
 
     def __init__(self, limits: PayloadLimits, most: int) -> None:
-        self.limits, self.most, self.left = limits, most, most
+        self.limits, self.left, self.grace = limits, most, limits.max_ui_children
 
     def envelope(self, value: Any, key: str = "") -> Any:
         """What surrounds the elements: the answer's own keys, down to the first list of elements."""
@@ -47,23 +49,25 @@ class _Tree:
         return self._node(value, 0) if isinstance(value, dict) else self._attribute(value, key)
 
     def _first_level(self, elements: list[Any]) -> list[Any]:
-        """The first `most` elements. Nodes below fill what these leave of it, in document order (DM9).
+        """As many elements as may still be kept. Nodes below fill what these leave, in document order (DM9).
 
         One element's children are let through in any case: seed 3's example keeps 200 elements and the first
         one's 20 children.
         """
-        kept = elements[: self.most]
-        self.left = max(self.most - len(kept), self.limits.max_ui_children)
+        kept = elements[: self.left]
+        self.left, self.grace = max(self.left - len(kept), self.grace), 0
         return [self._node(element, 0) for element in kept]
 
     def _node(self, value: Any, depth: int) -> Any:
         if not isinstance(value, dict):
             return self._attribute(value)
-        return {
-            key: self._children(item, depth + 1) if key == "children" else self._attribute(item, key)
-            for key, item in value.items()
-            if key not in REDUNDANT
-        }
+        return {key: self._item(key, item, depth) for key, item in value.items() if key not in REDUNDANT}
+
+    def _item(self, key: str, value: Any, depth: int) -> Any:
+        if key == "children":
+            return self._children(value, depth + 1)
+        is_nodes = key in LISTS_OF_NODES and isinstance(value, list) and all(isinstance(one, dict) for one in value)
+        return self._first_level(value) if is_nodes else self._attribute(value, key)
 
     def _children(self, value: Any, depth: int) -> Any:
         if not isinstance(value, list):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from health.compaction.config import PayloadLimits
-from health.compaction.importance import UI_TOOLS
+from health.compaction.importance import is_ui_tool
 from health.compaction.payload_json import parse, trim_json, written
 from health.compaction.payload_log import looks_like_log, trim_log
 from health.compaction.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs
@@ -35,12 +35,12 @@ def trim(
     """
     if max_chars is None and LEFT_OUT in content:
         return content
-    if tool in UI_TOOLS:
+    if is_ui_tool(tool):
         trimmed = compress_ui(content, tool=tool, limits=limits)
     else:
         trimmed = _by_form(content, limits, keep, max_chars)
     if max_chars is not None and len(trimmed) > max_chars:
-        trimmed = _within(content, max_chars, limits, keep)
+        trimmed = _within(content, max_chars, limits, keep, tool)
     return trimmed if len(trimmed) < len(content) else content
 
 
@@ -83,10 +83,13 @@ def _short_string(string: str, limits: PayloadLimits, keep: frozenset[str]) -> s
     return clip(string, limits.max_data_chars if "\n" in string else limits.max_text_chars)
 
 
-def _within(content: str, max_chars: int, limits: PayloadLimits, keep: frozenset[str]) -> str:
+def _within(content: str, max_chars: int, limits: PayloadLimits, keep: frozenset[str], tool: str) -> str:
     """Narrower and narrower, then by the ends alone; what was JSON is then a JSON string."""
     for narrowing in (2, 4, 16):
-        trimmed = _by_form(content, _narrowed(limits, narrowing), frozenset() if narrowing > 4 else keep, max_chars)
+        narrow = _narrowed(limits, narrowing)
+        if is_ui_tool(tool) and len(ui := compress_ui(content, tool=tool, limits=narrow)) <= max_chars:
+            return ui
+        trimmed = _by_form(content, narrow, frozenset() if narrowing > 4 else keep, max_chars)
         if len(trimmed) <= max_chars:
             return trimmed
     if not is_json(trimmed):
@@ -105,4 +108,7 @@ def _narrowed(limits: PayloadLimits, by: int) -> PayloadLimits:
         array_head=max(1, limits.array_head // by),
         array_tail=1,
         map_keys=max(4, limits.map_keys // by),
+        max_ui_nodes=max(1, limits.max_ui_nodes // by),
+        max_ui_children=max(1, limits.max_ui_children // by),
+        max_web_elements=max(1, limits.max_web_elements // by),
     )

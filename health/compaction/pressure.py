@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from health.compaction.config import ContextConfig
+from health.compaction.units import ContextState
 
 WARNING_SHARE = 0.8
 SEVERE_SHARE = 0.9
@@ -31,12 +32,15 @@ class Marks:
 
 
 def pressure(estimated_tokens: int, *, limit: int, warning_threshold: float = WARNING_SHARE) -> Pressure:
-    """High above the threshold, severe from nine tenths on, overflow above the limit."""
+    """High above the threshold, severe from nine tenths on, overflow above the limit.
+
+    Never more than normal where a run would do nothing, which is up to the trigger of `marks`.
+    """
     if estimated_tokens > limit:
         return Pressure.OVERFLOW
-    if estimated_tokens >= SEVERE_SHARE * limit:
-        return Pressure.SEVERE
-    return Pressure.HIGH if estimated_tokens > tokens(warning_threshold, limit) else Pressure.NORMAL
+    if estimated_tokens <= tokens(warning_threshold, limit):
+        return Pressure.NORMAL
+    return Pressure.SEVERE if estimated_tokens >= SEVERE_SHARE * limit else Pressure.HIGH
 
 
 def marks(config: ContextConfig, *, limit: int) -> Marks:
@@ -44,6 +48,17 @@ def marks(config: ContextConfig, *, limit: int) -> Marks:
     trigger = tokens(config.warning_threshold, limit)
     accept = min(tokens(config.accept, limit), trigger)
     return Marks(trigger=trigger, goal=min(tokens(config.goal, limit), accept), accept=accept)
+
+
+def is_acceptable(state: ContextState) -> bool:
+    return state.estimated_tokens <= marks(state.config, limit=state.limit).accept
+
+
+def at_goal(state: ContextState, ledger_tokens: int) -> bool:
+    """The goal is the strategies'; the ledger may take what is left up to what is acceptable."""
+    return (
+        is_acceptable(state) and state.estimated_tokens - ledger_tokens <= marks(state.config, limit=state.limit).goal
+    )
 
 
 def tokens(share: float, limit: int) -> int:

@@ -33,19 +33,17 @@ class Why(Enum):
     FOLLOWED_LIMIT = _("default_limit, which %(name)s follows")
     WINDOW_LESS_ANSWER = _("the window of %(window)s less %(reserve)s for the answer")
 
+    FROM_SERVER = _("read from the server")
+    FROM_CATALOGUE = _("from the catalogue file")
+    FROM_ADMIN = _("set by an admin")
+    FROM_REFUSAL = _("learned from a refusal")
+    INPUT_LENGTH = _("its input length")
+    WRITTEN_DOWN = _("as written down")
+    LEARNED_BOUND = _("learned from what was read and refused")
+    KEPT_FOR_ANSWER = _("%(answer)s kept for the answer")
+    LARGEST_READ = _("the largest prompt that it has read")
+
     # Why a request cannot be made. Each is about the request: its sizes, and what takes the room.
-    PROMPT_TOO_LONG = _(
-        "The prompt is too long: it takes ≈%(prompt)s tokens, and of the window of %(window)s tokens %(room)s are left "
-        "for it beside %(answer)s for the answer. The largest: %(shares)s."
-    )
-    ANSWER_LEAVES_NO_ROOM = _(
-        "The answer that is asked for leaves no room: of the window of %(window)s tokens, %(answer)s for the answer "
-        "(max_tokens) leave %(room)s, and the prompt takes ≈%(prompt)s. Ask for a shorter answer."
-    )
-    RESULT_TOO_LARGE = _(
-        "The tool's result (≈%(tokens)s tokens) exceeds the model's context limit: of %(limit)s tokens ≈%(room)s are "
-        "left for it. Compaction cannot help. Ask for less, or use a model with a larger context."
-    )
     CANNOT_FREE_MORE = _(
         "What must stay needs ≈%(needed)s tokens, the limit is %(limit)s. The largest: %(shares)s. To go on, %(ways)s, "
         "or choose a larger limit or model."
@@ -54,10 +52,16 @@ class Why(Enum):
         "P1 alone needs ≈%(needed)s tokens, the limit is %(limit)s. The largest: %(shares)s. To go on, %(ways)s, or "
         "choose a larger limit or model."
     )
-    STILL_TOO_LONG = _(
-        "The request takes ≈%(tokens)s tokens, the limit is %(limit)s. Compactions that were tried for it: %(count)s; "
-        "no further one is."
+    REQUEST_TOO_LARGE = _("The request needs ≈%(tokens)s tokens, and %(limit)s have room.")
+    REQUEST_OVER_WINDOW = _("The request needs ≈%(tokens)s tokens, and %(limit)s have room (window %(window)s).")
+    REQUEST_REFUSED = _("The request needs ≈%(tokens)s tokens, and the provider refuses it as too long.")
+    NOT_HELPED = _("%(why)s %(other)s")
+    WOULD_BE_CUT = _(
+        "The request needs ≈%(tokens)s tokens, and %(limit)s have room. This server would read only a part of it "
+        "without a word, and compaction is switched off. Compact the dialog, or switch compaction on."
     )
+    STUCK = _("Compaction cannot free more. %(why)s")
+    FULL = _("The answer was ended: the context is full. (≈%(tokens)s of %(window)s tokens)")
     TOO_SMALL = _(
         "Only %(usable)s of %(window)s tokens are usable, fewer than %(least)s: load the model with a larger context."
     )

@@ -16,23 +16,41 @@ from health.compaction.pressure import marks, tokens
 from health.compaction.reasons import Reason, Why
 from health.compaction.strategies.truncate import truncate as dropped_oldest
 from health.compaction.units import ContextState, Unit, total
+from health.compaction.weave import ledger_beside
 
 # A shorter handover would hold its frame and nothing else.
 LEAST_HANDOVER = 80
 
 
 def fresh_start(state: ContextState, kit: Kit) -> Asking:
-    """What must stay, and one handover for all else. An earlier handover is told again in the new one."""
+    """What must stay, and one handover for all else. An earlier handover is told again in the new one.
+
+    Where all that is gone is shorter than a handover of it, there is none.
+    """
     kept = _fitted(standing(state.units), state, kit)
     ids = {unit.id for unit in kept}
     gone = tuple(unit for unit in state.units if unit.id not in ids)
-    beside = total(kept) + tokens(state.config.ledger_share, state.limit)
-    budget = min(state.config.handover_tokens, state.limit - state.overhead_tokens - beside)
+    budget = _room_for_handover(kept, state, kit)
     if not gone or budget < LEAST_HANDOVER:
         return Attempt(state=state.having(kept), changed=True, why=Reason(Why.NO_ROOM_FOR_HANDOVER) if gone else None)
     told: Attempt = yield from handover(gone, state, kit, budget_tokens=budget)
+    if total(told.state.units) >= total(gone):
+        return Attempt(state=state.having(kept), changed=True)
     units = _placed(told.state.units, kept, state.units)
     return Attempt(state=state.having(units), changed=True, why=told.why, reads=told.reads)
+
+
+def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
+    """As configured, and no more than is acceptable: a fresh start above its own trigger would be compacted at once.
+
+    Where what must stay leaves no room up to there, what the limit leaves.
+    """
+    config = state.config
+    # Who resets in any case has no trigger; what is acceptable is then what the configuration says.
+    accept = marks(config, limit=state.limit).accept or tokens(config.accept, state.limit)
+    beside = state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit)
+    room = accept - beside
+    return min(config.handover_tokens, room if room >= LEAST_HANDOVER else state.limit - beside)
 
 
 def truncate(state: ContextState, kit: Kit) -> Asking:

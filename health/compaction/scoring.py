@@ -26,7 +26,9 @@ Points = tuple[tuple[float, float], ...]
 MOST_OF_CALLS = 1000
 MOST_OF_QUERY = 1200
 MOST_PLANS = 3
-_GOAL = re.compile(r"^[#*\s>-]*(?:(?:goal|task|objective|aim)s?\b|目标|任务).*$", re.IGNORECASE | re.MULTILINE)
+_GOAL = re.compile(
+    r"^(?:[#*>-]|[^\S\n])*+(?:(?:goal|task|objective|aim)s?\b|目标|任务).*$", re.IGNORECASE | re.MULTILINE
+)
 
 # The lines and speakers that compaction writes around what it quotes.
 _LABEL = re.compile(r"(?m)^(?:\[[^\n]*\]|Done:|Open:)$")

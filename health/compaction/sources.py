@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from health.compaction.chunks import Chunk, blocks, chunks
-from health.compaction.digest import GAP, NOTICE, is_digest, read_back
+from health.compaction.digest import GAP, is_digest, is_notice, read_back
 from health.compaction.kinds import kind_of
 from health.compaction.units import Kind, Role, Unit
 
@@ -48,13 +48,13 @@ def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
     return [
         source
         for at, unit in enumerate(units)
-        if unit.id not in frame.kept and unit.content != NOTICE
+        if unit.id not in frame.kept and not is_notice(unit)
         for source in _sources(at, unit, names.get(unit.answers or "", ""))
     ]
 
 
 def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
-    if is_digest(unit.content):
+    if is_digest(unit):
         for line in read_back(unit.content):
             role = Role(line.role)
             yield _source(at, role, line.text, line.tool, kind_of(line.text, role))
@@ -67,7 +67,7 @@ def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
 
 def is_lines(unit: Unit) -> bool:
     """Does its choice stand as lines of a digest? Otherwise the message is shortened in place."""
-    return unit.round_id is not None or is_digest(unit.content)
+    return unit.round_id is not None or is_digest(unit)
 
 
 def _source(at: int, role: Role, text: str, tool: str, kind: Kind) -> Source:

@@ -109,7 +109,7 @@ TYPES = {
     "day": re.compile(
         rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|today|tonight|{_MONTH} \d{{1,2}}\w*"
         rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}|\d{{4}}-\d\d?-\d\d?)"
-        r"|周[一二三四五六日天]|星期.|明天|后天|\d+月\d+[日号]?|\d+[日号]"
+        r"|周[一二三四五六日天]|星期.|明天|后天|(?<!\d)\d+(?:月\d+[日号]?|[日号])"
     ),
     "time": re.compile(
         r"\b(?:\d{1,2}(?::\d\d(?: ?[ap]m)?| ?[ap]m\b)|noon\b|midnight\b)|[\d一二两三四五六七八九十]{1,3}点半?"

@@ -64,7 +64,8 @@ class Unit:
 
     `content` is the text that a strategy may shorten; `attached` goes with it as it is (calls, reasoning).
     `source_ids` are the messages a unit stands for, `inserted` marks the driver's own prompts: never the last
-    user message, never P1. `estimated_tokens` is of the whole unit, None until counted.
+    user message, never P1. `framed` marks what a client puts before every conversation, such as example turns: no
+    request of a person's, no rule, no fact. `estimated_tokens` is of the whole unit, None until counted.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Unit:
     priority: Priority | None = None
     pinned: bool = False
     inserted: bool = False
+    framed: bool = False
     round_id: str | None = None
     calls: tuple[Call, ...] = ()
     answers: str | None = None

@@ -26,6 +26,13 @@ def ledger_tokens(state: ContextState) -> int:
     return total(unit for unit in state.units if unit.kind is Kind.SUMMARY and ledger.is_ledger(unit))
 
 
+def ledger_beside(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
+    """The tokens of the ledger that would be carried if these were all that stands."""
+    budget = tokens(state.config.ledger_share, state.limit)
+    unit = ledger.carry(kit.entries, standing=kept, budget_tokens=budget, kit=kit)
+    return total(kit.counted([unit])) if unit else 0
+
+
 def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, ...]:
     """The units with a ledger of what `kit.entries` say and they do not. It is never what breaks the limit."""
     after = _plain(kit.counted(units))

@@ -14,6 +14,8 @@ from typing import Any
 
 from health.compaction.units import Call, Role
 
+# The key under which a message carries marks of ours.
+MARKS = "dominds"
 ROLES = {**{role.value: role for role in Role}, "function": Role.TOOL}
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 MEDIA_PARTS = frozenset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from health.models.calibration import LlmCalibration
 from health.models.compaction_run import CompactionRun
+from health.models.counted_text import CountedText
 from health.models.event import ContextEvent
 from health.models.learning import CleanupTask, Proposal
 from health.models.price import LlmPrice
@@ -16,6 +17,7 @@ __all__ = [
     "CompactionRun",
     "ContextEvent",
     "ContextSettings",
+    "CountedText",
     "HealthReading",
     "LlmCalibration",
     "LlmPrice",

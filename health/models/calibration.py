@@ -6,14 +6,18 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Sample, Uncalibrated
+from health.tokens.counters import SERVER
 
 
 class LlmCalibration(models.Model):
     llm = models.OneToOneField(
         "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.CASCADE, primary_key=True, related_name="calibration"
     )
-    # [[estimated, foretold, reported, of which tools]], the newest last, at most 20. Older rows have no fourth number.
+    # [[estimated, foretold, reported, of which tools, of which images, how many images]], the newest last, at most 20.
+    # Older rows end after the third or fourth number.
     samples = models.JSONField(_("samples"), default=list)
+    # Who counted them; older rows do not say it, and were counted here.
+    counter = models.CharField(_("counter"), max_length=60, blank=True, default="")
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
     class Meta:
@@ -30,8 +34,18 @@ class LlmCalibration(models.Model):
 
     @known.setter
     def known(self, known: Calibration) -> None:
-        self.samples = [[one.estimated, one.foretold, one.reported, one.raw.tools] for one in known.samples]
+        self.samples = [_row(one) for one in known.samples]
+
+    def known_of(self, counter: str) -> Calibrating:
+        """Nothing, where it was another counter's estimates that the reports were held against."""
+        is_same = self.counter == counter or (not self.counter and counter != SERVER)
+        return self.known if is_same else Uncalibrated()
 
 
-def _sample(estimated: int, foretold: int, reported: int, tools: int = 0) -> Sample:
-    return Sample(raw=RawEstimate(text=estimated - tools, tools=tools), foretold=foretold, reported=reported)
+def _row(one: Sample) -> list[int]:
+    return [one.estimated, one.foretold, one.reported, one.raw.tools, one.raw.images, one.raw.pictures]
+
+
+def _sample(estimated: int, foretold: int, reported: int, tools: int = 0, images: int = 0, pictures: int = 0) -> Sample:
+    raw = RawEstimate(text=estimated - tools - images, tools=tools, images=images, pictures=pictures)
+    return Sample(raw=raw, foretold=foretold, reported=reported)

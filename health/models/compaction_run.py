@@ -24,6 +24,8 @@ class CompactionRun(models.Model):
         OVERFLOW = "overflow", _("the provider refused the prompt")
         MANUAL = "manual", _("by hand")
         RESET = "reset", _("reset by hand")
+        # Nothing was compacted: a client sent the history a little changed, and the view was kept for that.
+        CARRIED = "carried", _("kept for a changed history")
 
     class Status(models.TextChoices):
         QUEUED = "queued", _("queued")

@@ -18,7 +18,11 @@ class ContextEvent(models.Model):
         OVER_HIT = "OVER_HIT", _("the context was over its limit")
         RUN_SKIPPED = "RUN_SKIPPED", _("a compaction had nothing to gain")
         PROVIDER_OVERFLOW = "PROVIDER_OVERFLOW", _("the provider refused the prompt")
+        # Of the model's window: what a refusal taught, and a prompt of which the server read only a part.
+        WINDOW_LEARNED = "WINDOW_LEARNED", _("the window was learned")
+        PROMPT_CUT = "PROMPT_CUT", _("the server read only a part of the prompt")
         LOOP_DETECTED = "LOOP_DETECTED", _("the agent went round in circles")
+        SLICE_FAILED = "SLICE_FAILED", _("a turn was ended because Dominds failed three times")
         REPORTED = "REPORTED", _("a person reported it")
 
     code = models.CharField(_("code"), max_length=40, choices=Code)

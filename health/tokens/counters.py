@@ -21,6 +21,8 @@ from health.tokens.pieces import PIECE, pieces
 from health.tokens.vocabularies import VocabularyMissing, opened
 
 logger = logging.getLogger(__name__)
+# The name of a counter that asks the model's own server.
+SERVER = "server"
 
 
 @dataclass(frozen=True, kw_only=True)

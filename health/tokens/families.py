@@ -36,10 +36,7 @@ class ToolsAs(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """`per_message` is what a chat template puts around each message, in tokens; `opening` what it puts once.
-
-    `image_tiles`: images cost by their tiles, as OpenAI documents it, instead of a flat 100 tokens.
-    """
+    """`per_message` is what a chat template puts around each message, in tokens; `opening` what it puts once."""
 
     name: str
     vocabulary: Vocabulary
@@ -47,10 +44,9 @@ class Family:
     opening: int = 3
     grade: Grade = Grade.EXACT
     tools_as: ToolsAs = ToolsAs.JSON
-    image_tiles: bool = False
 
 
-GPT = Family(name="gpt", vocabulary=Vocabulary.CL100K, tools_as=ToolsAs.TYPESCRIPT, image_tiles=True)
+GPT = Family(name="gpt", vocabulary=Vocabulary.CL100K, tools_as=ToolsAs.TYPESCRIPT)
 GPT_4O = replace(GPT, vocabulary=Vocabulary.O200K)
 # Both write a system message of their own, with dates.
 GPT_OSS = replace(GPT_4O, per_message=5, opening=70)

@@ -17,9 +17,9 @@ from health.tokens.tools import as_sent
 
 def count_messages(messages: Sequence[Mapping[str, Any]], model: str, tools: Sequence[Mapping[str, Any]] = ()) -> int:
     """Estimated prompt tokens (rows L59, L60, DL4): contents, reasoning, calls, names, images, and their frames."""
-    counter, family = counter_for(model), family_of(model)
+    counter = counter_for(model)
     texts = [text for message in messages for text in (text_of(message), attached_to(message))]
-    media = sum(media_tokens(message, family) for message in messages)
+    media = sum(media_tokens(message, model) for message in messages)
     return len(messages) * counter.per_message + sum(counter.count(texts)) + media + overhead_tokens(model, tools)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dialogs.compacting.present import present_tokens
-from dialogs.models import Dialog, Message
+from dialogs.models import LLM, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.rows import add_message
+from health.models import LlmCalibration
 
 RULE = "Never deploy on a Friday, and always write to /srv/reports/2031."
 TOPICS = ("pump", "valve", "boiler", "turbine", "filter", "sensor", "panel", "rotor", "cable", "switch")
@@ -24,7 +25,10 @@ def long_text(number: int, sentences: int = 4) -> str:
 
 
 def a_history(dialog: Dialog, *, pairs: int, sentences: int = 4) -> list[Message]:
-    """What Alice and the agent said so far; the first thing she said is a rule."""
+    """What Alice and the agent said so far, in a window with room for it; the first thing she said is a rule."""
+    if dialog.llm.context_length == 1000:
+        dialog.llm.context_length = 100_000
+        dialog.llm.save()
     said: list[Message] = []
     for number in range(pairs):
         asked = RULE if number == 0 else f"Question {number}. {long_text(number, sentences)}"
@@ -38,11 +42,18 @@ def a_history(dialog: Dialog, *, pairs: int, sentences: int = 4) -> list[Message
     return said
 
 
-def guard(dialog: Dialog, limit: int = 3500) -> None:
-    """Give its agent a limit; the window is far above it."""
+def calibrate(llm: LLM) -> None:
+    """Its server reported of three long prompts what was estimated: no margin is needed any more."""
+    LlmCalibration.objects.update_or_create(llm=llm, defaults={"samples": [[20_000, 20_000, 20_000]] * 3})
+
+
+def guard(dialog: Dialog, limit: int = 3500, window: int = 100_000) -> None:
+    """Give its agent a limit; unless told otherwise, the window is far above it, and the estimates of its LLM are known
+    to be right."""
+    calibrate(dialog.llm)
     dialog.agent.context_budget, dialog.agent.context_limit = True, limit
     dialog.agent.save()
-    dialog.llm.context_length, dialog.llm.optimal_max_tokens = 100_000, None
+    dialog.llm.context_length, dialog.llm.optimal_max_tokens, dialog.llm.compaction = window, None, "automatic"
     dialog.llm.save()
 
 

@@ -34,7 +34,7 @@ FLOOR = Floor(
         Share(why=Why.OVERHEAD, tokens=1000),
     ),
 )
-TOO_LARGE = Reason(Why.RESULT_TOO_LARGE, {"tokens": 6100, "limit": 5000, "room": 3900})
+TOO_SMALL = Reason(Why.TOO_SMALL, {"usable": 960, "window": 1200, "least": 1024})
 
 
 def in_chinese(told: Any) -> str:
@@ -102,8 +102,8 @@ def test_a_reader_of_chinese_reads_it_in_the_dialog(client: Client, alice: User,
         dialog,
         status="failed",
         error_code="context_compaction_failed",
-        error_message=str(TOO_LARGE),
-        why=TOO_LARGE.as_json(),
+        error_message=str(TOO_SMALL),
+        why=TOO_SMALL.as_json(),
     )
     step = Step(
         phase="discard_low_rel",
@@ -118,9 +118,10 @@ def test_a_reader_of_chinese_reads_it_in_the_dialog(client: Client, alice: User,
 
     found = page(client, f"/dialogs/{dialog.pk}/", headers={"accept-language": "zh-hans"})
 
-    assert "工具结果（≈6,100 token）超出了模型的上下文上限" in found.text
+    assert in_chinese(TOO_SMALL) in found.text
     assert found.text.count("仅 P1 就需要 ≈6,000 token") == 2
     assert "needs" not in found.text
+    assert "usable" not in found.text
 
 
 def test_what_an_old_run_said_stands_in_the_dialog_as_it_was(client: Client, alice: User, dialog: Dialog) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from health.compacting import compact_messages
 from health.compaction import chain as chains
-from health.compaction.config import ContextConfig, PrioritizeRecent, RecoveryMode
+from health.compaction.config import ContextConfig, How, PrioritizeRecent, RecoveryMode
 from health.compaction.configuration import InvalidConfig
 from health.compaction.invariants import broken_request
 from health.compaction.messages import InvalidMessages, Orphans
@@ -424,3 +424,72 @@ def test_it_can_be_called_where_django_is_not_set_up() -> None:
     )
 
     assert done.stdout.split() == ["applied", "False"]
+
+
+ELEMENTS = [
+    {"role": "AXButton", "title": f"Button {i}", "description": "word " * 20, "help": "word " * 20, "x": i, "y": i}
+    for i in range(60)
+]
+
+
+@pytest.mark.parametrize("tool", ["elementsJson", "browser__elementsJson"])
+def test_the_newest_result_of_a_ui_tool_is_compressed_where_it_does_not_fit(tool: str) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    newest = {"role": "tool", "tool_call_id": "c", "content": json.dumps({"elements": ELEMENTS})}
+    messages = [*a_chat()[:20], {"role": "assistant", "content": None, "tool_calls": [call]}, newest]
+
+    outcome = compact_messages(messages, limit_tokens=3500)
+
+    elements = json.loads(outcome.messages[-1]["content"])["elements"]
+    assert outcome.status is Status.APPLIED
+    assert outcome.recovered is None
+    assert [element["title"] for element in elements] == [element["title"] for element in ELEMENTS]
+    assert not any("help" in element for element in elements)
+
+
+@pytest.mark.parametrize("chain", [None, ["keep_last_five"], ["summarize_old"]])
+def test_json_is_never_cut_in_its_middle(chain: list[str] | None) -> None:
+    rows = json.dumps([{"id": i, "note": f"note {i} " * 40} for i in range(200)])
+    call = {"id": "c", "type": "function", "function": {"name": "rows", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Read the rows."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": rows},
+    ]
+
+    outcome = compact_messages(messages, limit_tokens=2000, chain=chain)
+
+    assert outcome.status is Status.APPLIED
+    json.loads(outcome.messages[-1]["content"])
+
+
+# Which strategies run.
+
+
+def phases(outcome: CompactionOutcome) -> list[str]:
+    return [step.phase for step in outcome.steps][1:]
+
+
+def test_passages_run_first_unless_somebody_says_otherwise() -> None:
+    assert phases(compact_messages(a_chat(), limit_tokens=1200))[:2] == ["trim_payloads", "select_passages"]
+    assert phases(compact_messages(a_chat(), limit_tokens=1200, config=ContextConfig()))[:2] == [
+        "trim_payloads",
+        "select_passages",
+    ]
+
+
+@pytest.mark.parametrize("given", [{"how": "chain"}, {"config": ContextConfig(how=How.CHAIN)}])
+def test_the_chain_may_run_first(given: dict[str, Any]) -> None:
+    assert phases(compact_messages(a_chat(), limit_tokens=1200, **given))[:2] == ["trim_payloads", "summarize_old"]
+
+
+def test_a_chain_that_is_named_runs_as_it_is_and_with_how_gets_the_rest_around_it() -> None:
+    named = {"limit_tokens": 1200, "chain": ["prioritize_recent"]}
+
+    assert phases(compact_messages(a_chat(), **named))[0] == "prioritize_recent"
+    assert phases(compact_messages(a_chat(), **named, how="chain"))[:2] == ["trim_payloads", "prioritize_recent"]
+
+
+def test_a_how_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="how must be passages or chain"):
+        compact_messages(a_chat(), limit_tokens=1200, how="magic")

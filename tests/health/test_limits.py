@@ -66,8 +66,8 @@ def test_a_dialog_does_not_start_with_fewer_than_1024_usable_tokens(window: int,
     [
         (10_000, None, 1000),  # a tenth
         (500, None, 64),  # never less than 64
-        (10_000, 1500, 1500),  # as asked for
-        (10_000, 5000, 2000),  # never more than a fifth
+        (10_000, 700, 700),  # as asked for
+        (10_000, 5000, 1000),  # never more than a tenth: a long answer gets what is left
         (10_000, 1, 64),
         (200, None, 40),  # the fifth wins over the 64
     ],

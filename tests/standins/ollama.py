@@ -46,6 +46,8 @@ class OllamaStandin:
     def app(self) -> Starlette:
         return Starlette(
             routes=[
+                Route("/api/version", self.version),
+                Route("/v1/models", self.listed),
                 Route("/api/tags", self.tags),
                 Route("/api/ps", self.ps),
                 Route("/api/show", self.show, methods=["POST"]),
@@ -53,6 +55,13 @@ class OllamaStandin:
                 Route("/standin", self.tell),
             ]
         )
+
+    async def version(self, request: Request) -> Response:
+        return JSONResponse({"version": "0.12.6"})
+
+    async def listed(self, request: Request) -> Response:
+        """OpenAI's list: no window."""
+        return JSONResponse({"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "library"}]})
 
     async def tags(self, request: Request) -> Response:
         details = {"family": "llama", "parameter_size": "135M", "quantization_level": "Q4_K_M"}

@@ -35,10 +35,15 @@ class Passage:
     text: str
 
 
-def offers_recall(dialog: Dialog) -> bool:
-    """Only once something was compacted: until then no request changes. A client is asked before (its key says so)."""
+def offers_recall(dialog: Dialog, *, compacted: bool | None = None) -> bool:
+    """Only once something was compacted: until then no request changes. A client is asked before (its key says so).
+
+    `compacted` is whether something was, where the caller knows or supposes it.
+    """
     if dialog.is_client_driven and not dialog.client.offers_recall:
         return False
+    if compacted is not None:
+        return compacted
     return CompactionRun.objects.filter(dialog=dialog, status=CompactionRun.Status.APPLIED).exists()
 
 

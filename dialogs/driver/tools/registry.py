@@ -13,11 +13,14 @@ from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.tool_calls import offers_tools
 
 
-def tools_for(dialog: Dialog) -> tuple[Tool, ...]:
-    """In the order in which they are described to the model; none where its LLM is offered none."""
+def tools_for(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, ...]:
+    """In the order in which they are described to the model; none where its LLM is offered none.
+
+    `compacted`: as they will be once the dialog has an archive; None: as it is now.
+    """
     if not offers_tools(dialog.llm):
         return ()
-    archive = (RECALL,) if offers_recall(dialog) else ()
+    archive = (RECALL,) if offers_recall(dialog, compacted=compacted) else ()
     if dialog.is_client_driven:
         return archive
     goal = (GOAL_DONE,) if active_run(dialog) else ()

@@ -12,7 +12,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dialogs.models import LLM, Provider
+from dialogs.compacting.words import better_as_ollama, command_for_ollama, is_at_ollamas_port, kept_by_llm
+from dialogs.models import Provider
 from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.base import ModelFacts, ProviderError
@@ -66,7 +67,8 @@ class Command(BaseCommand):
         agents = [] if options["no_agent"] else [add_agent(llm=llm) for llm in llms]
         said = f". {asked.text}" if asked.ok else f", but it does not answer now: {asked.text}"
         lines = [f"Added provider {provider.name}{said}"]
-        lines += [f"  {llm.model_id}: {_window(llm)}" for llm in llms]
+        lines += [f"  {llm.model_id}: {kept_by_llm(llm)}" for llm in llms]
+        lines += _advice(provider)
         lines += [f"Agent: {agent.name}" for agent in agents]
         slugs = [agent.slug for agent in agents]
         return {**_told(provider), "answers": asked.ok, "said": asked.text, "agents": slugs, "lines": lines}
@@ -108,7 +110,9 @@ class Command(BaseCommand):
         llms = {llm.model_id: llm for llm in provider.llms.filter(enabled=True)}
         found = asyncio.run(_limits(provider, list(llms), asked.models))
         models = {name: record_limits(llm=llms[name], facts=facts) for name, facts in found.items()}
-        return _checked(provider, "ok", asked.text, models)
+        checked = _checked(provider, "ok", asked.text, models)
+        kept = [f"  {name}: {kept_by_llm(llm)}" for name, llm in llms.items()]
+        return {**checked, "lines": [*checked["lines"], *kept, *_advice(provider)]}
 
     def _list(self, options: dict[str, Any]) -> dict[str, Any]:
         rows = list(list_providers())
@@ -116,7 +120,7 @@ class Command(BaseCommand):
         for row in rows:
             notes = ", ".join(filter(None, [missing_key(row), "" if row.enabled else "switched off"]))
             lines.append(f"{row.name}  {row.kind}  {row.base_url}{f'  ({notes})' if notes else ''}")
-            lines += [f"  {llm.model_id}: {_window(llm)}" for llm in row.llms.all() if llm.enabled]
+            lines += [f"  {llm.model_id}: {kept_by_llm(llm)}" for llm in row.llms.all() if llm.enabled]
         return {"providers": [_told(row) for row in rows], "lines": lines or ["There is no provider yet."]}
 
 
@@ -142,6 +146,8 @@ def _told(provider: Provider) -> dict[str, Any]:
             "input_length": llm.input_length,
             "optimal_max_tokens": llm.optimal_max_tokens,
             "critical_max_tokens": llm.critical_max_tokens,
+            "compaction": llm.compaction,
+            "kept": kept_by_llm(llm),
             "enabled": llm.enabled,
         }
         for llm in provider.llms.all()
@@ -157,9 +163,13 @@ def _told(provider: Provider) -> dict[str, Any]:
     }
 
 
-def _window(llm: LLM) -> str:
-    window = llm.context_length or llm.input_length
-    return f"{window:,} tokens ({llm.context_length_source or 'input length'})" if window else "window unknown"
+def _advice(provider: Provider) -> list[str]:
+    """What to do about an Ollama that is added as some OpenAI-compatible server."""
+    if not (is_at_ollamas_port(provider) or asyncio.run(probe.is_ollama(settings_for(provider)))):
+        return []
+    name = provider.name if "ollama" in provider.name else "ollama"
+    command = command_for_ollama(provider.base_url, name=f"{name}-2" if name == provider.name else name)
+    return [f"  ! {better_as_ollama()}", f"    {command}"]
 
 
 def _checked(provider: Provider, state: str, said: str, models: dict[str, str] | None = None) -> dict[str, Any]:

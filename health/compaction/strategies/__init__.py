@@ -6,7 +6,7 @@ from health.compaction.ports import Strategy
 from health.compaction.strategies.content_type_chunking import content_type_chunking
 from health.compaction.strategies.discard_low_rel import discard_low_rel
 from health.compaction.strategies.hybrid import hybrid
-from health.compaction.strategies.keep_last_five import keep_last_five
+from health.compaction.strategies.keep_last_five import keep_last_five, passages_keep_last_five
 from health.compaction.strategies.prioritize_recent import prioritize_recent
 from health.compaction.strategies.prune_with_agent import prune_with_agent
 from health.compaction.strategies.select_passages import select_passages
@@ -21,6 +21,7 @@ REGISTRY: dict[str, Strategy] = {
     "discard_low_rel": discard_low_rel,
     "hybrid": hybrid,
     "keep_last_five": keep_last_five,
+    "passages_keep_last_five": passages_keep_last_five,
     "prune_with_agent": prune_with_agent,
     "truncate": truncate,
     "select_passages": select_passages,

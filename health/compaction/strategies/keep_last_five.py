@@ -1,18 +1,23 @@
-"""Strategy `keep_last_five`: what is protected and the last five messages, by whole rounds (L93, DL9).
+"""Strategies that keep the last five messages whole: alone, and with passages of all that was said before them.
 
-If that is too much: the oldest rounds of the five go as far as the last three messages (L88), then the largest
-unprotected tool results are shortened to their head and tail. One placeholder stands for all that went.
+`keep_last_five`: what is protected and the last five messages, by whole rounds (L93, DL9). If that is too much: the
+oldest rounds of the five go as far as the last three messages (L88), then the largest unprotected tool results are
+shortened to their head and tail. One placeholder stands for all that went.
+
+`passages_keep_last_five`: `select_passages`, as if the rounds of the last five messages were pinned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from health.compaction import placeholders
 from health.compaction.clamp import evened
 from health.compaction.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.reasons import Why
+from health.compaction.strategies.select_passages import select_passages
 from health.compaction.units import ContextState, Role, total
 
 KEPT_MESSAGES = 5
@@ -31,6 +36,17 @@ def keep_last_five(state: ContextState, kit: Kit) -> Asking:
     if after.units == state.units:
         return unchanged(state, Why.ONLY_LAST_AND_PROTECTED)
     return Attempt(state=after, changed=True)
+
+
+def passages_keep_last_five(state: ContextState, kit: Kit) -> Asking:
+    begin = len(state.units) - KEPT_MESSAGES
+    held = ids_of(cut for cut in cuts(state.units) if not cut.protected and cut.start + len(cut.units) > begin)
+    guarded = state.having(replace(unit, pinned=True) if unit.id in held else unit for unit in state.units)
+    attempt: Attempt = yield from select_passages(guarded, kit)
+    if not attempt.changed:
+        return unchanged(state, attempt.why)
+    own = {unit.id: unit for unit in state.units if unit.id in held}
+    return replace(attempt, state=state.having(own.get(unit.id, unit) for unit in attempt.state.units))
 
 
 def _before_the_last(messages: int, found: Sequence[Cut], state: ContextState) -> list[Cut]:

@@ -12,18 +12,16 @@ from typing import Any
 from health.compaction.choose import GAP_TOKENS, Candidate, Chooser
 from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
-from health.compaction.invariants import is_marked, open_round
 from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
+from health.compaction.pressure import marks
 from health.compaction.reasons import Why
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
-from health.compaction.units import ContextState, Role, Unit, total
+from health.compaction.units import ContextState, Role, Unit
 from health.compaction.worth import Piece, bonuses, brevity, priors
 
 # The newest messages stay whole within this share of what is free.
 TAIL_SHARE = 0.03
-# Results of the open round yield above this share of the context.
-OPEN_SHARE = 0.5
 # Below 1 longer passages are preferred to many short ones.
 EXPONENT = 0.55
 LINE_TOKENS = 3
@@ -31,11 +29,11 @@ MARGIN_TOKENS = 40
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
-    """Fill the context with passages up to `fill` of the limit."""
-    target = int(state.config.select_passages.fill * state.limit)
+    """Fill the context with passages up to `fill` of the limit, and not above the goal."""
+    target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
         return unchanged(state, Why.EVERYTHING_FITS)
-    frame = framed(state, kit, target_tokens=target)
+    frame = framed(state, target_tokens=target)
     sources = sources_of(state.units, frame)
     if frame.room <= 0 or not sources:
         return unchanged(state, Why.NO_ROOM_FOR_PASSAGES)
@@ -44,36 +42,17 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     units = view.fitting(order, budget_tokens=target)
     if units is None:
         return unchanged(state, Why.PASSAGES_NOT_SMALLER)
-    return Attempt(
-        state=state.having(units),
-        changed=True,
-        reads=reads_of(state.units, frame.kept),
-        shortens_open=bool(frame.yielding),
-    )
+    return Attempt(state=state.having(units), changed=True, reads=reads_of(state.units, frame.kept))
 
 
-def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
+def framed(state: ContextState, *, target_tokens: int) -> Frame:
     """What stays as it is (all that is protected, and the newest cuts), and the tokens left beside it."""
     pieces = cuts(state.units)
     guarded = [cut for cut in pieces if cut.protected]
-    yielding = yielding_results(state, target_tokens=target_tokens)
-    texts = sum(kit.counter.count([unit.content for unit in yielding]))
-    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded) + texts
+    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded)
     newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
-    shortened = frozenset(unit.id for unit in yielding)
-    return Frame(
-        kept=(ids_of(guarded) | ids_of(newest)) - shortened,
-        yielding=shortened,
-        room=free - sum(cut.tokens for cut in newest),
-    )
-
-
-def yielding_results(state: ContextState, *, target_tokens: int) -> tuple[Unit, ...]:
-    """The results of the open round, where they would leave less than half of the context to all the rest."""
-    opened = open_round(state.units)
-    if total(opened) <= OPEN_SHARE * (target_tokens - state.overhead_tokens):
-        return ()
-    return tuple(unit for unit in opened if unit.role is Role.TOOL and not is_marked(unit))
+    room = free - sum(cut.tokens for cut in newest)
+    return Frame(kept=ids_of(guarded) | ids_of(newest), yielding=frozenset(), room=room)
 
 
 def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:

@@ -7,12 +7,13 @@ stay too: nothing was read of what they stand for. An incoherent summary gives w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from health.compaction import placeholders, scoring
-from health.compaction.cuts import Cut, cuts, floor_share
+from health.compaction.cuts import Cut, cuts, floor_share, oldest
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.pressure import marks
 from health.compaction.reasons import Reason, Why
 from health.compaction.strategies.truncate import truncated
 from health.compaction.summaries import Summary, summary
@@ -21,7 +22,7 @@ from health.compaction.units import ContextState, Kind, Role, Unit, highest_prio
 
 def summarize_old(state: ContextState, kit: Kit) -> Asking:
     old = old_part(state)
-    gone = [unit for cut in old if not cut.protected for unit in cut.units if unit.kind is not Kind.PLACEHOLDER]
+    gone = to_be_told(state, old)
     if all(unit.kind is Kind.SUMMARY for unit in gone):
         return unchanged(state, Why.NOTHING_OLD)
     settings, focus = state.config.summarize_old, scoring.query_of(state)
@@ -44,6 +45,20 @@ def old_part(state: ContextState) -> list[Cut]:
     """The cuts that end within the first `old_threshold` of the units."""
     split = floor_share(len(state.units), state.config.summarize_old.old_threshold)
     return [cut for cut in cuts(state.units) if cut.start + len(cut.units) <= split]
+
+
+def to_be_told(state: ContextState, old: Sequence[Cut]) -> list[Unit]:
+    """What a summary is to tell: of the old part the oldest, as many as bring it with the rest to the goal."""
+    excess = state.estimated_tokens - marks(state.config, limit=state.limit).goal
+    if excess <= 0:
+        return list(_told(old))
+    free = [cut for cut in old if not cut.protected]
+    return list(_told(oldest(free, excess + state.config.summarize_old.summary_length)))
+
+
+def _told(found: Iterable[Cut]) -> Iterator[Unit]:
+    """What is unprotected and no mark of a gap: nothing was read of what such a mark stands for."""
+    return (unit for cut in found if not cut.protected for unit in cut.units if unit.kind is not Kind.PLACEHOLDER)
 
 
 def told_from(state: ContextState, gone: Sequence[Unit]) -> list[Unit]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from health.compaction.config import How
 from health.compaction.configuration import InvalidConfig
 from health.compaction.fates import fates
 from health.compaction.messages import InvalidMessages, Orphans, parse
@@ -36,6 +37,7 @@ class Command(BaseCommand):
         parser.add_argument("--task", default="", help="what it is all for: what matches it is kept first")
         parser.add_argument("--model", default="", help="whose vocabulary counts, such as gpt-4o or llama-3")
         parser.add_argument("--chain", type=_names, metavar="A,B", help="strategies, one after another")
+        parser.add_argument("--how", choices=list(How), help="passages first, or the chain first; default: passages")
         parser.add_argument("--embedder", default="minilm", help="minilm, static or none; default: %(default)s")
         parser.add_argument("--judge", action="store_true", help="measure coherence too: embeds everything")
         parser.add_argument("--refuse-orphans", action="store_true", help="stop at unpaired calls and results")
@@ -62,6 +64,7 @@ class Command(BaseCommand):
             task=options["task"],
             model=options["model"],
             chain=options["chain"],
+            how=options["how"],
             tools=chat.tools,
             embedder=options["embedder"],
             judge=options["judge"],

@@ -21,6 +21,7 @@ def page_of(llm: LLM) -> str:
 
 def save(client: Client, llm: LLM, **fields: str) -> Any:
     data = {"provider": str(llm.provider_id), "model_id": llm.model_id, "tool_calling": "auto", "enabled": "on"}
+    data |= {"compaction": llm.compaction}
     response = client.post(page_of(llm), data | fields)
     llm.refresh_from_db()
     return response

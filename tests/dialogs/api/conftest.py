@@ -15,7 +15,7 @@ from dialogs.models import LLM, Agent, ApiKey
 from dialogs.services.api_keys import create_key
 from dialogs.threads import close_threads
 from dominds.api_handler import BareHandler
-from tests.dialogs.compacting_builders import RULE, long_text
+from tests.dialogs.compacting_builders import RULE, calibrate, long_text
 from tests.dialogs.driver.conftest import Play, calling, play, said
 
 __all__ = ["Play", "calling", "play", "said"]
@@ -97,12 +97,21 @@ def long_history(pairs: int = 8, sentences: int = 4) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def guarded(agent: Agent, llm: LLM) -> Agent:
-    """The agent `helper` with a limit of 3,500 tokens; the window is far above it."""
+    """The agent `helper` with a limit of 3,500 tokens; the window is far above it, and estimates are right."""
+    calibrate(llm)
     agent.context_budget, agent.context_limit = True, 3500
     agent.save()
-    llm.context_length, llm.optimal_max_tokens = 100_000, None
+    llm.context_length, llm.optimal_max_tokens, llm.compaction = 100_000, None, "automatic"
     llm.save()
     return agent
+
+
+@pytest.fixture
+def small_client(key: tuple[ApiKey, str], guarded: Agent, llm: LLM) -> Client:
+    """One whose model has a window of 4,000 tokens; that it goes on with an answer by itself was not shown."""
+    llm.context_length, llm.prefill = 4000, "refused"
+    llm.save()
+    return Client(key[1], model="helper")
 
 
 MakeKey = Callable[..., tuple[ApiKey, str]]

@@ -143,16 +143,12 @@ async def test_reasoning_is_passed_on_and_never_mixed_with_the_answer(client_of_
     assert (thoughts, text_of(chunks)) == ("Two and two.", "Four.")
 
 
-@pytest.mark.parametrize(
-    ("content", "headers"),
-    [("### Task:\nGive a title.", {}), ("Give a title.", {"X-Dominds-Task": "title_generation"})],
-    ids=["by-words", "by-header"],
-)
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_clients_background_tasks_leave_nothing_behind(
-    client_of_alice: Client, play: Play, content: str, headers: dict[str, str], stream: bool
+    client_of_alice: Client, play: Play, stream: bool
 ) -> None:
     await sync_to_async(play)(said(120, "A title"))
+    content, headers = "Give a title.", {"X-Dominds-Task": "title_generation"}
 
     answered: Any = (
         text_of(await client_of_alice.stream(user(content), headers=headers))

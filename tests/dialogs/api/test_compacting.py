@@ -29,6 +29,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 Applied = CompactionRun.Status.APPLIED
 LONG = 30
+# About half of 4,000 tokens, and an answer of more than the other half.
+HALF_FULL = [*long_history(11), user("Tell me everything.")]
+LONG_ANSWER = [f" {word}" for word in long_text(3, sentences=90).split()]
 
 
 def contents(request: dict[str, Any]) -> str:
@@ -90,6 +93,43 @@ async def test_a_notice_that_comes_back_as_content_is_taken_out_again(guarded_cl
     assert await CompactionRun.objects.acount() == 1
 
 
+async def test_a_notice_in_mid_answer_stands_alone_and_is_taken_out_again(guarded_client: Client, play: Play) -> None:
+    first = [f"{word} " for word in long_text(3, sentences=60).split()]
+    read = await sync_to_async(play)({"text": first, "usage": None}, said(700, "and that is all."), said(720, "Yes."))
+    history = [*long_history(14), user("Tell me everything.")]
+    headers = {"X-Dominds-Notices": "content"}
+
+    told = text_of(await guarded_client.stream(*history, headers=headers))
+    runs = await CompactionRun.objects.acount()
+    await guarded_client.ask(*history, assistant(told), user("Is it?"), headers=headers)
+
+    assert "\n\n> Compacting conversation history...\n\n" in told
+    assert not told.startswith(">")
+    assert "Compacting conversation" not in contents(read()[-1])
+    assert not await Message.objects.filter(content__contains="Compacting conversation").aexists()
+    assert (runs, await CompactionRun.objects.acount(), await Dialog.objects.acount()) == (1, 1, 1)
+
+
+async def test_a_compaction_is_seen_in_the_bytes_of_every_stream(guarded_client: Client, play: Play) -> None:
+    await sync_to_async(play)(said(900, "Done."))
+
+    response = await guarded_client.ask(*long_history(LONG), user("And now?"), stream=True)
+    raw = b"".join([part async for part in response.streaming_content]).decode()
+
+    assert raw.index(": compacting the conversation\n\n") < raw.index("Done.")
+
+
+async def test_the_ai_sdk_shows_notices_as_thoughts(guarded_client: Client, play: Play) -> None:
+    await sync_to_async(play)(said(900, "Done."))
+    agent = {"user-agent": "ai/6.0.1 ai-sdk/openai-compatible/2.0.1 runtime/node.js/22"}
+
+    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"), headers=agent)
+
+    thoughts = [choice["delta"].get("reasoning_content", "") for chunk in chunks for choice in chunk["choices"]]
+    assert "Compacting conversation history..." in "".join(thoughts)
+    assert (text_of(chunks), statuses(chunks)) == ("Done.", [])
+
+
 async def test_the_same_history_sent_twice_is_compacted_once(guarded_client: Client, play: Play) -> None:
     read = await sync_to_async(play)(said(900, "Done."))
     history = [*long_history(LONG), user("And now?")]
@@ -126,35 +166,77 @@ async def test_two_requests_at_once_share_one_compaction(guarded_client: Client,
     assert steps[0] == steps[-1]
 
 
-async def test_an_answer_that_fills_the_context_is_one_stream_for_the_client(
-    guarded_client: Client, play: Play
-) -> None:
-    first = [f"{word} " for word in long_text(3, sentences=60).split()]
-    await sync_to_async(play)({"text": first, "usage": None}, said(700, "and that is all."))
+async def test_an_answer_that_fills_the_window_is_one_stream_for_the_client(small_client: Client, play: Play) -> None:
+    await sync_to_async(play)({"text": LONG_ANSWER, "usage": None}, said(700, "and that is all."))
 
-    chunks = await guarded_client.stream(
-        *long_history(14), user("Tell me everything."), stream_options={"include_usage": True}
-    )
+    chunks = await small_client.stream(*HALF_FULL, stream_options={"include_usage": True})
 
     told = text_of(chunks)
     partial = await Message.objects.aget(cut_short=True)
-    assert told == partial.content + "and that is all."
+    assert told == partial.content + " and that is all."
     assert len(statuses(chunks)) == 2
     assert chunks[-1]["usage"]["prompt_tokens"] == 700
     finishes = [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]]
     assert [reason for reason in finishes if reason] == ["stop"]
 
 
-async def test_an_answer_made_in_two_parts_is_known_again_as_one(guarded_client: Client, play: Play) -> None:
-    first = [f"{word} " for word in long_text(3, sentences=60).split()]
-    read = await sync_to_async(play)({"text": first, "usage": None}, said(700, "and that is all."), said(720, "Yes."))
-    history = [*long_history(14), user("Tell me everything.")]
+@pytest.mark.parametrize("how", ["event", "reasoning", "content"])
+async def test_an_answer_made_in_two_parts_is_known_again_as_one(small_client: Client, play: Play, how: str) -> None:
+    read = await sync_to_async(play)(
+        {"text": LONG_ANSWER, "usage": None}, said(700, "and that is all."), said(720, "Yes.")
+    )
+    headers = {"X-Dominds-Notices": how}
 
-    told = text_of(await guarded_client.stream(*history))
-    await guarded_client.ask(*history, assistant(told), user("Is it?"))
+    told = text_of(await small_client.stream(*HALF_FULL, headers=headers))
+    await small_client.ask(*HALF_FULL, assistant(told), user("Is it?"), headers=headers)
 
     assert await Dialog.objects.acount() == 1
-    assert contents(read()[2]).endswith("and that is all.\nIs it?")
+    assert await CompactionRun.objects.filter(trigger="stream").acount() == 1
+    assert contents(read()[2]).endswith(". and that is all.\nIs it?")
+    assert "Compacting conversation" not in contents(read()[2])
+
+
+async def test_a_notice_in_mid_answer_stands_apart_from_its_words(small_client: Client, play: Play) -> None:
+    await sync_to_async(play)({"text": LONG_ANSWER, "usage": None}, said(700, "and that is all."))
+
+    told = text_of(await small_client.stream(*HALF_FULL, headers={"X-Dominds-Notices": "content"}))
+
+    before, after = told.split("> Compacting conversation history...")
+    assert before.endswith(".\n\n")
+    assert re.search(r"tokens\)\n\n and that is all\.$", after)
+
+
+@pytest.mark.parametrize("how", ["event", "content"])
+async def test_an_answer_that_does_not_end_is_ended_with_both_numbers(
+    small_client: Client, play: Play, how: str
+) -> None:
+    await sync_to_async(play)({"text": LONG_ANSWER * 4, "usage": None})
+
+    chunks = await small_client.stream(*HALF_FULL, headers={"X-Dominds-Notices": how})
+
+    last = statuses(chunks)[-1][0] if how == "event" else text_of(chunks).rsplit("\n\n> ", 1)[1].strip()
+    finishes = [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]]
+    assert re.fullmatch(r"The answer was ended: the context is full\. \(≈[\d,]+ of 4,000 tokens\)", last)
+    assert [reason for reason in finishes if reason] == ["length"]
+
+
+async def test_thoughts_that_fill_the_window_are_no_answer(small_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)({"reasoning": LONG_ANSWER, "text": "Never said."}, said(700, "Yes."))
+
+    chunks = await small_client.stream(*HALF_FULL)
+
+    assert text_of(chunks) == "Yes."
+    assert len(contents(read()[1])) < len(contents(read()[0]))
+
+
+async def test_thoughts_without_end_are_told_as_an_error(small_client: Client, play: Play) -> None:
+    await sync_to_async(play)({"reasoning": LONG_ANSWER * 4, "text": "Never said."})
+
+    response = await small_client.ask(*HALF_FULL)
+
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (400, "context_length_exceeded")
+    assert "of 4,000 tokens" in error["message"]
 
 
 async def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(

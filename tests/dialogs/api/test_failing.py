@@ -10,10 +10,12 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.api import responding, views
+from dialogs.driver import run
 from dialogs.driver.run import drive
 from dialogs.models import Dialog, Generation
 from dialogs.selectors.turns import due_dialogs
-from tests.dialogs.api.conftest import Client, Play, assistant, said, user
+from health.models import ContextEvent
+from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 Status = Generation.Status
@@ -120,6 +122,56 @@ async def test_what_nobody_foresaw_in_the_stream_ends_it_with_such_an_error(
     assert json.loads(lines[-1])["error"] == INTERNAL
     assert SECRET not in "".join(lines)
     assert SECRET in caplog.text
+
+
+async def test_a_fault_outside_the_generation_is_an_error_and_the_next_request_is_answered(
+    client_of_alice: Client, play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await sync_to_async(play)(said(120, "Fine."))
+    history = [user("Hello"), assistant("Hi."), user("Well?")]
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "decide", broken)
+        response = await client_of_alice.ask(*history)
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "internal_error")
+    dialog = await Dialog.objects.aget()
+    assert (dialog.answer_due, dialog.is_busy, dialog.lease_until) == (False, False, None)
+    assert (await ContextEvent.objects.aget()).code == "SLICE_FAILED"
+    assert SECRET in caplog.text
+
+    again = await client_of_alice.ask(*history)
+
+    assert again.json()["choices"][0]["message"]["content"] == "Fine."
+    assert await Dialog.objects.acount() == 1, "no copy beside a dialog that nobody drives"
+
+
+DEEP = "[" * 100_000
+
+
+async def test_a_history_with_arguments_nested_without_end_is_answered(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(120, "Fine."))
+    called = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": DEEP}}
+    history = [user("Look"), {"role": "assistant", "content": None, "tool_calls": [called]}]
+    history += [{"role": "tool", "tool_call_id": "c1", "content": "Nothing."}]
+
+    for _time in range(2):
+        response = await client_of_alice.ask(*history, tools=[a_tool("look")])
+        assert response.json()["choices"][0]["message"]["content"] == "Fine."
+
+
+@pytest.mark.parametrize("name", ["look", "recall"])
+async def test_a_model_that_nests_arguments_without_end_does_not_end_the_conversation(
+    client_of_alice: Client, play: Play, name: str
+) -> None:
+    await sync_to_async(play)(calling(120, name, DEEP), said(120, "Fine."))
+
+    first = await client_of_alice.ask(user("Look"), tools=[a_tool("look")])
+    assert first.status_code == 200
+    message = first.json()["choices"][0]["message"]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "No."} for call in message.get("tool_calls", ())]
+
+    second = await client_of_alice.ask(user("Look"), message, *results, user("Go on"), tools=[a_tool("look")])
+
+    assert second.json()["choices"][0]["message"]["content"] == "Fine."
 
 
 async def test_after_a_failure_the_same_history_is_answered(client_of_alice: Client, play: Play) -> None:

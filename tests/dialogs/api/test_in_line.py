@@ -13,7 +13,7 @@ from dialogs.providers.slots import slot
 from tests.dialogs.api.conftest import Client, Play, said, text_of, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
-TASK = "### Task:\nGive a title."
+CHORE = {"X-Dominds-Task": "title_generation"}
 
 
 @pytest.fixture(autouse=True)
@@ -29,14 +29,14 @@ async def place_in_line(place: int | None) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("content", ["Hello", TASK], ids=["a-turn", "a-background-task"])
+@pytest.mark.parametrize("headers", [{}, CHORE], ids=["a-turn", "a-background-task"])
 async def test_a_client_is_answered_as_soon_as_there_is_a_slot(
-    client_of_alice: Client, provider: Provider, play: Play, content: str
+    client_of_alice: Client, provider: Provider, play: Play, headers: dict[str, str]
 ) -> None:
     read = await sync_to_async(play)(said(120, "Here."))
 
     async with slot(provider.name, most=1):
-        asking = asyncio.create_task(client_of_alice.stream(user(content)))
+        asking = asyncio.create_task(client_of_alice.stream(user("Hello"), headers=headers))
         await asyncio.sleep(0.5)
         assert read() == []
 

@@ -19,6 +19,7 @@ from dialogs.models import LLM, Agent, Provider
 from dialogs.services.providers import add_llm, add_provider
 from tests.dialogs.providers.upstream import Upstream, as_json, upstream
 from tests.standins.lmstudio import LMStudioStandin
+from tests.standins.ollama import OllamaStandin
 from tests.standins.serving import serving
 
 DEAD = "http://127.0.0.1:9"
@@ -54,7 +55,7 @@ def test_adding_a_server_adds_its_models_with_their_windows_and_agents(server: U
     said = run("provider", "add", "openai", server.url, "--name", "local")
 
     assert said.splitlines()[0].startswith("Added provider local. The provider answers")
-    assert "  tiny: 8,192 tokens (server)" in said
+    assert "  tiny: window 8,192 from the server, 819 kept for the answer; compaction from ≈5,900 tokens on" in said
     assert "Agent: tiny" in said
     assert LLM.objects.get(model_id="tiny").optimal_max_tokens == 6144
     assert set(Agent.objects.values_list("slug", flat=True)) == {"tiny", "small"}
@@ -73,8 +74,27 @@ def test_lm_studio_is_added_with_what_is_loaded(db: Any) -> None:
     with serving(LMStudioStandin(context=8192).app()) as url:
         said = run("provider", "add", "lmstudio", url, "--name", "studio")
 
-    assert "  tiny: 8,192 tokens (server)" in said
+    assert "  tiny: window 8,192 as loaded in LM Studio, 819 kept for the answer; compaction from ≈5,700 tokens" in said
     assert LLM.objects.get().provider.kind == "lmstudio"
+
+
+def test_an_ollama_that_is_added_as_something_else_is_recognised(db: Any) -> None:
+    with serving(OllamaStandin().app()) as url:
+        added = run("provider", "add", "openai", f"{url}/v1", "--name", "local")
+        checked = run("provider", "check")
+
+    command = f"    manage.py provider add ollama {url} --name ollama"
+    for said in (added, checked):
+        assert "! This is an Ollama. Behind OpenAI's API" in said
+        assert command in said.splitlines()
+
+
+def test_another_server_is_not_taken_for_an_ollama(server: Upstream) -> None:
+    """Open WebUI has the same path, and tells more there."""
+    server.on("/v1/models", models("tiny", max_model_len=8192))
+    server.on("/api/version", as_json({"version": "0.6.5", "deployment_id": ""}))
+
+    assert "Ollama" not in run("provider", "add", "openai", server.url, "--name", "local")
 
 
 def test_only_named_models_are_added(server: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +119,7 @@ def test_a_server_that_is_down_is_added_and_said_so(db: None) -> None:
     said = run("provider", "add", "openai", DEAD, "--name", "later", "--model", "tiny", "--key-env", "LATER_KEY")
 
     assert "Added provider later, but it does not answer now: http://127.0.0.1:9" in said
-    assert "  tiny: window unknown" in said
+    assert "  tiny: its window is unknown: it is learned from the first refusal; until then" in said
     assert Provider.objects.get().api_key_env == "LATER_KEY"
     assert Agent.objects.get().llm.model_id == "tiny"
 
@@ -139,6 +159,7 @@ def test_checking_records_the_windows(server: Upstream) -> None:
 
     said = run("provider", "check")
 
+    assert "  tiny: window 4,096 from the server, 409 kept for the answer; compaction from ≈2,900 tokens on" in said
     assert "✓ local: The provider answers" in said
     assert "  tiny: Context window: 4,096 tokens, read from the server." in said
     assert LLM.objects.get().context_length == 4096
@@ -183,7 +204,7 @@ def test_listing_shows_services_models_and_windows(llm: LLM) -> None:
     said = run("provider", "list")
     told = json.loads(run("provider", "list", "--json"))
 
-    assert "scripted  scripted  script.json\n  tiny: 1,000 tokens (admin)" in said
+    assert "scripted  scripted  script.json\n  tiny: window 1,000 set by an admin, 100 kept for the answer;" in said
     assert "hosted  openai  http://127.0.0.1:9  (no key: NEVER_SET_KEY is not set)" in said
     assert [provider["name"] for provider in told["providers"]] == ["hosted", "scripted"]
     assert told["providers"][1]["models"][0]["optimal_max_tokens"] == 500

@@ -21,17 +21,18 @@ USAGE = {"prompt_tokens": 120, "completion_tokens": 5, "total_tokens": 125}
 
 
 class Play(Protocol):
-    def __call__(self, *steps: dict[str, Any]) -> Callable[[], list[dict[str, Any]]]: ...
+    def __call__(self, *steps: dict[str, Any], continues: bool = False) -> Callable[[], list[dict[str, Any]]]: ...
 
 
 @pytest.fixture
 def play(provider: Provider) -> Play:
-    """Give the provider a script; returns a function that reads the requests it got."""
+    """Give the provider a script; returns a function that reads the requests it got. `continues`: it goes on with an
+    answer that ends the request."""
 
-    def write(*steps: dict[str, Any]) -> Callable[[], list[dict[str, Any]]]:
+    def write(*steps: dict[str, Any], continues: bool = False) -> Callable[[], list[dict[str, Any]]]:
         name = f"{uuid4().hex}.json"
         path = Path(settings.DOMINDS_DATA_DIR) / name
-        path.write_text(json.dumps({"steps": list(steps)}))
+        path.write_text(json.dumps({"steps": list(steps), "continues": continues}))
         provider.base_url = name
         provider.save()
         log = path.with_name(f"{name}.requests.jsonl")

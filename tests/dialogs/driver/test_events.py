@@ -13,7 +13,7 @@ from dialogs.services.messages import retry
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
-from tests.dialogs.compacting_builders import a_history, estimated, guard
+from tests.dialogs.compacting_builders import a_history, calibrate, estimated, guard
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,6 +30,7 @@ def codes(dialog: Dialog) -> list[str]:
 
 
 def test_a_request_above_the_threshold_is_a_warning(dialog: Dialog, play: Play) -> None:
+    calibrate(dialog.llm)
     a_history(dialog, pairs=30)
     limit = int(estimated(dialog) / 0.85)
     guard(dialog, limit)
@@ -74,18 +75,19 @@ def test_the_same_message_is_no_second_over_hit(dialog: Dialog, play: Play) -> N
     assert codes(dialog) == ["WARNING", "OVER_HIT", "TOKEN_LIMIT_EXCEEDED", "TOKEN_LIMIT_EXCEEDED"]
 
 
-def test_a_prompt_that_the_provider_refuses_is_recorded_where_nobody_guards(dialog: Dialog, play: Play) -> None:
+def test_a_prompt_that_the_provider_refuses_is_recorded_where_compaction_is_off(dialog: Dialog, play: Play) -> None:
     play(TOO_LONG)
 
     ask(dialog)
     drive_until_idle(dialog)
 
     event = ContextEvent.objects.get()
-    assert (event.code, event.limit, event.estimated) == ("PROVIDER_OVERFLOW", None, None)
+    assert (event.code, event.facts.get("cause")) == ("PROVIDER_OVERFLOW", None)
     assert "too long" not in str(event.facts)
 
 
-def test_a_run_that_gains_nothing_is_recorded_with_its_run(dialog: Dialog, play: Play) -> None:
+def test_a_run_that_comes_to_nothing_is_recorded_with_its_run(dialog: Dialog, play: Play) -> None:
+    """Of one short message nothing can go: the run says so, once, and the refusal is not compacted against again."""
     guard(dialog)
     play(TOO_LONG, said(None))
 
@@ -93,8 +95,8 @@ def test_a_run_that_gains_nothing_is_recorded_with_its_run(dialog: Dialog, play:
     drive_until_idle(dialog)
 
     run = CompactionRun.objects.get()
-    assert run.status == "skipped"
-    assert ContextEvent.objects.get(code="RUN_SKIPPED").run == run
+    assert run.status == "failed"
+    assert ContextEvent.objects.get(code="BREAKER_FAILED").run == run
 
 
 def test_a_request_that_fits_leaves_no_trace(dialog: Dialog, play: Play) -> None:

@@ -9,7 +9,6 @@ import pytest
 from django.conf import LazySettings
 
 from dialogs.models import Dialog, Generation, Message
-from dialogs.models.message import MessageOrigin
 from dialogs.services.messages import retry
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
@@ -136,59 +135,6 @@ def test_a_result_larger_than_the_limit_is_explained_and_nobody_is_asked(
     assert failed.error_code == "context_compaction_failed"
     assert "exceeds the model's context limit" in failed.error_message
     assert "larger context" in failed.error_message
-
-
-def test_an_answer_that_fills_the_context_is_cut_compacted_and_gone_on_with(dialog: Dialog, play: Play) -> None:
-    guard(dialog)
-    a_history(dialog, pairs=8)
-    first = [f"{word} " for word in long_text(3, sentences=60).split()]
-    requests = play({"text": first, "usage": None}, said(None, "and that is all."))
-
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
-
-    run = CompactionRun.objects.get()
-    partial = Message.objects.get(cut_short=True)
-    assert (run.status, run.trigger) == (Status.APPLIED, "stream")
-    assert "".join(first).startswith(partial.content)
-    assert len(partial.content) < len("".join(first))
-    assert partial.content in texts(requests()[1])
-    assert texts(requests()[1])[-1].startswith("[System notice] Your answer was interrupted")
-    assert dialog.current_leaf is not None
-    assert dialog.current_leaf.content == "and that is all."
-    assert dialog.current_leaf.turn == partial.turn
-    assert not dialog.is_busy
-
-
-def test_the_prompt_to_go_on_is_sent_however_hard_the_compaction_was(dialog: Dialog, play: Play) -> None:
-    """An order that was found by chance: the second of two compactions took away what was to be answered."""
-    guard(dialog)
-    a_history(dialog, pairs=4)
-    sizes = ((1, 2, 6, 60), (3, 4, 1, 6), (5, 6, 60, 1))
-    for answer, question, sentences, asked in sizes:
-        requests = play({"text": long_text(answer, sentences)})
-        ask(dialog, f"Question {question}. {long_text(question, asked)}")
-        drive_until_idle(dialog)
-
-    assert "stream" in CompactionRun.objects.values_list("trigger", flat=True)
-    assert texts(requests()[1])[-1].startswith("[System notice] Your answer was interrupted")
-    assert not Generation.objects.exclude(status="finished").exists()
-
-
-def test_an_answer_without_end_is_ended_after_three_compactions(dialog: Dialog, play: Play) -> None:
-    guard(dialog)
-    a_history(dialog, pairs=8)
-    endless = [f"{word} " for word in long_text(3, sentences=300).split()]
-    requests = play({"text": endless, "usage": None})
-
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
-
-    assert CompactionRun.objects.count() <= 3
-    assert len(requests()) <= 4
-    assert Message.objects.filter(origin=MessageOrigin.CONTINUATION).count() <= 3
-    assert Generation.objects.latest("id").finish_reason == "length"
-    assert not dialog.is_busy
 
 
 def test_a_prompt_that_the_provider_refuses_is_compacted_and_sent_again(dialog: Dialog, play: Play) -> None:

@@ -14,6 +14,7 @@ from dialogs.driver.decide import (
     Compact,
     Generate,
     Halt,
+    NoteStuck,
     Refuse,
     RunTools,
     decide,
@@ -60,7 +61,31 @@ def test_what_was_tried_from_this_message_is_not_tried_again() -> None:
     assert decided(replace(HIGH, tried=True, compactions=1)) == Generate(attempt=1)
 
 
-def test_the_fourth_compaction_of_a_turn_is_not_made() -> None:
+def test_what_was_compacted_for_this_request_and_still_does_not_fit_is_compacted_again() -> None:
+    still = Guarding(pressure=Pressure.OVERFLOW, tried=True, compactions=1)
+
+    assert decided(still) == Compact("pre_request")
+
+
+def test_what_gained_nothing_is_not_tried_again() -> None:
+    assert decided(replace(HIGH, vain=True)) == Generate(attempt=1)
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, vain=True)) == Refuse()
+
+
+def test_where_compaction_cannot_free_more_that_is_said_and_nothing_runs() -> None:
+    assert decided(replace(HIGH, stuck="P1 takes it all")) == NoteStuck("pre_request", "P1 takes it all")
+
+
+def test_switched_off_nothing_is_compacted_and_only_a_silent_cut_is_refused() -> None:
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, off=True)) == Generate(attempt=1)
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, off=True, refused="cut")) == Refuse("cut")
+
+
+def test_switched_off_a_refusal_is_told_and_nothing_is_opened() -> None:
+    assert decided(Guarding(pressure=Pressure.NORMAL, off=True), overflowed=True) == Refuse()
+
+
+def test_the_fourth_compaction_of_a_request_is_not_made() -> None:
     assert decided(replace(HIGH, compactions=3)) == Generate(attempt=1)
 
 
@@ -74,7 +99,7 @@ def test_what_still_does_not_fit_is_not_sent() -> None:
 
 
 def test_what_can_never_fit_is_told_with_its_reason() -> None:
-    why = Reason(Why.RESULT_TOO_LARGE, {"tokens": 6100, "limit": 5000, "room": 3900})
+    why = Reason(Why.TOO_SMALL, {"usable": 960, "window": 1200, "least": 1024})
 
     assert decided(Guarding(pressure=Pressure.OVERFLOW, refused=why)) == Refuse(why)
 
@@ -105,12 +130,37 @@ def test_a_prompt_that_was_refused_begins_a_course_where_nobody_guards() -> None
 
 
 def test_a_prompt_that_is_refused_although_it_was_compacted_begins_a_course() -> None:
-    guard = Guarding(pressure=Pressure.NORMAL, tried=True, compactions=1)
+    three = Guarding(pressure=Pressure.NORMAL, tried=True, compactions=3)
 
-    assert decided(guard, overflowed=True) == ClearMind(overflow=True)
+    assert decided(three, overflowed=True) == ClearMind(overflow=True)
+    assert decided(replace(three, compactions=1, vain=True), overflowed=True) == ClearMind(overflow=True)
+
+
+def test_a_prompt_that_is_refused_after_a_compaction_is_compacted_again_three_times() -> None:
+    guard = Guarding(pressure=Pressure.NORMAL, tried=True, compactions=2)
+
+    assert decided(guard, overflowed=True) == Compact("overflow")
 
 
 def test_after_a_compaction_the_refused_prompt_is_asked_again() -> None:
     guard = Guarding(pressure=Pressure.NORMAL, tried=True, compactions=1, relieved=True)
 
     assert decided(guard, overflowed=True) == Generate(attempt=1)
+
+
+FILLED = Guarding(pressure=Pressure.NORMAL)
+
+
+def test_an_answer_that_filled_the_window_before_a_word_is_asked_for_again_with_more_room() -> None:
+    assert decided(FILLED, filled=True) == Compact("stream")
+    assert decided(replace(FILLED, relieved=True), filled=True) == Generate(attempt=1)
+
+
+@pytest.mark.parametrize("more", [{"in_vain": True}, {"compactions": 3}])
+def test_where_no_compaction_can_help_it_it_is_asked_for_as_it_is(more: dict[str, object]) -> None:
+    assert decided(replace(FILLED, **more), filled=True) == Generate(attempt=1)
+
+
+def test_who_undid_a_compaction_did_not_ask_for_half_an_answer() -> None:
+    assert decided(replace(HIGH, held=True)) == Generate(attempt=1)
+    assert decided(replace(HIGH, held=True), leaf=Leaf.INSERTED, continuing=True) == Compact("stream")

@@ -144,7 +144,7 @@ def test_no_answer_of_its_keeps_the_dialog_from_going_on(dialog: Dialog, play: P
     assert run.status == Status.APPLIED
     assert run.estimated_after is not None
     assert run.estimated_after <= 3500
-    assert "keep_last_five" in [step["phase"] for step in run.steps if step["changed"]]
+    assert "passages_keep_last_five" in [step["phase"] for step in run.steps if step["changed"]]
 
 
 def test_a_failure_is_logged_with_its_cause(dialog: Dialog, play: Play) -> None:

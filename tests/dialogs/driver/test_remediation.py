@@ -11,6 +11,7 @@ from dialogs.models.message import MessageOrigin
 from dialogs.prompts import NOTICE_MARKS
 from dialogs.services.messages import post_message
 from dialogs.services.pausing import go_on, pause
+from tests.dialogs.compacting_builders import guard
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -243,6 +244,7 @@ def test_what_was_paused_goes_on_when_the_person_says_so(dialog: Dialog, play: P
 def test_a_prompt_that_no_longer_fits_opens_a_course_that_still_holds_the_request(dialog: Dialog, play: Play) -> None:
     overflow = {"error": {"code": "context_overflow", "message": "too long"}}
     requests = play(HEALTHY, overflow, said(10_000, "Here you are."))
+    guard(dialog)
     converse(dialog, 1)
 
     ask(dialog, "The long question")
@@ -252,6 +254,16 @@ def test_a_prompt_that_no_longer_fits_opens_a_course_that_still_holds_the_reques
     assert "The long question" in requests()[-1]["messages"][-1]["content"]
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.content == "Here you are."
+
+
+def test_where_compaction_is_off_a_refused_prompt_opens_no_course(dialog: Dialog, play: Play) -> None:
+    play(HEALTHY, {"error": {"code": "context_overflow", "message": "too long"}})
+    converse(dialog, 1)
+
+    ask(dialog, "The long question")
+    drive_until_idle(dialog)
+
+    assert (dialog.courses.count(), dialog.paused_by) == (1, "failure")
 
 
 def test_a_first_message_that_does_not_fit_opens_no_course(dialog: Dialog, play: Play) -> None:

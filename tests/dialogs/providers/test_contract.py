@@ -6,10 +6,12 @@ A new provider passes this suite by adding its world to `worlds.py`.
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from dialogs.providers.base import (
+    ArgumentsDelta,
     AuthenticationRefused,
     ChatMessage,
     ContextOverflow,
@@ -88,6 +90,17 @@ async def test_tool_calls_come_whole(world: World) -> None:
 
     assert [event.call for event in events if isinstance(event, ToolCallReady)] == list(calls)
     assert events[-1] == Finished("tool_calls")
+
+
+async def test_the_arguments_of_a_call_are_told_as_they_come(world: World) -> None:
+    call = ToolCall(id="call_1", name="write_file", arguments=json.dumps({"content": "word " * 200}))
+    world.answers(Answer(calls=(call,), usage=(10, 3), finish="tool_calls"))
+
+    events = await events_of(world.provider())
+
+    told = [event for event in events if isinstance(event, ArgumentsDelta)]
+    assert json.loads("".join(event.text for event in told)) == json.loads(call.arguments)
+    assert events.index(told[-1]) < next(at for at, event in enumerate(events) if isinstance(event, ToolCallReady))
 
 
 async def test_an_answer_cut_by_its_length_says_so(world: World) -> None:

@@ -79,14 +79,14 @@ def test_the_limit_is_traced_term_by_term(dialog: Dialog) -> None:
     assert found.limit == 3500
 
 
-def test_without_a_limit_the_window_is_shown(dialog: Dialog, llm: LLM) -> None:
+def test_where_compaction_is_off_the_room_of_the_window_is_shown(dialog: Dialog, llm: LLM) -> None:
     LLM.objects.update(context_length=8000)
 
     found = budget(dialog)
 
-    assert (found.is_guarded, found.limit, found.trace) == (False, 8000, ())
-    assert found.reserve == output_reserve(8000)
-    assert sum(parts(found).values()) == 8000
+    assert (found.is_guarded, found.limit, found.reserve) == (False, 8000 - output_reserve(8000), 0)
+    assert [(term.what, term.tokens) for term in found.trace] == [("window", 8000), ("room", 7200)]
+    assert sum(parts(found).values()) == 7200
 
 
 def test_without_a_window_nothing_is_free(dialog: Dialog, llm: LLM, history: list[Message]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dialogs.models import LLM, Agent, Provider
-from dialogs.selectors.offered import offered_agents, offered_llms, offered_models
+from dialogs.selectors.offered import listed_llms, offered_agents, offered_llms, offered_models
 
 
 def test_agents_come_before_llms(agent: Agent) -> None:
@@ -29,3 +31,20 @@ def test_the_agent_that_stands_for_an_llm_is_not_an_agent_to_clients(agent: Agen
 
     assert [one.slug for one in offered_agents()] == ["helper"]
     assert [one.slug for one in offered_llms()] == ["scripted/tiny"]
+
+
+def test_an_llm_whose_provider_lacks_its_key_is_not_listed(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    Provider.objects.update(api_key_env="A_KEY_OF_OURS")
+    assert listed_llms() == []
+
+    monkeypatch.setenv("A_KEY_OF_OURS", "sk-1")
+    assert [one.slug for one in listed_llms()] == ["scripted/tiny"]
+
+
+def test_a_service_of_the_catalogue_needs_its_key_though_its_variable_was_taken_away(llm: LLM) -> None:
+    here = Provider.objects.get()
+    Provider.objects.update(catalogue_values={"api_key_env": "A_KEY_OF_OURS", "base_url": here.base_url})
+    assert listed_llms() == []
+
+    Provider.objects.update(base_url="http://127.0.0.1:9/our-own-proxy")
+    assert [one.slug for one in listed_llms()] == ["scripted/tiny"]

@@ -129,6 +129,16 @@ def test_a_reset_leaves_a_handover_and_what_must_stay(alice: User, dialog: Dialo
     assert estimated(dialog) < before
 
 
+def test_a_reset_of_a_short_chat_takes_the_confused_answer_away(alice: User, dialog: Dialog) -> None:
+    question, answer = a_history(dialog, pairs=1, sentences=1)
+
+    run = done(reset(dialog=dialog, by=alice))
+
+    assert (run.status, run.removed) == (Status.APPLIED, [answer.pk])
+    assert question.content in sent(dialog)
+    assert answer.content not in sent(dialog)
+
+
 def test_nothing_begins_while_the_agent_answers(alice: User, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="Hello")
 

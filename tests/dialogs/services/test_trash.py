@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from dialogs.compacting.estimate import Sizing
 from dialogs.context import chat_request, read_context
 from dialogs.driver.generate import _sent
 from dialogs.errors import DialogError
@@ -93,7 +94,7 @@ def test_erasing_leaves_nothing_of_what_the_agent_did(dialog: Dialog) -> None:
 def test_every_text_that_a_generation_keeps_is_known_to_who_erases_and_exports(dialog: Dialog) -> None:
     context = read_context(dialog, ())
 
-    kept = _sent(context, chat_request(context), None).texts
+    kept = _sent(Sizing(context, []), chat_request(context)).texts
 
     assert set(kept) == set(BLOB_KEYS)
 

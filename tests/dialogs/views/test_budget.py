@@ -55,11 +55,11 @@ def test_every_estimate_carries_its_mark(as_alice: Client, dialog: Dialog, histo
     assert not [tag for tag, _attrs in found.tags if tag == "html"]
 
 
-def test_it_says_that_nothing_is_compacted_where_no_limit_is_set(as_alice: Client, dialog: Dialog) -> None:
-    assert "No limit is set: nothing is compacted by itself." in words(page(as_alice, url(dialog)))
+def test_it_says_how_the_dialog_is_kept_from_overflowing(as_alice: Client, dialog: Dialog) -> None:
+    assert "compaction is off for this LLM" in words(page(as_alice, url(dialog)))
 
-    LLM.objects.update(context_length=None)
-    assert "The context window is not known." in words(page(as_alice, url(dialog)))
+    LLM.objects.update(context_length=None, compaction="automatic")
+    assert "its window is unknown: it is learned from the first refusal" in words(page(as_alice, url(dialog)))
 
 
 def test_what_is_too_much_is_said(as_alice: Client, dialog: Dialog) -> None:

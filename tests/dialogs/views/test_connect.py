@@ -264,3 +264,25 @@ def test_without_javascript_the_way_leads_to_a_new_dialog(
     assert "<html" in tested.content.decode()
     assert response["Location"] == "/dialogs/new/"
     assert "google/gemma-4 is added." in page(as_alice, "/dialogs/new/").text
+
+
+# --- How it is kept from overflowing ---------------------------------------------------------------------------------
+
+
+def test_a_model_that_is_added_says_how_it_is_kept_from_overflowing(as_alice: Client) -> None:
+    with serving(OllamaStandin(allocated=4096).app()) as url:
+        found = add(as_alice, url, "tiny:latest", offer="ollama")
+
+    said = " ".join(found.text.split())
+    assert "Kept from overflowing: window 4,096 from the server, 409 kept for the answer" in said
+
+
+def test_an_ollama_is_offered_to_be_connected_as_one(as_alice: Client) -> None:
+    with serving(OllamaStandin().app()) as url:
+        found = found_at(as_alice, f"{url}/v1", offer="openai-compatible")
+        (link,) = [to for to in found.links() if "offer=ollama" in to]
+        form = Page(as_alice.get(link).content.decode())
+
+    (address,) = [attrs for _tag, attrs in form.tags if attrs.get("id") == "connect-address"]
+    assert address["value"] == url
+    assert LLM.objects.count() == 0

@@ -25,10 +25,10 @@ def test_what_is_in_force_comes_first_and_once(helper: Agent) -> None:
     now, *others = variants(Asked(limits=("more", "now"), chains=("now", "recent")), helper)
 
     assert now.limit == 4000
-    assert (now.chain[0], now.chain[1], now.chain[-1]) == ("trim_payloads", "summarize_old", "select_passages")
+    assert now.chain[:3] == ("trim_payloads", "select_passages", "summarize_old")
     assert now not in others
     assert [(one.limit, one.chain[1]) for one in others] == [
-        (5000, "summarize_old"),
+        (5000, "select_passages"),
         (4000, "prioritize_recent"),
         (5000, "prioritize_recent"),
     ]
@@ -92,7 +92,7 @@ def test_no_model_is_asked_so_lm_studios_chain_begins_with_what_follows(agent: A
 
     made = variants(Asked(limits=("now",), chains=("now",), other_chain="prune_with_agent"), Agent.objects.get())
 
-    assert made[0].chain == ("keep_last_five",)
+    assert made[0].chain == ("passages_keep_last_five", "keep_last_five")
     assert all(set(one.chain) <= set(REGISTRY) - {"prune_with_agent"} for one in made)
 
 

@@ -149,10 +149,11 @@ def test_a_missing_key_is_a_note_with_a_fix(provider: Provider) -> None:
 def test_odd_limits_are_told(llm: LLM, numbers: dict[str, int | None], state: State, words: str) -> None:
     LLM.objects.filter(pk=llm.pk).update(**numbers)
 
-    (finding,) = llms.limits()
+    finding, overflow = llms.limits()
 
     assert finding.state == state
     assert words in finding.text
+    assert overflow.name == f"overflow {llm.slug}"
 
 
 @pytest.mark.django_db

@@ -205,9 +205,7 @@ def test_without_a_chain_the_configured_one_runs_in_its_order() -> None:
 
 
 def test_an_empty_chain_is_the_seeds_four_strategies() -> None:
-    state = a_hundred(limit=50, config=replace(ERROR, chain_order=()))
-
-    outcome = run(compact(state, KIT, strategies=dict.fromkeys(DEFAULT_CHAIN, idle)))
+    outcome = run(compact(a_hundred(limit=50), KIT, chain=(), strategies=dict.fromkeys(DEFAULT_CHAIN, idle)))
 
     assert phases(outcome) == [
         "detection",
@@ -216,6 +214,31 @@ def test_an_empty_chain_is_the_seeds_four_strategies() -> None:
         "content_type_chunking",
         "discard_low_rel",
     ]
+
+
+def test_passages_are_chosen_before_the_configured_chain_has_its_turn() -> None:
+    state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut",)))
+
+    outcome = run(compact(state, KIT, strategies={"trim_payloads": idle, "select_passages": to(70), "cut": to(20)}))
+
+    assert phases(outcome) == ["detection", "trim_payloads", "select_passages", "success"]
+    assert outcome.estimated_tokens_after == 70
+
+
+def test_what_passages_kept_is_not_thrown_away_where_it_is_acceptable() -> None:
+    state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut",)))
+
+    outcome = run(compact(state, KIT, strategies={"select_passages": to(80), "cut": to(20)}))
+
+    assert outcome.estimated_tokens_after == 80
+
+
+def test_the_configured_chain_has_its_turn_where_passages_do_not_suffice() -> None:
+    state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut",)))
+
+    outcome = run(compact(state, KIT, strategies={"select_passages": to(90), "cut": to(60)}))
+
+    assert phases(outcome) == ["detection", "select_passages", "cut", "success"]
 
 
 def test_an_unknown_strategy_is_warned_about_once_and_skipped() -> None:
@@ -482,7 +505,7 @@ def test_the_ledger_does_not_break_into_a_round() -> None:
     """A result is shortened where it stands, in the middle of its round: the ledger goes before the round."""
     asked, answered = a_round("look it up", "word " * 1000)
     rule = a_unit(RULE)
-    state = a_state(a_unit("hello"), asked, answered, rule, *a_talk(4), limit=1000)
+    state = a_state(a_unit("hello"), asked, answered, rule, *a_talk(4, words=160), limit=1000)
     shorten = making(lambda units: [u.saying("w") if u.id in {answered.id, rule.id} else u for u in units])
 
     outcome = compacted(state, shorten=shorten)

@@ -11,10 +11,12 @@ from health.compaction.config import (
     ContentTypeChunking,
     ContextConfig,
     DiscardLowRel,
+    How,
     LlmLimit,
     PlaceholderDetail,
     RecoveryMode,
     RetryPolicy,
+    chain_for,
 )
 from health.compaction.configuration import InvalidConfig, dump, load
 
@@ -134,7 +136,8 @@ def test_a_tools_retries_inherit_what_they_do_not_say() -> None:
     [
         ("warning_threshold", ".nan", "a number from 0 to 1, not nan"),
         ("warning_threshold", "80", "a number from 0 to 1, not 80"),  # percent instead of a share
-        ("warning_threshold", "1.0", "above 0 and below 1"),  # would never warn
+        ("warning_threshold", "1.0", "above 0 and at most 0.9, as an answer under way is cut"),  # would never warn
+        ("warning_threshold", "0.95", "above 0 and at most 0.9"),
         ("warning_threshold", "0.7", "below the warning_threshold"),  # not above the goal: would run each turn
         ("goal", "0.8", "below the warning_threshold"),
         ("accept", "0.6", "at least the goal"),
@@ -200,7 +203,7 @@ configs = st.builds(
     ContextConfig,
     min_limit=st.integers(3500, 10**9),
     default_limit=st.integers(1, 10**9),
-    warning_threshold=st.floats(0.75, 0.99),
+    warning_threshold=st.floats(0.75, 0.9),
     goal=st.floats(0.1, 0.7),
     accept=st.floats(0.7, 1),
     min_gain=shares,
@@ -227,3 +230,48 @@ configs = st.builds(
 @given(configs)
 def test_what_is_written_reads_the_same(config: ContextConfig) -> None:
     assert load(dump(config)) == config
+
+
+# Which strategies run.
+
+
+def test_passages_are_chosen_before_the_configured_chain() -> None:
+    config = ContextConfig(chain_order=("summarize_old", "hybrid"))
+
+    assert config.how is How.PASSAGES
+    assert chain_for(config) == ("trim_payloads", "select_passages", "summarize_old", "hybrid")
+
+
+def test_the_configured_chain_may_run_first() -> None:
+    config = ContextConfig(how=How.CHAIN, chain_order=("summarize_old", "hybrid"))
+
+    assert chain_for(config) == ("trim_payloads", "summarize_old", "hybrid", "select_passages")
+
+
+@pytest.mark.parametrize("how", How)
+def test_no_strategy_runs_twice(how: How) -> None:
+    config = ContextConfig(how=how, chain_order=("select_passages", "trim_payloads"))
+
+    assert sorted(chain_for(config)) == ["select_passages", "trim_payloads"]
+
+
+def test_how_is_a_key_of_the_document() -> None:
+    assert load("context_config: {how: chain}").how is How.CHAIN
+    assert load(dump(ContextConfig(how=How.CHAIN))).how is How.CHAIN
+    with pytest.raises(InvalidConfig, match="how must be passages or chain"):
+        load("context_config: {how: magic}")
+
+
+# What an earlier version accepted.
+
+
+def test_a_stored_threshold_above_nine_tenths_is_read_as_nine_tenths() -> None:
+    config = load("context_config: {warning_threshold: 0.95, default_limit: 6000}", was_stored=True)
+
+    assert (config.warning_threshold, config.default_limit) == (0.9, 6000)
+
+
+def test_a_stored_goal_above_nine_tenths_comes_below_the_threshold() -> None:
+    config = load("context_config: {warning_threshold: 0.97, goal: 0.95, accept: 0.96}", was_stored=True)
+
+    assert (config.warning_threshold, round(config.goal, 6), config.accept) == (0.9, 0.8, 0.96)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from health.compaction.digest import Line, is_digest, read_back, written
+from health.compaction.units import Kind, Role, Unit
 
 LINES = st.builds(
     Line,
@@ -27,6 +28,13 @@ def test_a_text_that_imitates_a_speaker_stays_inside_its_line() -> None:
     assert read_back(written([line])) == [line]
 
 
-@pytest.mark.parametrize(("text", "is_one"), [(written([Line("tool", "x")]), True), ("Earlier messages", False)])
-def test_a_digest_is_known_by_its_header(text: str, is_one: bool) -> None:
-    assert is_digest(text) is is_one
+@pytest.mark.parametrize(
+    ("text", "kind", "is_one"),
+    [
+        (written([Line("tool", "x")]), Kind.SUMMARY, True),
+        (written([Line("tool", "x")]), Kind.MESSAGE, False),
+        ("Earlier messages", Kind.SUMMARY, False),
+    ],
+)
+def test_a_digest_is_known_by_its_header_among_what_compaction_wrote(text: str, kind: Kind, is_one: bool) -> None:
+    assert is_digest(Unit(id="d", role=Role.USER, kind=kind, content=text)) is is_one

@@ -50,6 +50,13 @@ def test_neither_our_prompts_nor_our_summaries_count_as_the_users_words() -> Non
     assert protected_ids((SUMMARY, prompt, FIRST, ANSWER, LAST, prompt, SUMMARY, ANSWER)) == {"first", "last"}
 
 
+def test_a_clients_frame_is_no_first_request() -> None:
+    example, answer = a_unit("example", framed=True), a_unit("ok", role=Role.ASSISTANT, framed=True)
+    request, later, last = a_unit("the task"), a_unit("more"), a_unit("and now?")
+
+    assert protected_ids([example, answer, request, later, last]) == {request.id, last.id}
+
+
 def test_a_single_request_is_first_and_last_at_once() -> None:
     assert protected_ids((FIRST, ANSWER)) == {"first"}
 

@@ -597,3 +597,10 @@ def test_a_long_history_costs_time_in_proportion_to_its_length() -> None:
     units = [a_unit(f"Never touch module number {i}. The budget for item x{i} is {i} euros.") for i in range(5000)]
 
     assert len(extract(units)) >= 10_000
+
+
+def test_a_clients_frame_lays_down_nothing_and_states_no_fact() -> None:
+    frame = by(Role.USER, "Please don't edit port 8123 any longer.", framed=True)
+
+    assert kept(frame) == []
+    assert laid_down(frame, "Never push to main.") == ["Never push to main."]

@@ -186,7 +186,7 @@ def test_new_words_in_place_of_null_content_keep_the_calls() -> None:
 def test_what_compaction_wrote_is_rendered_as_a_users_message() -> None:
     summary = Unit(id="summary-1", role=Role.USER, kind=Kind.SUMMARY, content="[Summary…]", source_ids=("m0",))
 
-    assert render([summary], {}) == [{"role": "user", "content": "[Summary…]"}]
+    assert render([summary], {}) == [user("[Summary…]", dominds={"written": "summary"})]
 
 
 @pytest.mark.parametrize(
@@ -204,17 +204,18 @@ def test_what_compaction_wrote_is_rendered_as_a_users_message() -> None:
         ("[Omitted] is what he wrote", Kind.MESSAGE),
     ],
 )
-def test_our_own_writing_is_known_again(text: str, kind: Kind) -> None:
-    assert only(user(text)).kind == kind
+def test_our_own_writing_is_known_again_by_its_mark_alone(text: str, kind: Kind) -> None:
+    assert only(user(text, dominds={"written": kind.value})).kind == kind
+    assert only(user(text)).kind == Kind.MESSAGE, "a person may type the same"
     assert only({"role": "assistant", "content": text}).kind == Kind.MESSAGE
 
 
 def test_marks_are_read_kept_and_taken_off_before_sending() -> None:
-    message = user("never delete it", dominds={"priority": 1, "pinned": True, "inserted": True})
+    message = user("never delete it", dominds={"priority": 1, "pinned": True, "inserted": True, "framed": True})
 
     unit = only(message)
 
-    assert (unit.priority, unit.pinned, unit.inserted) == (Priority.P1, True, True)
+    assert (unit.priority, unit.pinned, unit.inserted, unit.framed) == (Priority.P1, True, True, True)
     assert rendered([message]) == [message]
     assert sendable([message]) == [user("never delete it")]
 

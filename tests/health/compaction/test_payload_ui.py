@@ -160,3 +160,35 @@ def test_a_lone_root_with_children_is_level_zero() -> None:
 
 def test_a_changed_constant_is_used() -> None:
     assert len(compressed([{"t": i} for i in range(9)], limits=PayloadLimits(max_ui_nodes=4))) == 4
+
+
+def test_a_tool_of_a_server_is_known_by_its_own_name() -> None:
+    elements = [{"title": str(i), "help": "x"} for i in range(300)]
+
+    result = compressed(elements, tool="browser__elementsJson")
+
+    assert result == [{"title": str(i)} for i in range(200)]
+    assert len(compressed(elements, tool="my__web__webElements", limits=PayloadLimits(max_ui_nodes=5))) == 200
+
+
+def test_nodes_are_counted_over_all_lists_of_a_result() -> None:
+    lists = {name: [{"n": f"{name}{i}"} for i in range(150)] for name in ("buttons", "links", "texts")}
+
+    result = compressed(lists)
+
+    assert [len(result[name]) for name in lists] == [150, 50, 0]
+
+
+def test_the_elements_of_windows_are_cut_as_elements_are() -> None:
+    windows = [{"title": name, "elements": [{"n": i} for i in range(500)]} for name in ("one", "two")]
+
+    result = compressed({"windows": windows})
+
+    assert [window["title"] for window in result["windows"]] == ["one", "two"]
+    assert sum(len(window["elements"]) for window in result["windows"]) == 198
+
+
+def test_attributes_that_are_lists_of_words_stay() -> None:
+    element = {"role": "x", "elements": ["press", "show"]}
+
+    assert compressed([element]) == [element]

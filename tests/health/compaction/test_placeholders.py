@@ -9,7 +9,7 @@ import pytest
 
 from health.compaction import placeholders
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
-from health.compaction.kinds import kind_of
+from health.compaction.messages import parse, render
 from health.compaction.placeholders import EARLIER, LINKED, LOW_RELEVANCE, placeholder, with_gaps, with_one, wording
 from health.compaction.units import Kind, Role, Unit, total
 from health.tokens.counters import count_text
@@ -67,7 +67,11 @@ def test_a_brief_one_costs_at_most_fifteen_tokens() -> None:
 
 @pytest.mark.parametrize("header", placeholders.HEADERS)
 def test_the_border_knows_one_that_comes_back(header: str) -> None:
-    assert kind_of(text_of(["m1", "m2"], header), Role.USER) is Kind.PLACEHOLDER
+    written = placeholder(a_talk(2), header=header)
+
+    (back,) = parse(render([written], {})).units
+
+    assert (back.kind, back.content) == (Kind.PLACEHOLDER, written.content)
 
 
 def test_it_is_a_users_unit_of_its_own_kind_with_the_first_ones_time() -> None:

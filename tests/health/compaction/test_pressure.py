@@ -28,6 +28,14 @@ def test_the_warning_threshold_can_be_set() -> None:
     assert pressure(7001, limit=10_000, warning_threshold=0.7) is Pressure.HIGH
 
 
+@pytest.mark.parametrize("threshold", [0.5, 0.8, 0.9, 0.95, 1.0])
+def test_there_is_pressure_exactly_where_a_run_would_begin(threshold: float) -> None:
+    trigger = marks(ContextConfig(warning_threshold=threshold), limit=1000).trigger
+
+    assert pressure(trigger, limit=1000, warning_threshold=threshold) is Pressure.NORMAL
+    assert pressure(trigger + 1, limit=1000, warning_threshold=threshold) is not Pressure.NORMAL
+
+
 def test_the_marks_of_the_default_configuration() -> None:
     assert marks(ContextConfig(), limit=5000) == Marks(trigger=4000, goal=3500, accept=4000)
 

@@ -26,7 +26,7 @@ def test_every_sentence_has_chinese_words(sentence: str) -> None:
 
 
 def test_no_two_reasons_say_the_same() -> None:
-    """Of two members with one sentence, Python's Enum would make one."""
+    """Of two members with one sentence, Python's enumeration would make one."""
     assert len(Why) == len(Why.__members__)
 
 

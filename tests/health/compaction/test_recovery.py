@@ -16,7 +16,7 @@ from health.compaction.invariants import broken
 from health.compaction.ledger import is_ledger
 from health.compaction.outcome import Code, CompactionOutcome, Extent, Status
 from health.compaction.ports import Answer, Kit, Need, Summarise, Summarised
-from health.compaction.recovery import bare
+from health.compaction.recovery import bare, fresh_start
 from health.compaction.runner import run
 from health.compaction.units import ContextState, Kind, Priority, Role, Unit, total
 from health.compaction.weave import without_ledger
@@ -57,6 +57,27 @@ def test_a_fresh_start_leaves_one_handover_in_the_seeds_frame() -> None:
     assert handover.content.startswith("Resuming from overflow: ")
     assert handover.content.endswith(". Continue task Write the report.")
     assert (handover.kind, handover.role, handover.priority) == (Kind.SUMMARY, Role.USER, Priority.P1)
+
+
+def test_a_fresh_start_does_not_end_above_its_own_trigger() -> None:
+    pins = [pinned(a_unit(f"this stays {'word ' * 97}", id=f"pin{at}")) for at in range(5)]
+    state = a_state(*pins, *a_talk(80, words=20), limit=1000)
+
+    outcome = recovered(state)
+
+    assert only_handover(outcome)
+    assert outcome.estimated_tokens_after <= 800
+
+
+def test_a_reset_of_a_short_chat_leaves_what_must_stay() -> None:
+    state = a_state(a_unit("hello", id="hello"), a_unit("I am confused.", role=Role.ASSISTANT), limit=1000)
+    at_any_size = replace(state.config, warning_threshold=0, goal=0, min_gain=0)
+
+    outcome = run(
+        compact(replace(state, config=at_any_size), KIT, chain=["fresh_start"], strategies={"fresh_start": fresh_start})
+    )
+
+    assert (outcome.status, ids(outcome.state)) == (Status.APPLIED, ["hello"])
 
 
 def test_without_a_task_the_handover_says_to_continue_the_task() -> None:

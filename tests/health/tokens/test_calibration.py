@@ -10,6 +10,7 @@ from health.tokens.calibration import (
     GENERATIONS,
     Calibrating,
     Calibration,
+    Correction,
     RawEstimate,
     Sample,
     Uncalibrated,
@@ -138,3 +139,65 @@ def test_the_uncached_rest_of_a_prompt_with_tools_teaches_nothing() -> None:
     known = learnt([(1_000, 1_100)])
 
     assert learn(known, RawEstimate(text=3_000, tools=6_000), reported=800) is known
+
+
+# --- images ---
+
+
+def with_images(
+    server: Callable[[RawEstimate], float], *, each: int, turns: int, odd: dict[int, int] | None = None
+) -> list[tuple[int, int]]:
+    """What is foretold of requests that grow by one image and 60 words a turn, and what the server reports."""
+    known: Calibrating = Uncalibrated()
+    told = []
+    for turn in range(1, turns + 1):
+        raw = RawEstimate(text=100 + 60 * turn, images=each * turn, pictures=turn)
+        trusted = known.trusted if isinstance(known, Calibration) else Correction()
+        told.append((trusted.of(raw), round(server(raw))))
+        known = learn(known, raw, reported=(odd or {}).get(turn, told[-1][1]))
+    return told
+
+
+@pytest.mark.parametrize(("each", "costs"), [(100, 800), (85, 800), (768, 5000), (768, 16_000)])
+def test_images_that_cost_far_more_than_was_thought_are_foretold_after_one_report(each: int, costs: int) -> None:
+    told = with_images(lambda raw: raw.text + costs * raw.pictures, each=each, turns=14)
+
+    assert all(foretold == pytest.approx(reported, rel=0.03) for foretold, reported in told[1:])
+
+
+@pytest.mark.parametrize(("each", "costs"), [(768, 256), (1398, 256), (768, 0)])
+def test_images_that_cost_less_are_believed_after_three_reports(each: int, costs: int) -> None:
+    told = with_images(lambda raw: raw.text + costs * raw.pictures, each=each, turns=14)
+
+    assert all(foretold >= reported for foretold, reported in told[:3])
+    assert all(foretold == pytest.approx(reported, rel=0.03) for foretold, reported in told[3:])
+
+
+def test_where_every_image_costs_the_same_its_size_no_longer_counts() -> None:
+    known: Calibrating = Uncalibrated()
+    for turn, size in enumerate([768, 2048, 900, 1500, 768, 2048]):
+        raw = RawEstimate(text=500 + 100 * turn, images=size, pictures=1)
+        known = learn(known, raw, reported=raw.text + 300)
+
+    assert apply(known, RawEstimate(text=1000, images=4 * 2048, pictures=4)) == pytest.approx(2200, rel=0.05)
+
+
+def test_one_odd_report_of_images_moves_little() -> None:
+    told = with_images(lambda raw: raw.text + 800 * raw.pictures, each=100, turns=14, odd={4: 700, 8: 20_000})
+
+    assert all(foretold == pytest.approx(reported, rel=0.05) for foretold, reported in told[1:])
+
+
+def test_images_teach_nothing_of_words() -> None:
+    known: Calibrating = Uncalibrated()
+    for turn in range(6):
+        raw = RawEstimate(text=2000 + 500 * turn, images=768 * (turn // 2), pictures=turn // 2)
+        known = learn(known, raw, reported=raw.text + 2500 * raw.pictures)
+
+    assert apply(known, RawEstimate(text=20_000)) == pytest.approx(20_000, rel=0.02)
+
+
+def test_a_report_that_no_number_of_images_explains_teaches_nothing() -> None:
+    known = learnt([(1_000, 1_100)])
+
+    assert learn(known, RawEstimate(text=1_000, images=768, pictures=1), reported=40_000) is known

@@ -10,6 +10,7 @@ from health.compaction.messages import parse
 from health.compaction.ports import counted
 from health.compaction.units import total
 from health.tokens.counters import count_text, counter_for
+from health.tokens.images import media_tokens
 from health.tokens.messages import count_messages, overhead_tokens
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": '{"query": "tides at Lisbon"}'}}
@@ -71,7 +72,9 @@ def test_a_results_id_is_sent_so_it_is_counted() -> None:
 
 
 def test_it_is_the_sum_over_compactions_units() -> None:
-    units = counted(parse(CHAT).units, counter_for("llama-3"))
+    units = counted(
+        parse(CHAT, media_tokens=lambda message: media_tokens(message, "llama-3")).units, counter_for("llama-3")
+    )
 
     assert count_messages(CHAT, "llama-3", [TOOL]) == total(units) + overhead_tokens("llama-3", [TOOL])
 
@@ -79,7 +82,7 @@ def test_it_is_the_sum_over_compactions_units() -> None:
 def test_base64_is_never_counted_as_text() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/webp;base64," + "UklGR" * 100_000}}
 
-    assert count_messages([{"role": "user", "content": [picture]}], "phi-4") < 120
+    assert count_messages([{"role": "user", "content": [picture]}], "phi-4") < 1500
 
 
 def test_a_schema_is_shown_as_each_family_is_shown_it() -> None:

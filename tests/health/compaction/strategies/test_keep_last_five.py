@@ -9,7 +9,8 @@ import pytest
 
 from health.compaction.clamp import LEAST_TOKENS
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
-from health.compaction.strategies.keep_last_five import keep_last_five
+from health.compaction.invariants import broken
+from health.compaction.strategies.keep_last_five import keep_last_five, passages_keep_last_five
 from health.compaction.units import Role, Unit, total
 from tests.health.compaction.builders import (
     a_round,
@@ -247,3 +248,30 @@ def test_the_laws_hold_at_every_limit() -> None:
         state = a_state(*(replace(unit, timestamp=float(at)) for at, unit in enumerate(units)), limit=limit)
 
         assert broken_laws(state, play(keep_last_five, state)) == []
+
+
+# With passages of all that was said before.
+
+
+def test_passages_stand_beside_the_last_five_messages() -> None:
+    told = a_unit("The gate code is Z-4471.", id="told", role=Role.ASSISTANT)
+    state = a_state(*a_talk(10, words=30), told, *a_talk(20, start=10, words=30), limit=400)
+
+    attempt = play(passages_keep_last_five, state)
+
+    assert broken(state.units, attempt.state.units) == []
+    assert attempt.state.units[-5:] == state.units[-5:]
+    assert "Z-4471" in texts(attempt.state)
+    assert attempt.state.estimated_tokens <= 280
+
+
+def test_nothing_is_pinned_by_it() -> None:
+    state = a_state(*a_talk(30, words=30), limit=400)
+
+    assert not any(unit.pinned for unit in play(passages_keep_last_five, state).state.units)
+
+
+def test_where_the_last_five_leave_no_room_it_changes_nothing() -> None:
+    state = a_state(*a_talk(30, words=100), limit=400)
+
+    assert not play(passages_keep_last_five, state).changed

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from health.compaction.config import ContextConfig, PayloadLimits
+from health.compaction.invariants import broken
 from health.compaction.ports import Attempt
 from health.compaction.strategies.trim_payloads import trim_payloads
 from health.compaction.units import Call, Kind, Priority, Role, Unit
@@ -118,8 +119,45 @@ def test_a_protected_result_is_not_touched(mark: dict[str, Any]) -> None:
     assert result(trimmed(*a_round("look", ORDERS, id="r", **mark))) == ORDERS
 
 
-def test_the_open_round_is_not_touched() -> None:
-    state = a_state(a_unit("begin"), *a_round("look", ORDERS, id="r"))
+def test_a_result_of_the_open_round_that_fits_is_not_touched() -> None:
+    state = a_state(a_unit("begin"), *a_round("look", ORDERS, id="r"), limit=1000)
+
+    assert not play(trim_payloads, state).changed
+
+
+def test_a_result_of_the_open_round_that_does_not_fit_is_trimmed_and_stays_json() -> None:
+    state = a_state(a_unit("begin"), *a_round("look", ORDERS, id="r"), limit=400)
+
+    attempt = play(trim_payloads, state)
+
+    assert attempt.shortens_open
+    assert attempt.state.fits
+    assert broken(state.units, attempt.state.units, recovering=True) == []
+    assert json.loads(result(attempt))[0]["id"] == "ORD-0000"
+
+
+def test_of_two_open_results_only_as_many_are_trimmed_as_it_takes() -> None:
+    state = a_state(a_unit("begin"), *a_round("look", ORDERS, ORDERS[:200], id="r"), limit=600)
+
+    attempt = play(trim_payloads, state)
+
+    assert result(attempt) != ORDERS
+    assert result(attempt, "r-t1") == ORDERS[:200]
+
+
+def test_what_is_still_too_much_is_trimmed_further_and_stays_json() -> None:
+    large = json.dumps([{"id": f"ORD-{i:04}", "note": "word " * 90} for i in range(100)])
+    state = a_state(a_unit("begin"), *a_round("look", large, id="r"), limit=300)
+
+    attempt = play(trim_payloads, state)
+
+    assert attempt.state.fits
+    json.loads(result(attempt))
+
+
+def test_a_pinned_result_of_the_open_round_is_never_trimmed() -> None:
+    asked, answered = a_round("look", ORDERS, id="r")
+    state = a_state(a_unit("begin"), asked, replace(answered, pinned=True), limit=400)
 
     assert not play(trim_payloads, state).changed
 

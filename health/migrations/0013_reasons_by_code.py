@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("health", "0008_newest_runs"),
+        ("health", "0012_window_events"),
     ]
 
     operations = [

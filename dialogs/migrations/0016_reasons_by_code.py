@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("dialogs", "0013_last_sent"),
+        ("dialogs", "0015_crashes"),
     ]
 
     operations = [

@@ -1,0 +1,100 @@
+"""Asking a server how many tokens a text is: llama.cpp and vLLM have a `/tokenize` beside their `/v1`.
+
+Synchronous, for the threads in which estimates are made; never for an event loop. Whatever goes wrong is no answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx2
+
+from dialogs.providers.addresses import api_root
+from dialogs.providers.base import ProviderSettings
+from dialogs.providers.http import LIMITS, certificates
+from dialogs.providers.usage import whole
+from dialogs.providers.wire import as_mapping
+from health.compaction.wire import encodable
+
+Sizes = list[int | None]
+
+
+class CountsTokens(Protocol):
+    """What a provider class may offer besides: its server counts texts."""
+
+    @classmethod
+    def count_tokens(
+        cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float
+    ) -> list[int | None]:
+        """Each text alone, in the model's own tokens; None for what there was no time for.
+
+        Synchronous: for a thread, never for an event loop. Raises CountsNothing where this server
+        turns out not to count, and the HTTP library's error where it does not answer.
+        """
+        ...
+
+
+class CountsNothing(Exception):
+    """This server has no such path, or answers something else there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """What one kind of server is sent, and where in its answer the number is."""
+
+    body: Callable[[str, str], dict[str, Any]]
+    size: Callable[[Any], int | None]
+
+
+def _number_of_tokens(body: Any) -> int | None:
+    tokens = as_mapping(body).get("tokens")
+    return len(tokens) if isinstance(tokens, list) else None
+
+
+# Control tokens that are spelled out in a text are control tokens, as in the prompt that the server itself makes.
+LLAMACPP = Way(
+    body=lambda text, model: {"model": model, "content": text, "add_special": False, "parse_special": True},
+    size=_number_of_tokens,
+)
+VLLM = Way(
+    body=lambda text, model: {"model": model, "prompt": text, "add_special_tokens": False},
+    size=lambda body: whole(as_mapping(body).get("count")),
+)
+
+
+def ask(way: Way, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
+    """Each text's size as the server counts it, None where there was no time. One connection, one text after another.
+
+    Raises CountsNothing for a server that does not count, and httpx2.HTTPError where nobody answers at all.
+    """
+    found: Sizes = [None] * len(texts)
+    end = time.monotonic() + seconds
+    headers = {"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
+    url = f"{api_root(settings.base_url)}/tokenize"
+    with httpx2.Client(verify=certificates(), limits=LIMITS, headers=headers) as client:
+        # The longest first: there a guess would be furthest off.
+        for at in sorted(range(len(texts)), key=lambda at: -len(texts[at])):
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            try:
+                answer = client.post(url, json=way.body(encodable(texts[at]), model), timeout=left)
+            except httpx2.TimeoutException:
+                break
+            if answer.status_code >= 500 or answer.status_code == 429:
+                break
+            found[at] = _size_in(answer, way)
+    return found
+
+
+def _size_in(answer: httpx2.Response, way: Way) -> int:
+    try:
+        found = way.size(answer.json()) if answer.is_success else None
+    except ValueError:
+        found = None
+    if found is None:
+        raise CountsNothing(f"{answer.status_code} at {answer.url}")
+    return found

@@ -1,0 +1,162 @@
+"""What use teaches about a model's window: prompts that were read, refused, or cut without a word. PURE.
+
+Tokens throughout. `accepted` and `cut_read` are reported by the provider; `refused` and `cut_sent` are estimated,
+unless the provider named them in a refusal. The clock is handed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+# After this long a bound is doubted: the server may have been started again with another window.
+DOUBTED_AFTER = timedelta(days=1)
+# What a server reads of a prompt that it cuts is near its window. A report of less than this share of the largest
+# prompt that it ever read is of something else: the part of the prompt that was not cached, for example.
+LEAST_SHARE_OF_A_CUT = 0.5
+# Nor does a cut explain a report of less than this share of what was sent, turn after turn.
+LEAST_SHARE_OF_THE_REQUEST = 0.2
+# Where a request grew by this share of itself, its report must have grown by that share of the growth to teach.
+GREW, FOLLOWED = 0.1, 0.25
+# Reports of one prompt differ by this much, whatever the estimate's error.
+SAME_SHARE = 0.02
+# A report within this share of a known window, of a request that is estimated above it, is of a cut one.
+AT_THE_WINDOW = 0.02
+# So many plausible reports are needed before a smaller report than the last one counts against a server.
+ENOUGH_REPORTS = 3
+WORDS_CHARS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What is known of one LLM. `window` was named by a refusal and believed; `named` is not believed yet."""
+
+    accepted: int | None = None
+    accepted_at: datetime | None = None
+    refused: int | None = None
+    refused_at: datetime | None = None
+    words: str = ""
+    window: int | None = None
+    named: int | None = None
+    cut_sent: int | None = None
+    cut_read: int | None = None
+    cut_at: datetime | None = None
+    suspicions: int = 0
+    reports_part: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A request that was refused as too long: its prompt, the answer it asked for, the number that was named."""
+
+    prompt: int
+    answer: int = 0
+    named: int | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a provider reported of one prompt, and what was estimated of it. `error` is a share of the estimate."""
+
+    reported: int
+    estimated: int
+    error: float
+
+
+def ceiling(bounds: Bounds, now: datetime) -> int | None:
+    """The most tokens that prompt and answer may have by what was learned; None where nothing holds any more."""
+    found = []
+    if bounds.refused and not _is_doubted(bounds.refused_at, now):
+        # Between what was read and what was refused; from nothing but a refusal, far below it.
+        read = min(bounds.accepted or 0, bounds.refused)
+        found.append((read + bounds.refused) // 2 if read > bounds.refused // 2 else bounds.refused // 2)
+    if bounds.window and not _is_doubted(bounds.refused_at, now):
+        found.append(bounds.window)
+    if bounds.cut_sent and not _is_doubted(bounds.cut_at, now):
+        found.append(min(bounds.cut_sent, bounds.cut_read or bounds.cut_sent))
+    return min(found, default=None)
+
+
+def after_refusal(bounds: Bounds, said: Refused, *, now: datetime) -> tuple[Bounds, int | None]:
+    """What a refusal teaches; and the window, where it named one that can be believed.
+
+    A number is believed where it lies between what was read and what was refused, or where it is named again.
+    A request smaller than a prompt that was read today was refused for another reason, and teaches nothing.
+    """
+    whole = said.prompt + said.answer
+    read = None if _is_doubted(bounds.accepted_at, now) else bounds.accepted
+    if said.named and ((read or 0) <= said.named <= whole or said.named == bounds.named):
+        words = said.words[:WORDS_CHARS]
+        learned = replace(bounds, window=said.named, named=None, refused=None, refused_at=now, words=words)
+        return (learned if (read or 0) <= said.named else replace(learned, accepted=None)), said.named
+    if read and whole <= read:
+        return replace(bounds, named=said.named), None
+    smallest = whole if _is_doubted(bounds.refused_at, now) else min(whole, bounds.refused or whole)
+    return replace(bounds, refused=smallest, refused_at=now, words=said.words[:WORDS_CHARS], named=said.named), None
+
+
+def after_report(bounds: Bounds, reported: int, *, now: datetime) -> Bounds:
+    """A prompt was read whole. A larger one than a bound says makes an end of that bound."""
+    learned = bounds
+    if bounds.refused and reported >= bounds.refused:
+        learned = replace(learned, refused=None, named=None)
+    if bounds.window and reported > bounds.window:
+        learned = replace(learned, window=None)
+    if bounds.cut_read and reported > bounds.cut_read * (1 + SAME_SHARE):
+        learned = replace(learned, cut_sent=None, cut_read=None, cut_at=None)
+    if bounds.accepted is None or reported > bounds.accepted or _is_doubted(bounds.accepted_at, now):
+        learned = replace(learned, accepted=reported, accepted_at=now)
+    return learned
+
+
+def is_suspect(report: Report, *, before: Report | None, window: int | None, reports: int) -> bool:
+    """May the server have read only a part? `before` is the largest whole report of the same conversation.
+
+    Because the report did not grow although the request did, by more than estimates are wrong; or because it ends
+    at a window that the request is estimated to exceed. `reports` are the plausible ones so far.
+    """
+    if window and report.estimated > window * (1 + report.error):
+        return window * (1 - AT_THE_WINDOW) <= report.reported <= window
+    if before is None:
+        return False
+    grew = report.estimated - before.estimated
+    if grew > 0 and report.reported < LEAST_SHARE_OF_THE_REQUEST * report.estimated:
+        return True
+    has_grown = grew > report.error * report.estimated
+    return reports >= ENOUGH_REPORTS and has_grown and report.reported <= before.reported
+
+
+def teaches(report: Report, *, before: Report | None) -> bool:
+    """May estimates be corrected by this report? Not where it hardly grew with its request."""
+    if before is None:
+        return True
+    grew = report.estimated - before.estimated
+    return grew <= GREW * report.estimated or report.reported - before.reported >= FOLLOWED * grew
+
+
+def is_of_a_part(report: Report, bounds: Bounds) -> bool:
+    """A report so small that no cut explains it: this server leaves something out of what it reports."""
+    far_below = report.reported < LEAST_SHARE_OF_A_CUT * (bounds.accepted or 0)
+    return far_below or report.reported < LEAST_SHARE_OF_THE_REQUEST * report.estimated
+
+
+def after_suspicion(bounds: Bounds, report: Report, *, window: int | None, now: datetime) -> Bounds:
+    """One more suspicion. `window` is what the server says of its window, read again; None: it does not say.
+
+    Confirmed by a window that the request exceeds, or by a second suspicion. A server whose window has room for the
+    request, or that reports too little a second time, reports only a part: what it reports is not looked at any more.
+    """
+    again = bounds.suspicions > 0
+    fits = window is not None and report.estimated * (1 + report.error) <= window
+    exceeds = window is not None and report.estimated * (1 - report.error) > window
+    if fits or (again and is_of_a_part(report, bounds) and not exceeds):
+        return replace(bounds, reports_part=True, suspicions=0)
+    if exceeds or again:
+        read = max(report.reported, bounds.accepted or 0)
+        return replace(bounds, cut_sent=report.estimated, cut_read=read, cut_at=now, suspicions=0)
+    return replace(bounds, suspicions=bounds.suspicions + 1)
+
+
+def _is_doubted(at: datetime | None, now: datetime) -> bool:
+    return at is None or now - at > DOUBTED_AFTER

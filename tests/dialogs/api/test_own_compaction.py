@@ -1,0 +1,89 @@
+"""A client that shortens its own history: by a summary in front, or by leaving the oldest messages out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from dialogs.models import Dialog, Message, MessageMark
+from health.models import CompactionRun
+from tests.dialogs.api.conftest import Client, Play, assistant, long_history, said, user
+from tests.dialogs.compacting_builders import RULE, long_text
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+ANSWER = f"Here is what I found. {long_text(900, 2)}"
+SUMMARY = user("This is a summary of what we said: the pump was checked.")
+
+
+def contents(request: dict[str, Any]) -> str:
+    return "\n".join(message["content"] for message in request["messages"])
+
+
+async def asked(client: Client, *history: dict[str, Any]) -> list[dict[str, Any]]:
+    response = await client.ask(*history)
+    assert response.status_code == 200, response.content
+    return [*history, assistant(response.json()["choices"][0]["message"]["content"])]
+
+
+async def test_a_summary_in_front_of_our_answers_is_another_branch_of_their_dialog(
+    client_of_alice: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(said(120, ANSWER), said(120, "Well."))
+    history = await asked(client_of_alice, user("What about the pump?"))
+
+    await asked(client_of_alice, SUMMARY, *history, user("And now?"))
+
+    assert await Dialog.objects.acount() == 1
+    assert read()[1]["messages"][0]["content"] == SUMMARY["content"]
+    assert await Message.objects.filter(parent=None).acount() == 2
+
+
+async def test_a_summary_with_nothing_of_ours_begins_a_dialog(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(120, ANSWER), said(120, "Well."))
+    await asked(client_of_alice, user("What about the pump?"))
+
+    await asked(client_of_alice, SUMMARY, user("And now?"))
+
+    assert await Dialog.objects.acount() == 2
+
+
+async def test_what_was_laid_down_and_pinned_is_kept_beside_a_clients_summary(
+    guarded_client: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(said(900, ANSWER), said(900, "Well."), said(900, "Good."))
+    history = await asked(guarded_client, *long_history(30), user("And now?"))
+    pinned = await Message.objects.aget(content__startswith="Question 3.")
+    await MessageMark.objects.acreate(message=pinned, pinned=True)
+
+    shorter = await asked(guarded_client, SUMMARY, *history[-2:], user("Go on."))
+    await asked(guarded_client, *shorter, user("And then?"))
+
+    assert await Dialog.objects.acount() == 1
+    for sent in map(contents, read()[1:]):
+        assert RULE in sent
+        assert pinned.content in sent
+        assert SUMMARY["content"] in sent
+    assert await CompactionRun.objects.exclude(trigger="carried").acount() == 1
+
+
+async def test_a_client_that_leaves_its_oldest_messages_out_keeps_its_view(guarded_client: Client, play: Play) -> None:
+    await sync_to_async(play)(said(900, ANSWER), said(900, "Well."))
+    history = await asked(guarded_client, *long_history(30), user("And now?"))
+
+    await asked(guarded_client, *history[4:], user("Go on."))
+
+    assert await Dialog.objects.acount() == 1
+    assert await CompactionRun.objects.exclude(trigger="carried").acount() == 1
+
+
+async def test_a_named_dialog_goes_on_with_whatever_history(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+    first = await client_of_alice.ask(user("Hello"))
+    named = first.json()["dominds"]["dialog"]
+
+    await client_of_alice.ask(user("Something else"), headers={"X-Dominds-Dialog": named})
+
+    assert await Dialog.objects.acount() == 1

@@ -1,0 +1,417 @@
+"""An answer that fills the window is cut, the context compacted, and the same sentence goes on. One that says nothing
+is asked for again, and what still does not end is ended with both numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import LazySettings
+
+from dialogs.compacting.estimate import counter_of
+from dialogs.driver.prefill import find_out
+from dialogs.models import Dialog, Generation, Message
+from dialogs.models.llm import Prefill
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.prompts import prompt
+from dialogs.selectors.providers import settings_for
+from dialogs.services.messages import retry
+from dialogs.services.rows import add_message
+from dialogs.services.view_changes import undo
+from health.models import CompactionRun, ContextEvent
+from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
+from tests.dialogs.driver.conftest import Play, a_call, ask, drive_until_idle, said
+from tests.dialogs.driver.test_guard import everything, texts
+from tests.standins.real import real_llm
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Status = CompactionRun.Status
+WINDOW = 4000
+GO_ON = "Go on exactly where your last message stops"
+# What a model answers that goes on with an answer which ends the request.
+TRIED = ({"match": "Which days", "text": "day, Thursday"}, {"match": "Name the days", "text": " Wednesday"})
+STARTS_ANEW = ({"match": "Which days", "text": "Monday, Tuesday"},)
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_compacts(settings: LazySettings) -> None:
+    """No worker listens in these tests: the driver does it itself, at once."""
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+
+
+def words(number: int, sentences: int) -> list[str]:
+    """A long answer as a model sends it: in words, each with the space before it."""
+    first, *rest = long_text(number, sentences).split()
+    return [first, *(f" {word}" for word in rest)]
+
+
+def answers(dialog: Dialog) -> list[str]:
+    """The pieces of the newest answer."""
+    assert dialog.current_leaf is not None
+    pieces = Message.objects.filter(dialog=dialog, turn=dialog.current_leaf.turn, role="assistant")
+    return list(pieces.values_list("content", flat=True))
+
+
+def asked(requests: Any) -> list[dict[str, Any]]:
+    """The requests for answers, without those by which the model is tried."""
+    return [request for request in requests() if "days" not in request["messages"][0]["content"]]
+
+
+def tokens_of(dialog: Dialog, text: str) -> int:
+    return counter_of(dialog.llm).count([text])[0]
+
+
+def test_an_answer_that_fills_the_window_is_cut_compacted_and_gone_on_with(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=10)
+    requests = play(*STARTS_ANEW, {"text": words(3, 90)}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    partial = Message.objects.get(cut_short=True)
+    second = asked(requests)[1]
+    assert (run.status, run.trigger) == (Status.APPLIED, "stream")
+    assert "".join(words(3, 90)).startswith(partial.content)
+    assert texts(second)[-2].endswith(partial.content[-200:])
+    assert texts(second)[-1].startswith(GO_ON)
+    assert answers(dialog) == [partial.content, " and that is all."]
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.turn == partial.turn
+    assert not dialog.is_busy
+
+
+def test_it_is_cut_at_nine_tenths_of_the_window(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=6)
+    play(*STARTS_ANEW, {"text": words(3, 120)}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    before = estimated(dialog)
+    drive_until_idle(dialog)
+
+    partial = Message.objects.get(cut_short=True)
+    filled = before + tokens_of(dialog, partial.content)
+    assert 0.9 * WINDOW - 10 <= filled <= 0.92 * WINDOW + 10
+
+
+def test_a_limit_below_the_window_cuts_no_answer(dialog: Dialog, play: Play) -> None:
+    guard(dialog, limit=3500, window=100_000)
+    a_history(dialog, pairs=8)
+    play(*STARTS_ANEW, {"text": words(3, 200)}, said(None, "Fine."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+    assert answers(dialog) == ["".join(words(3, 200))]
+    assert not CompactionRun.objects.exists()
+
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+    assert CompactionRun.objects.get().trigger == "pre_request"
+
+
+def test_nothing_is_cut_where_the_window_is_unknown(dialog: Dialog, play: Play) -> None:
+    guard(dialog, limit=3500)
+    dialog.llm.context_length = None
+    dialog.llm.save()
+    a_history(dialog, pairs=4)
+    play({"text": words(3, 300)})
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    assert answers(dialog) == ["".join(words(3, 300))]
+
+
+def test_it_is_cut_at_the_end_of_a_sentence_where_one_is_near(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=6)
+    play(*STARTS_ANEW, {"text": words(3, 120)}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    assert Message.objects.get(cut_short=True).content.endswith(".")
+
+
+def test_a_model_that_can_goes_on_by_itself(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=10)
+    whole = "".join(words(3, 90))
+    requests = play(*TRIED, {"text": words(3, 90)}, {"text": [" of it", " all."]}, continues=True)
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    dialog.llm.refresh_from_db()
+    partial, rest = answers(dialog)
+    sent = asked(requests)[1]
+    assert dialog.llm.prefill == Prefill.CONTINUES
+    assert sent["messages"][-1]["role"] == "assistant"
+    assert sent["messages"][-1]["content"].endswith(partial[-200:])
+    assert sent["continues"]
+    assert GO_ON not in everything(sent)
+    assert (partial + rest)[len(partial) :] == " of it all."
+    assert whole.startswith(partial)
+
+
+def test_a_model_is_tried_once(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=10)
+    steps = ({"text": words(3, 90)}, said(None, "Done."), {"text": words(4, 90)}, said(None, "Done."))
+    requests = play(*STARTS_ANEW, *steps)
+
+    for question in ("Tell me everything.", "And the rest."):
+        ask(dialog, question)
+        drive_until_idle(dialog)
+
+    dialog.llm.refresh_from_db()
+    assert dialog.llm.prefill == Prefill.REFUSED
+    assert len(requests()) - len(asked(requests)) == 1
+    assert Message.objects.filter(origin=MessageOrigin.CONTINUATION).count() == 2
+
+
+def test_a_model_that_refuses_later_is_asked_in_words(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    dialog.llm.prefill = Prefill.CONTINUES
+    dialog.llm.save()
+    a_history(dialog, pairs=10)
+    requests = play({"text": words(3, 90)}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    dialog.llm.refresh_from_db()
+    assert dialog.llm.prefill == Prefill.REFUSED
+    assert texts(requests()[-1])[-1].startswith(GO_ON)
+    assert answers(dialog)[-1] == " and that is all."
+    assert not dialog.is_busy
+
+
+def test_what_the_model_repeats_is_told_once(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=10)
+    play(*STARTS_ANEW, {"text": words(3, 90)}, {"text": ["units", " after", " the", " check,", " as"]})
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+    partial = answers(dialog)[0]
+
+    last = partial.split()[-4:]
+    play(*STARTS_ANEW, {"text": [f"{word} " for word in [*last, "and", "done."]]})
+    Message.objects.filter(pk=dialog.current_leaf_id).delete()  # type: ignore[misc]
+    dialog.refresh_from_db()
+    asking = Message.objects.filter(origin=MessageOrigin.CONTINUATION).latest("seq")
+    Dialog.objects.filter(pk=dialog.pk).update(current_leaf=asking)
+    dialog.refresh_from_db()
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert answers(dialog)[-1] == " and done. "
+
+
+def test_later_requests_hold_the_two_pieces_as_one_answer(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=10)
+    requests = play(*STARTS_ANEW, {"text": words(3, 90)}, said(None, "and that is all."), said(None, "Fine."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+    ask(dialog, "Thanks.")
+    drive_until_idle(dialog)
+
+    last = asked(requests)[-1]
+    assert GO_ON not in everything(last)
+    assert [message["role"] for message in last["messages"]][-3:] == ["user", "assistant", "user"]
+    assert texts(last)[-2].endswith(". and that is all.")
+
+
+def test_an_answer_without_end_is_restarted_three_times_and_ended_with_both_numbers(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=8)
+    requests = play(*STARTS_ANEW, {"text": words(3, 400)})
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    last = Generation.objects.latest("id")
+    event = ContextEvent.objects.get(code="TOKEN_LIMIT_EXCEEDED")
+    assert CompactionRun.objects.filter(trigger="stream", status=Status.APPLIED).count() == 3
+    assert len(asked(requests)) == 4
+    assert last.finish_reason == "length"
+    assert last.message is not None
+    assert last.message.content
+    assert f"of {WINDOW:,} tokens" in last.error_message
+    assert (event.limit, event.estimated >= WINDOW) == (WINDOW, True)  # type: ignore[operator]
+    assert not dialog.is_busy
+
+
+def test_after_an_answer_that_filled_the_window_the_next_request_is_compacted_first(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=8)
+    play(*STARTS_ANEW, *({"text": words(number, 400)} for number in range(4)), said(None, "Fine."))
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+
+    assert CompactionRun.objects.latest("id").trigger == "pre_request"
+    assert answers(dialog) == ["Fine."]
+
+
+def test_thoughts_that_fill_the_window_are_dropped_and_the_answer_asked_for_again(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=8)
+    requests = play({"reasoning": words(3, 200), "text": "Never said."}, said(None, "The answer."))
+
+    ask(dialog, "Think hard.")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.trigger) == (Status.APPLIED, "stream")
+    assert answers(dialog) == ["The answer."]
+    assert len(everything(requests()[1])) < len(everything(requests()[0]))
+    assert texts(requests()[1])[-1].endswith("Think hard.")
+
+
+def test_nobody_gets_an_empty_answer_however_long_the_model_thinks(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=8)
+    requests = play({"reasoning": words(3, 400), "text": "Never said."})
+
+    ask(dialog, "Think hard.")
+    drive_until_idle(dialog)
+
+    last = Generation.objects.latest("id")
+    assert 2 <= len(requests()) <= 4
+    assert (last.status, last.error_code) == ("failed", "context_filled")
+    assert f"of {WINDOW:,} tokens" in last.error_message
+    assert not Message.objects.filter(dialog=dialog, role="assistant", content="").exists()
+    assert not dialog.is_busy
+
+
+def test_a_person_who_tries_again_after_that_begins_with_a_compaction(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=8)
+    play({"reasoning": words(3, 400), "text": "Never said."})
+    ask(dialog, "Think hard.")
+    drive_until_idle(dialog)
+    runs = CompactionRun.objects.count()
+
+    play(said(None, "The answer."))
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert CompactionRun.objects.count() == runs + 1
+    assert answers(dialog) == ["The answer."]
+
+
+def test_a_call_whose_arguments_fill_the_window_is_dropped_and_the_answer_asked_for_again(
+    dialog: Dialog, play: Play
+) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=8)
+    arguments = json.dumps({"content": long_text(3, 200)})
+    requests = play(
+        {"text": "", "tool_calls": [a_call("add_reminder", arguments)], "finish": "tool_calls"}, said(None, "Done.")
+    )
+
+    ask(dialog, "Note all of it.")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.trigger) == (Status.APPLIED, "stream")
+    assert not dialog.reminders.exists()
+    assert answers(dialog) == ["Done."]
+    assert len(requests()) == 2
+
+
+def test_a_call_that_is_whole_is_made_however_full_the_window_is(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=4)
+    arguments = json.dumps({"content": "x"})
+    ask(dialog, "Note it.")
+    before, said_first = estimated(dialog), words(3, 200)
+    while before + tokens_of(dialog, "".join(said_first)) > 0.89 * WINDOW:
+        del said_first[-20:]
+    play(
+        {"text": said_first, "tool_calls": [a_call("add_reminder", arguments)], "finish": "tool_calls"},
+        said(None, "Done."),
+    )
+
+    drive_until_idle(dialog)
+
+    assert dialog.reminders.count() == 1
+
+
+def test_after_an_undo_a_long_answer_is_cut_and_gone_on_with_all_the_same(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=13)
+    play(said(None, "Done."))
+    ask(dialog, "What does the rotor show?")
+    drive_until_idle(dialog)
+    run = CompactionRun.objects.get()
+    undo(dialog=dialog, run_id=run.pk, by=dialog.owner)
+
+    play(*STARTS_ANEW, {"text": words(3, 60)}, said(None, "and that is all."))
+    dialog.refresh_from_db()
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert CompactionRun.objects.latest("id").trigger == "stream"
+    assert answers(dialog)[-1] == " and that is all."
+
+
+def test_an_answer_is_not_cut_where_compaction_would_leave_it_no_room(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    dialog.agent.instructions = long_text(5, sentences=120)
+    dialog.agent.save()
+    play({"text": words(3, 400)})
+
+    ask(dialog, "Tell me everything.")
+    assert 0.7 * WINDOW < estimated(dialog) < 0.85 * WINDOW
+    drive_until_idle(dialog)
+
+    assert not CompactionRun.objects.filter(trigger="stream").exists()
+    assert Generation.objects.latest("id").finish_reason == "length"
+
+
+def test_the_demo_model_goes_on_with_its_own_sentence(dialog: Dialog) -> None:
+    """llama.cpp's own server with real weights: it is sent what it had said, and nobody's words after it."""
+    begun = "The sea is a vast body of water that covers more than seventy percent of the"
+    ask(dialog, "Tell me about the sea in one sentence.")
+    with real_llm(context=1000) as url:
+        serve(dialog, "llamacpp", url)
+        async_to_sync(find_out)(dialog.llm, settings_for(dialog.llm.provider))
+        assert dialog.llm.prefill == Prefill.CONTINUES
+        partial = cut_at(dialog, begun)
+        drive_until_idle(dialog)
+
+    assert dialog.current_leaf is not None
+    rest = dialog.current_leaf.content
+    assert Generation.objects.latest("id").manifest["messages"][-1] == partial.pk
+    assert rest.startswith(" ")
+    assert "The sea is" not in rest
+
+
+def serve(dialog: Dialog, kind: str, url: str) -> None:
+    provider, llm = dialog.llm.provider, dialog.llm
+    provider.kind, provider.base_url = kind, url
+    provider.save()
+    llm.model_id, llm.tool_calling, llm.context_length = "smollm2-135m", "off", 1000
+    llm.save()
+    dialog.agent.max_output_tokens = 60
+    dialog.agent.save()
+
+
+def cut_at(dialog: Dialog, begun: str) -> Message:
+    """As if the due answer had been cut here."""
+    fields = {"role": Role.ASSISTANT, "origin": MessageOrigin.AGENT, "cut_short": True}
+    partial = add_message(dialog, content=begun, parent=dialog.current_leaf, **fields)  # type: ignore[arg-type]
+    asking = prompt("continuation", language="en")
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.CONTINUATION, content=asking, parent=partial)
+    dialog.save()
+    return partial

@@ -1,0 +1,45 @@
+"""A person's chat in the browser, through the driver: it grows past its window, and nobody notices.
+
+The server lists its window of 8,192 tokens; nothing is configured.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.models import Agent, Dialog, Message
+from dialogs.services.dialogs import create_dialog
+from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.overflow.conftest import Build
+from tests.overflow.house import WAYS, House, answer_of, long_answers
+from tests.overflow.talk import Talk, missing
+from tests.standins.compatible import Lists
+
+WINDOW = 8_192
+
+
+def chat(home: House, owner: User, talk: Talk) -> Dialog:
+    """Every message typed, and its answer waited for."""
+    dialog = create_dialog(owner=owner, agent=Agent.objects.get(llm__provider__name="house", is_direct=False))
+    for number in range(1, talk.turns + 1):
+        ask(dialog, talk.turn(number))
+        dialog = drive_until_idle(dialog)
+    return dialog
+
+
+@pytest.mark.parametrize("way", ["lists it", "cuts the oldest"])
+def test_a_long_chat_goes_on_in_its_course(build: Build, alice: User, way: str) -> None:
+    talk = Talk(WINDOW, turns=45, windows=2.2)
+    home = build(window=WINDOW, reply=long_answers(talk.chars), **WAYS[way])
+
+    dialog = chat(home, alice, talk)
+
+    assert (home.standin.invalid, home.standin.refusals) == ([], [])
+    assert dialog.courses.count() == 1
+    assert missing(home.last, (talk.turn(talk.turns), *talk.promised)) == []
+    answers = Message.objects.filter(dialog=dialog, role="assistant").order_by("pk").values_list("content", flat=True)
+    whole = [answer_of(talk.turn(number), talk.chars) for number in range(1, talk.turns + 1)]
+    short = [at for at, (said, due) in enumerate(zip(answers, whole, strict=True), 1) if said != due]
+    # Where the window is not known yet, the server may have had no room for all of an answer.
+    assert len(short) <= (3 if home.standin.lists == Lists.NOWHERE else 0), short

@@ -1,0 +1,70 @@
+"""No conversation overflows: sixty growing turns at servers that differ in what they say of their window.
+
+The official client, `/v1` over a socket, a server added by `provider add`, and nothing configured.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.overflow.conftest import Build
+from tests.overflow.house import WAYS, House, answer_of, hold, long_answers
+from tests.overflow.talk import SYSTEM, Talk, missing
+from tests.standins.compatible import Lists
+
+SIZES = (4_096, 8_192, 32_768)
+# How many refusals each way may see. A server that cuts refuses nothing.
+REFUSALS = {"names it in a refusal": 1, "names nothing": 3}
+# The rest of the matrix takes minutes: one way of cutting, of counting and of listing stands for the other here.
+TWINS = {"tells it as llama.cpp does", "cuts the middle", "cuts at a token", "reports cached tokens beside"}
+ALWAYS = {("lists it", size) for size in SIZES} | {(way, 8_192) for way in WAYS if way not in TWINS}
+
+
+def matrix() -> Iterator[Any]:
+    for way, size in itertools.product(WAYS, SIZES):
+        marks = () if (way, size) in ALWAYS else (pytest.mark.long,)
+        yield pytest.param(way, size, id=f"{way}, {size}", marks=marks)
+
+
+@pytest.mark.parametrize(("way", "window"), list(matrix()))
+def test_sixty_growing_turns_are_answered(build: Build, way: str, window: int) -> None:
+    talk = Talk(window)
+    home = build(window=window, reply=long_answers(talk.chars), **WAYS[way])
+    caller = home.caller(**({"max_tokens": window // 4} if home.standin.counts_answer else {}))
+    confirmed: list[int] = []
+
+    def note_cuts(_number: int) -> None:
+        """How many requests the server had seen when a cut was first known to be one."""
+        if not confirmed and home.confirmed_cuts():
+            confirmed.append(len(home.standin.seen))
+
+    answers = hold(caller, talk, each=note_cuts)
+
+    assert home.standin.invalid == []
+    assert len(home.standin.refusals) <= REFUSALS.get(way, 0)
+    assert_answered(home, talk, answers)
+    assert_cuts_end(home, way, confirmed)
+    assert missing(home.last, (SYSTEM, talk.turn(talk.turns), *talk.promised)) == []
+
+
+def assert_answered(home: House, talk: Talk, answers: list[str]) -> None:
+    """With the server's words. Only where the window is not known yet may it have had no room for all of them."""
+    whole = [answer_of(talk.turn(number), talk.chars) for number in range(1, talk.turns + 1)]
+    wrong = [at for at, (got, said) in enumerate(zip(answers, whole, strict=True), 1) if got != said]
+    short = [at for at in wrong if answers[at - 1] and whole[at - 1].startswith(answers[at - 1])]
+    assert wrong == (short if home.standin.lists == Lists.NOWHERE else [])
+    assert len(short) <= 3
+
+
+def assert_cuts_end(home: House, way: str, confirmed: list[int]) -> None:
+    """After the cut that showed what this server does there is none; and nobody else is taken for one that cuts."""
+    cuts = [at for at, one in enumerate(home.standin.seen, 1) if one in home.standin.cuts]
+    if way.startswith("cuts"):
+        assert confirmed, f"no cut was confirmed; of {len(home.standin.seen)} requests these were cut: {cuts}"
+        assert [at for at in cuts if at > confirmed[0]] == []
+    else:
+        assert (cuts, home.confirmed_cuts()) == ([], [])
