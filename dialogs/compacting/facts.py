@@ -43,6 +43,13 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
 
 
+def _reset_to(outcome: CompactionOutcome, run: CompactionRun) -> dict[str, Any]:
+    """A reset is worked at as if the limit were what was there; what it is told beside is the real one."""
+    if run.trigger != CompactionRun.Trigger.RESET:
+        return {}
+    return columns_of(Reason(Why.REDUCED, {"tokens": outcome.estimated_tokens_after, "limit": run.limit_tokens}))
+
+
 def _nothing_to_compact(begun: Material) -> Reason:
     return Reason(Why.NOTHING_TO_COMPACT, {"tokens": begun.tokens_before, "limit": begun.state.limit})
 
@@ -67,6 +74,7 @@ def _applied(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         ],
         "ledger": [{"text": entry.text, "kind": str(entry.kind)} for entry in outcome.ledger],
         **badge(run.dialog_id, units),
+        **_reset_to(outcome, run),
     }
 
 

@@ -94,13 +94,17 @@ def for_a_reset(config: ContextConfig) -> ContextConfig:
 
 
 def aimed(run: CompactionRun, begun: Material) -> Material:
-    """A wish to compact aims at a share of what is there now, not at one of the limit, which may be far away."""
+    """A person's wish aims at a share of what is there now, not at one of the limit, which may be far away."""
+    state, config = begun.state, begun.state.config
+    if run.trigger == Trigger.RESET:
+        return replace(begun, state=replace(state, limit=state.estimated_tokens))
     if run.trigger != Trigger.MANUAL:
         return begun
-    config, present = begun.state.config, begun.tokens_before / max(1, begun.state.limit)
+    present = min(1.0, begun.tokens_before / max(1, state.limit))
     goal, accept = min(config.goal, WISHED_GOAL * present), min(config.accept, WISHED_MOST * present)
-    config = replace(config, goal=goal, accept=accept, warning_threshold=accept)
-    return replace(begun, state=replace(begun.state, config=config))
+    carried = config.ledger_share * present
+    config = replace(config, goal=goal, accept=accept, warning_threshold=accept, ledger_share=carried)
+    return replace(begun, state=replace(state, config=config))
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from dialogs.compacting.words import switched_off
 from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
 from dialogs.models.dialog import WorkLanguage
@@ -45,6 +46,7 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
         "chart": chart(parts["history"]),
         "llms": choosable_llms(),
         "work_languages": WorkLanguage.choices,
+        "switched_off": switched_off(dialog),
         # One sending of what is typed: sent twice, it is one message.
         "sending": uuid4().hex,
         "sidebar": sidebar(cast("User", request.user)),

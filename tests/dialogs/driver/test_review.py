@@ -153,9 +153,9 @@ def test_a_stopped_turn_takes_its_draft_along(reviewed: Dialog, play: Play) -> N
 
 def test_an_answer_that_was_cut_is_not_kept_waiting(dialog: Dialog, play: Play) -> None:
     CompactionDisplay.objects.create(user=dialog.owner, review_drafts=True)
-    guard(dialog)
+    guard(dialog, window=4000)
     a_history(dialog, pairs=8)
-    play({"text": [f"{word} " for word in long_text(3, sentences=60).split()], "usage": None}, said(None, "All."))
+    play({"text": [f"{word} " for word in long_text(3, sentences=90).split()], "usage": None}, said(None, "All."))
 
     ask(dialog, "Tell me everything.")
     drive_until_idle(dialog)
