@@ -39,7 +39,7 @@ def test_sixty_growing_turns_are_answered(build: Build, way: str, window: int) -
     unknown_until = [talk.turns + 1]
 
     def note_cuts(number: int) -> None:
-        """How many requests the server had seen when a cut was first known to be one, and before which turn that was."""
+        """How many requests the server had seen when a cut was first known, and before which turn that was."""
         if not confirmed and home.confirmed_cuts():
             confirmed.append(len(home.standin.seen))
             unknown_until[0] = number
