@@ -108,7 +108,7 @@ def test_what_is_discarded_is_not_made_again_for_this_request(reviewed: Dialog, 
     drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
 
     run = CompactionRun.objects.get()
-    assert (run.status, run.reason) == (Status.SKIPPED, drafts.DISCARDED)
+    assert (run.status, run.why["code"]) == (Status.SKIPPED, "discarded")
     assert len(requests()[0]["messages"]) == 34
 
 
@@ -119,9 +119,10 @@ def test_a_request_that_does_not_fit_without_it_is_given_up(reviewed: Dialog, pl
     drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
 
     assert requests() == []
-    why = Generation.objects.get().error_message
-    assert why.startswith("The request needs ≈")
-    assert why.endswith(drafts.DISCARDED)
+    failed = Generation.objects.get()
+    assert failed.error_message.startswith("The request needs ≈")
+    assert failed.why["code"] == "not_helped"
+    assert failed.why["args"]["other"]["code"] == "discarded"
 
 
 def test_who_edits_is_waited_for_but_not_for_ever(reviewed: Dialog, play: Play) -> None:
