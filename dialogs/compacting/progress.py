@@ -8,14 +8,17 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from dialogs.compacting.foresight import foreseen
 from dialogs.compacting.material import Material
+from dialogs.driver.pruning_agent import pruning_llm
 from dialogs.models import MessageMark
 from health.compaction.outcome import Step
+from health.compaction.strategies.prune_with_agent import AIM, offered_to
 from health.compaction.strategies.summarize_old import old_part, to_be_told
 from health.compaction.units import ContextState, Kind, Unit, total
 from health.models import CompactionRun
 
-SUMMARIZE_OLD = "summarize_old"
+SUMMARIZE_OLD, PRUNE_WITH_AGENT = "summarize_old", "prune_with_agent"
 # Steps of the engine's that begin something: `phase` follows them. Strategies say by themselves when they begin.
 BEGINNINGS = ("recovery", "handover")
 
@@ -46,11 +49,21 @@ def begins(phase: str) -> dict[str, str]:
     return {"phase": phase} if phase in BEGINNINGS else {}
 
 
-def expected(name: str, state: ContextState) -> list[dict[str, Any]]:
-    """What a summary is about to make of the old part, as a step that is not done; nothing of other strategies."""
-    if name != SUMMARIZE_OLD:
-        return []
-    gone = to_be_told(state, old_part(state))
-    length = state.config.summarize_old.summary_length
-    step = Step(phase=name, estimated_before=total(gone), estimated_after=min(total(gone), length), changed=False)
-    return [step.as_json() | {"is_running": True}]
+def expected(name: str, state: ContextState, run: CompactionRun | None = None) -> list[dict[str, Any]]:
+    """What a summary, or the pruning agent, is about to make of the old part, as a step that is not done.
+
+    Of the agent also how long that may take and what it costs. Nothing of other strategies.
+    """
+    if name == SUMMARIZE_OLD:
+        gone = total(to_be_told(state, old_part(state)))
+        return [_running(name, gone, min(gone, state.config.summarize_old.summary_length))]
+    if run and name == PRUNE_WITH_AGENT and (cuts := offered_to(state.units)):
+        offered = sum(total(cut.units) for cut in cuts)
+        step = _running(name, state.estimated_tokens, round(AIM * state.estimated_tokens))
+        return [step | foreseen(pruning_llm(run), offered)]
+    return []
+
+
+def _running(name: str, before: int, after: int) -> dict[str, Any]:
+    step = Step(phase=name, estimated_before=before, estimated_after=after, changed=False)
+    return step.as_json() | {"is_running": True}

@@ -110,7 +110,7 @@ def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -
     """The engine's generator to its end. Raises Cancelled."""
     answer = _answers(run, embedder)
     steps: list[dict[str, Any]] = []
-    starting = _Starting(claim, steps)
+    starting = _Starting(run, claim, steps)
     compacting = compact(begun.state, begun.kit, chain=run.chain, strategies=starting.announced(), judge=True)
     reply: Any = None
     since = time.perf_counter()
@@ -139,8 +139,8 @@ def _report(claim: RunClaim, **changes: Any) -> None:
 class _Starting:
     """Strategies that say when they begin: the engine itself tells of each only when it is done."""
 
-    def __init__(self, claim: RunClaim, done: list[dict[str, Any]]) -> None:
-        self.claim, self.done = claim, done
+    def __init__(self, run: CompactionRun, claim: RunClaim, done: list[dict[str, Any]]) -> None:
+        self.run, self.claim, self.done = run, claim, done
 
     def announced(self) -> Mapping[str, Strategy]:
         every = {**REGISTRY, FRESH_START: recovery.fresh_start}
@@ -148,7 +148,7 @@ class _Starting:
 
     def _announcing(self, name: str, strategy: Strategy) -> Strategy:
         def begun(state: ContextState, kit: Kit) -> Asking:
-            steps = [*self.done, *expected(name, state)]
+            steps = [*self.done, *expected(name, state, self.run)]
             _report(self.claim, phase=name, tokens_now=state.estimated_tokens, steps=steps)
             return (yield from strategy(state, kit))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
@@ -146,11 +148,23 @@ def _message(run: CompactionRun, name: str) -> str:
     shown = phase(name)
     expected = run.steps[-1] if run.is_open and run.steps else {}
     if shown.expecting is not None and expected.get("is_running"):
-        return str(shown.expecting) % {
+        said = str(shown.expecting) % {
             "before": _brief(expected["estimated_before"]),
             "after": _brief(expected["estimated_after"]),
         }
+        return " · ".join((said, *_foreseen(expected)))
     return str(shown.message) % {"now": f"{_now(run) or 0:,}", "limit": f"{run.limit_tokens:,}"}
+
+
+def _foreseen(step: Mapping[str, Any]) -> Iterator[str]:
+    """How long a step is likely to take, and what it costs, where that is known."""
+    if seconds := step.get("seconds"):
+        if seconds < 90:
+            yield _("likely ≈%(seconds)s s") % {"seconds": max(1, round(seconds))}
+        else:
+            yield _("likely ≈%(minutes)s min") % {"minutes": round(seconds / 60)}
+    if (cost := step.get("cost")) is not None:
+        yield _("costs ≈%(cost)s") % {"cost": f"{cost:.2g}" if cost < 1 else f"{cost:.2f}"}
 
 
 def _calm(run: CompactionRun) -> tuple[str, str] | None:

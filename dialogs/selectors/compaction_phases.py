@@ -52,6 +52,7 @@ PHASES: Mapping[str, Phase] = {
         icon="compress",
         label=_("Prune with agent"),
         message=_("Summarizing with the pruning agent…"),
+        expecting=_("Summarizing with the pruning agent… (est. %(before)s → %(after)s tokens)"),
         pulses=True,
     ),
     "keep_last_five": Phase(icon="clear-all", label=_("Keep last five"), message=_("Keeping the last five messages…")),

@@ -27,7 +27,7 @@ LONGEST_NOTE = 200
 
 
 def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
-    offered = _offered(state.units)
+    offered = offered_to(state.units)
     if not offered:
         return unchanged(state, Why.NOTHING_OLDER)
     try:
@@ -45,7 +45,7 @@ def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     return Attempt(state=after, changed=True, why=why, reads=_reads(chosen, state))
 
 
-def _offered(units: Sequence[Unit]) -> list[Cut]:
+def offered_to(units: Sequence[Unit]) -> list[Cut]:
     """The cuts that the agent may decide about."""
     found = cuts(units)
     end = len(units) - RECENT_MESSAGES
