@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dialogs.compacting.facts import facts_of
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import config_of, guard_of
 from dialogs.compacting.heartbeat import Heartbeat
 from dialogs.compacting.log import log_beginning, log_end
 from dialogs.compacting.material import Material, material
@@ -32,7 +32,6 @@ from health.compaction.reasons import Reason, Why, columns_of
 from health.compaction.runner import answered
 from health.compaction.strategies import REGISTRY
 from health.compaction.units import ContextState
-from health.configured import context_config
 from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
@@ -79,7 +78,7 @@ def config_for(run: CompactionRun) -> ContextConfig:
     The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
     """
     guard = guard_of(run.dialog)
-    config = guard.config if guard else context_config()
+    config = guard.config if guard else config_of(run.dialog)
     if run.trigger == Trigger.RESET:
         return for_a_reset(config)
     if run.trigger == Trigger.MANUAL:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
+from dialogs.reasons import calm_words, in_words
 from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.selectors.compaction_details import Details, details_of
 from dialogs.selectors.compaction_phases import phase
@@ -44,6 +45,8 @@ class Card:
     pulses: bool
     may_undo: bool
     details: Details
+    # Why nothing was done, below the message; empty where the message says it.
+    reason: str
 
     @property
     def may_cancel(self) -> bool:
@@ -81,6 +84,7 @@ def compaction_card(dialog: Dialog) -> Card | None:
         pulses=shown.pulses,
         may_undo=run.status == Status.APPLIED and _holds(dialog, run),
         details=details,
+        reason=_reason(run),
     )
 
 
@@ -92,7 +96,9 @@ def _holds(dialog: Dialog, run: CompactionRun) -> bool:
 def _newest(dialog: Dialog) -> CompactionRun | None:
     """With the moment at which its view came to hold, or ceased to."""
     changes = ViewChange.objects.filter(Q(before=OuterRef("pk")) | Q(after=OuterRef("pk"))).order_by("-id")
-    runs = CompactionRun.objects.filter(dialog=dialog).select_related("course")
+    runs = CompactionRun.objects.filter(dialog=dialog).select_related(
+        "course", "dialog__agent", "dialog__llm__provider", "dialog__llm__bounds"
+    )
     return runs.annotate(moved_at=Subquery(changes.values("changed_at")[:1])).order_by("-id").first()
 
 
@@ -135,6 +141,8 @@ def _progress(run: CompactionRun, name: str) -> int:
 
 
 def _message(run: CompactionRun, name: str) -> str:
+    if calm := _calm(run):
+        return calm[0]
     shown = phase(name)
     expected = run.steps[-1] if run.is_open and run.steps else {}
     if shown.expecting is not None and expected.get("is_running"):
@@ -143,6 +151,17 @@ def _message(run: CompactionRun, name: str) -> str:
             "after": _brief(expected["estimated_after"]),
         }
     return str(shown.message) % {"now": f"{_now(run) or 0:,}", "limit": f"{run.limit_tokens:,}"}
+
+
+def _calm(run: CompactionRun) -> tuple[str, str] | None:
+    return calm_words(run.why) if run.status == Status.SKIPPED else None
+
+
+def _reason(run: CompactionRun) -> str:
+    if run.is_open or run.status in (Status.APPLIED, Status.UNDONE, Status.DRAFT):
+        return ""
+    calm = _calm(run)
+    return calm[1] if calm else in_words(run.told)
 
 
 def _brief(tokens: int) -> str:
@@ -154,6 +173,8 @@ def _tone(run: CompactionRun, name: str, display: CompactionDisplay) -> str:
     """Recovery before warning before P1 before normal (DC33)."""
     if name in IN_RECOVERY:
         return "recovery"
+    if name == "skipped":
+        return "normal"
     if name == "truncated" or _is_warning(run):
         return "warning"
     return "p1" if run.priority == 1 and display.highlight_p1 else "normal"

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.compacting.guard import active_guard
 from dialogs.model_view import load
 from dialogs.models import Course
+from dialogs.reasons import calm_words
 from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.selectors.lineage import Lineage
 from health.models import CompactionRun
@@ -111,11 +112,23 @@ class CompactionRow:
     @property
     def is_thin(self) -> bool:
         """Nobody has to do anything about it, and it must not part one answer in two."""
-        return self.state in {"continued", "carried"} or (self.state == "skipped" and self.is_by_itself)
+        return self.state in {"continued", "carried"} or (
+            self.state == "skipped" and (self.is_by_itself or self._calm is not None)
+        )
 
     @property
-    def title(self) -> Promise:
-        return TITLES[self.state]
+    def title(self) -> Promise | str:
+        calm = self._calm
+        return calm[0] if calm else TITLES[self.state]
+
+    @property
+    def calm(self) -> str:
+        """Of a run that nobody needed, what stands below its line."""
+        return self._calm[1] if self._calm else ""
+
+    @property
+    def _calm(self) -> tuple[str, str] | None:
+        return calm_words(self.run.why) if self.run.status == Status.SKIPPED else None
 
     @property
     def advice(self) -> Promise | str:
@@ -139,7 +152,11 @@ class CompactionRow:
     @property
     def has_reason(self) -> bool:
         """Why nothing came of it; of the others the numbers say it."""
-        return bool(self.run.reason) and self.run.status in {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
+        return (
+            bool(self.run.reason)
+            and self._calm is None
+            and self.run.status in {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
+        )
 
     @property
     def written(self) -> tuple[Written, ...]:

@@ -51,8 +51,8 @@ def rename_dialog(*, dialog: Dialog, title: str) -> Dialog:
 def change_llm(*, dialog: Dialog, llm: LLM) -> Dialog:
     """Let another LLM answer from the next message on. Past readings stay what they were."""
     row = written_here(lock(dialog))
-    row.llm = llm
-    save(row, "llm")
+    row.llm, row.llm_after = llm, None
+    save(row, "llm", "llm_after")
     return row
 
 

@@ -7,7 +7,6 @@ from typing import Any, cast
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -19,13 +18,13 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.compacting.words import switched_off
 from dialogs.errors import DialogError
-from dialogs.models import Dialog, Message
+from dialogs.models import LLM, Dialog, Message
 from dialogs.models.dialog import WorkLanguage
-from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.page import choosable_llms, dialog_parts
 from dialogs.selectors.transcript import SHOWN_ROWS
 from dialogs.services import messages as service
 from dialogs.services.dialogs import change_llm
+from dialogs.services.manual_compaction import Shortfall, compact_and_change, shortfall
 from dialogs.views.chart import chart
 from dialogs.views.common import dialog_or_404, render_part
 from dialogs.views.lists import sidebar
@@ -118,11 +117,28 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     chosen = next((llm for llm in choosable_llms() if str(llm.pk) == request.POST.get("llm")), None)
     if chosen is None:
         raise Http404(_("There is no such LLM."))
-    used = dialog_meter(dialog).prompt_tokens
-    if used and chosen.context_length and used > chosen.context_length:
+    how = request.POST.get("how", "")
+    if how == "compact":
+        by = cast("User", request.user)
+        return act(request, dialog, lambda: compact_and_change(dialog=dialog, llm=chosen, by=by))
+    lacking = None if how == "now" or chosen.pk == dialog.llm_id else shortfall(dialog, chosen)
+    if lacking is not None and not dialog.is_client_driven:
         # Said, not forbidden: the person may mean to edit or branch first.
-        messages.warning(request, _("The dialog is already longer than this LLM's context window."))
+        return _ask_how(request, dialog, chosen, lacking)
     return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
+
+
+def _ask_how(request: HttpRequest, dialog: Dialog, llm: LLM, lacking: Shortfall) -> HttpResponse:
+    context = {
+        "dialog": dialog,
+        "llm": llm,
+        "lacking": lacking,
+        "will_compact": not switched_off(dialog).is_off,
+        "sheet": "dialogs/_smaller_llm.html",
+        "question": _("Change to a smaller LLM?"),
+        "back": reverse("dialog", args=[dialog.pk]),
+    }
+    return render(request, "dialogs/confirm.html", context)
 
 
 def _message(dialog: Dialog, message_id: int) -> Message:

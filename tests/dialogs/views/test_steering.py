@@ -138,13 +138,13 @@ def test_compaction_is_switched_off_and_on_for_a_dialog(as_alice: Client, dialog
     here = f"/dialogs/{dialog.pk}/"
     assert "you can compact and ask again" in page(as_alice, here).text
 
-    as_alice.post(url(dialog, "compaction"), {"compaction": "off"})
+    as_alice.post(url(dialog, "compacted-by-itself"), {"compaction": "off"})
 
     assert Dialog.objects.get().compaction == "off"
     assert "Switch on" in page(as_alice, here).text
-    as_alice.post(url(dialog, "compaction"), {"compaction": "automatic"})
+    as_alice.post(url(dialog, "compacted-by-itself"), {"compaction": "automatic"})
     assert Dialog.objects.get().compaction == "automatic"
-    assert as_alice.post(url(dialog, "compaction"), {"compaction": "sometimes"}).status_code == 404
+    assert as_alice.post(url(dialog, "compacted-by-itself"), {"compaction": "sometimes"}).status_code == 404
 
 
 def test_what_staff_switched_off_is_not_switched_on_in_a_dialog(as_alice: Client, dialog: Dialog) -> None:
