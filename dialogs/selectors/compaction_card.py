@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
+from dialogs.reasons import in_words
 from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.selectors.compaction_details import Details, details_of
 from dialogs.selectors.compaction_phases import phase
@@ -17,6 +19,7 @@ from dialogs.selectors.display import display_of
 from dialogs.selectors.lineage import lineage_of
 from dialogs.selectors.path import course_branch
 from health.compaction.pressure import Pressure, pressure
+from health.compaction.reasons import Why
 from health.configured import context_config
 from health.models import CompactionRun
 
@@ -25,7 +28,13 @@ INDETERMINATE = -1
 # Red, whatever else holds (DC33).
 IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
 # Only these go by themselves: nobody may miss a recovery or a failure.
-HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
+HIDE_BY_THEMSELVES = frozenset({"success", "undone", "nothing", "stuck"})
+# Skipped, and nobody need do anything about it.
+CALM = {
+    Why.NOTHING_TO_COMPACT.code: "nothing",
+    Why.NOTHING_IN_UNKNOWN.code: "nothing",
+    Why.STUCK.code: "stuck",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +52,9 @@ class Card:
     spins: bool
     pulses: bool
     may_undo: bool
+    # What was known when the run began; None where nothing was.
+    limit: int | None
+    window: int | None
     details: Details
 
     @property
@@ -53,6 +65,12 @@ class Card:
     def hides_after(self) -> int | None:
         """Seconds; None where it stays until a person closes it."""
         return self.display.auto_hide_seconds if self.phase in HIDE_BY_THEMSELVES else None
+
+    @property
+    def reason(self) -> Any:
+        """Why nothing came of it, where the message does not say it already."""
+        is_told = self.phase == "nothing" or self.run.status in (Status.APPLIED, Status.UNDONE)
+        return "" if is_told or not self.is_over else self.run.told
 
     @property
     def is_over(self) -> bool:
@@ -80,6 +98,8 @@ def compaction_card(dialog: Dialog) -> Card | None:
         spins=shown.spins,
         pulses=shown.pulses,
         may_undo=run.status == Status.APPLIED and _holds(dialog, run),
+        limit=run.limit_tokens if run.limit_trace else None,
+        window=next((term["tokens"] for term in run.limit_trace if term["what"] == "window"), None),
         details=details,
     )
 
@@ -106,6 +126,8 @@ def _is_told(run: CompactionRun, display: CompactionDisplay) -> bool:
 
 def end_of(run: CompactionRun) -> str:
     """How it ended, as a phase: an applied run was a success, a recovery or a truncation."""
+    if run.status == Status.SKIPPED and run.why.get("code") in CALM:
+        return CALM[run.why["code"]]
     if run.status != Status.APPLIED:
         return run.status
     if run.recovered == "truncate":
@@ -135,6 +157,8 @@ def _progress(run: CompactionRun, name: str) -> int:
 
 
 def _message(run: CompactionRun, name: str) -> str:
+    if name == "nothing":
+        return in_words(run.told)
     shown = phase(name)
     expected = run.steps[-1] if run.is_open and run.steps else {}
     if shown.expecting is not None and expected.get("is_running"):
@@ -154,6 +178,8 @@ def _tone(run: CompactionRun, name: str, display: CompactionDisplay) -> str:
     """Recovery before warning before P1 before normal (DC33)."""
     if name in IN_RECOVERY:
         return "recovery"
+    if name in CALM.values():
+        return "normal"
     if name == "truncated" or _is_warning(run):
         return "warning"
     return "p1" if run.priority == 1 and display.highlight_p1 else "normal"

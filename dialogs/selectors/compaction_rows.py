@@ -12,14 +12,17 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.compacting.guard import active_guard
 from dialogs.model_view import load
 from dialogs.models import Course
+from dialogs.reasons import in_words
 from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.selectors.lineage import Lineage
+from health.compaction.reasons import Why
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 # Long, and shown only to who asks.
 HEAVY = ("view", "removed", "coverage", "losses", "ledger", "limit_trace")
+NEEDLESS = {Why.NOTHING_TO_COMPACT.code, Why.NOTHING_IN_UNKNOWN.code}
 TITLES: dict[str, Promise] = {
     "running": _("Compacting…"),
     # The words of seed 2, as they stand there.
@@ -33,6 +36,7 @@ TITLES: dict[str, Promise] = {
     "carried": _("Kept as compacted; the client changed its history"),
     "draft": _("Preview of a compaction, not applied yet"),
     "skipped": _("Compaction skipped"),
+    "stuck": _("Compaction cannot free more"),
     "failed": _("Compaction failed"),
     "cancelled": _("Compaction cancelled"),
     "undone": _("Compaction undone"),
@@ -89,6 +93,8 @@ class CompactionRow:
         """Which of the rows it is: the keys of `TITLES`."""
         if self.run.is_open:
             return "guarding" if self.is_by_itself else "running"
+        if self.is_stuck:
+            return "stuck"
         return self._kind_of_success if self.run.status == Status.APPLIED else str(self.run.status)
 
     @property
@@ -109,13 +115,23 @@ class CompactionRow:
         return self.run.trigger in BY_ITSELF
 
     @property
-    def is_thin(self) -> bool:
-        """Nobody has to do anything about it, and it must not part one answer in two."""
-        return self.state in {"continued", "carried"} or (self.state == "skipped" and self.is_by_itself)
+    def is_stuck(self) -> bool:
+        return self.run.status == Status.SKIPPED and self.run.why.get("code") == Why.STUCK.code
 
     @property
-    def title(self) -> Promise:
-        return TITLES[self.state]
+    def is_needless(self) -> bool:
+        """A person wished it, and there was nothing to compact."""
+        return self.run.status == Status.SKIPPED and self.run.why.get("code") in NEEDLESS
+
+    @property
+    def is_thin(self) -> bool:
+        """Nobody has to do anything about it, and it must not part one answer in two."""
+        is_calm = self.is_by_itself or self.is_needless
+        return self.state in {"continued", "carried", "stuck"} or (self.state == "skipped" and is_calm)
+
+    @property
+    def title(self) -> Promise | str:
+        return in_words(self.run.told) if self.is_needless else TITLES[self.state]
 
     @property
     def advice(self) -> Promise | str:
@@ -139,6 +155,8 @@ class CompactionRow:
     @property
     def has_reason(self) -> bool:
         """Why nothing came of it; of the others the numbers say it."""
+        if self.is_needless:
+            return False
         return bool(self.run.reason) and self.run.status in {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
 
     @property
