@@ -40,10 +40,11 @@ def request(
     up_to: Message | None = None,
     preview: bool = False,
     is_asked: bool = True,
+    guard: Guard | None = None,
 ) -> CompactionRun:
     """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so,
-    unless they are not to be asked."""
-    guard = _guard(dialog)
+    unless they are not to be asked. `guard` where it is not to fit into the dialog's own room."""
+    guard = replace(guard, chain=chain_for(guard.config)) if guard else _guard(dialog)
     reviews = is_asked and display_of(by.pk).review_drafts
     with transaction.atomic():
         row = _resting(lock(dialog))

@@ -1,5 +1,5 @@
-"""What goes on by itself after a compaction: the answer that was given up, where a person reported that; and an agent
-that rested because it went round in circles, after a fresh start."""
+"""What goes on by itself after a compaction: the answer that was given up, where a person reported that; an agent that
+rested because it went round in circles, after a fresh start; and the change to an LLM that had too little room."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ def resume_after(row: Dialog, run: CompactionRun) -> None:
     gone on meanwhile."""
     if run.began_afresh:
         _out_of_a_circle(row)
+    if run.then_llm is not None and run.status == CompactionRun.Status.APPLIED:
+        row.llm = run.then_llm
+        save(row, "llm")
     if run.trigger != CompactionRun.Trigger.MANUAL or run.status == CompactionRun.Status.CANCELLED:
         return
     report = ContextEvent.objects.filter(run=run, code=ContextEvent.Code.REPORTED).first()

@@ -7,7 +7,6 @@ from typing import Any, cast
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -20,14 +19,16 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
 from dialogs.models.dialog import WorkLanguage
-from dialogs.selectors.dialogs import dialog_meter
 from dialogs.selectors.page import choosable_llms, dialog_parts
 from dialogs.selectors.transcript import SHOWN_ROWS
 from dialogs.services import messages as service
 from dialogs.services.dialogs import change_llm
+from dialogs.services.smaller_llm import Misfit, compact_then_change, misfit_of
 from dialogs.views.chart import chart
 from dialogs.views.common import dialog_or_404, render_part
 from dialogs.views.lists import sidebar
+
+ANYWAY, COMPACT_FIRST = "anyway", "compact"
 
 
 @never_cache
@@ -116,11 +117,29 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     chosen = next((llm for llm in choosable_llms() if str(llm.pk) == request.POST.get("llm")), None)
     if chosen is None:
         raise Http404(_("There is no such LLM."))
-    used = dialog_meter(dialog).prompt_tokens
-    if used and chosen.context_length and used > chosen.context_length:
-        # Said, not forbidden: the person may mean to edit or branch first.
-        messages.warning(request, _("The dialog is already longer than this LLM's context window."))
-    return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
+    how = request.POST.get("how", "")
+    misfit = misfit_of(dialog, chosen) if how != ANYWAY and chosen.pk != dialog.llm_id else None
+    if misfit is None:
+        return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
+    if how == COMPACT_FIRST:
+        by = cast("User", request.user)
+        return act(request, dialog, lambda: compact_then_change(dialog=dialog, misfit=misfit, by=by))
+    return _ask_about(request, dialog, misfit)
+
+
+def _ask_about(request: HttpRequest, dialog: Dialog, misfit: Misfit) -> HttpResponse:
+    """The LLM has too little room: the person says what is to be done. Nothing is changed yet."""
+    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
+    sheet = "dialogs/_change_llm.html"
+    context = {
+        "dialog": dialog,
+        "misfit": misfit,
+        "is_modal": is_modal,
+        "sheet": sheet,
+        "question": _("Too long for %(llm)s") % {"llm": misfit.llm.slug},
+        "back": reverse("dialog", args=[dialog.pk]),
+    }
+    return render(request, sheet if is_modal else "dialogs/confirm.html", context)
 
 
 def _message(dialog: Dialog, message_id: int) -> Message:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from dialogs.models import LLM, Dialog
+from dialogs.models import Dialog
 from dialogs.services.messages import post_message
-from tests.builders import a_generation, a_reading, an_answer
-from tests.dialogs.views.pages import HTMX, Page, page
+from tests.builders import a_generation, an_answer
+from tests.dialogs.views.pages import Page, page
 
 
 @pytest.fixture
@@ -122,16 +122,6 @@ def test_a_stop_that_was_asked_for_is_not_offered_again(as_alice: Client, asked:
 
     assert "Stopping…" in found.text
     assert not [action for action in forms(found) if action.endswith("/stop/")]
-
-
-@pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
-def test_a_smaller_llm_is_taken_with_a_warning(as_alice: Client, asked: Dialog, headers: dict[str, str]) -> None:
-    a_reading(asked, 800)
-    small = LLM.objects.create(provider=asked.llm.provider, model_id="small", context_length=500)
-
-    as_alice.post(f"/dialogs/{asked.pk}/llm/", {"llm": small.pk}, headers=headers)
-
-    assert "already longer than this LLM's context window" in shown(as_alice, asked).text
 
 
 def test_every_form_carries_a_token_and_every_field_a_label(as_alice: Client, asked: Dialog) -> None:
