@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from dialogs.models.llm import ProviderKind
+from dialogs.models.llm import Compaction, ProviderKind
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 
 # The C reader where PyYAML was built with it: ten times as fast, and this runs at every start.
@@ -51,6 +51,7 @@ class ModelEntry:
     optimal_max_tokens: int | None = None
     critical_max_tokens: int | None = None
     caution_remediation_cadence_generations: int | None = None
+    compaction: str = Compaction.AUTOMATIC
     source_url: str = ""
 
 
@@ -126,6 +127,7 @@ def _model(node: yaml.Node, place: Place) -> ModelEntry:
         return ModelEntry()
     readers: dict[str, Callable[[yaml.Node, Place], Any]] = {entry.name: _tokens for entry in fields(ModelEntry)}
     readers |= {"name": lambda found, where: _text(found, where, 200), "source_url": _web_address}
+    readers["compaction"] = _compaction
     found = _record(node, place, set(readers))
     return ModelEntry(**{name: readers[name](value, place.inside(name)) for name, value in found.items()})
 
@@ -179,6 +181,14 @@ def _kind(node: yaml.Node, place: Place) -> str:
     if kind is None:
         place.refuse(node, f"must be one of {', '.join(KINDS)}")
     return kind
+
+
+def _compaction(node: yaml.Node, place: Place) -> str:
+    """YAML reads a bare `off` as false."""
+    said = node.value if isinstance(node, yaml.ScalarNode) else ""
+    if said not in Compaction.values:
+        place.refuse(node, f"must be one of {', '.join(Compaction.values)}")
+    return said
 
 
 def _base_url(node: yaml.Node, place: Place, kind: str) -> str:

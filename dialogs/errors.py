@@ -42,6 +42,7 @@ HEADLINES: dict[str, Promise] = {
     ),
     "context_filled": _("The answer filled the context before a word of it was said."),
     "context_compaction_failed": _("What must be sent does not fit the context, and compacting it does not help."),
+    "compaction_off": _("What is sent does not fit the LLM's context window, and compaction is switched off."),
     "worker_died": _("The worker stopped three times while it was answering."),
     "slice_failed": _(
         "Dominds failed three times while it worked on this, and has stopped. Try again or write something else; if it "

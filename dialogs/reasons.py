@@ -6,7 +6,22 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from health.compaction.reasons import Reason, from_json, text_of
+from health.compaction.reasons import Reason, Why, from_json, text_of
+
+
+def calm_words(told: Any) -> tuple[str, str] | None:
+    """Of a run that nobody needed: what is said in one line, and what stands below it. None for all other reasons.
+
+    That there is nothing to compact, or that compaction cannot free more: then the largest contributors and what to do.
+    """
+    reason = told if isinstance(told, Reason) else from_json(told)
+    if reason is None:
+        return None
+    if reason.why in (Why.NOTHING_TO_COMPACT, Why.NOTHING_IN_UNKNOWN):
+        return in_words(reason), ""
+    if reason.why is Why.STUCK:
+        return gettext("Compaction cannot free more"), in_words(reason.args["why"])
+    return None
 
 
 def in_words(told: Any) -> str:

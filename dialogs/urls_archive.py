@@ -10,5 +10,6 @@ urlpatterns = [
     path("archive-of-context/", archive.archive, name="dialog_archive_search"),
     path("archive-of-context/<int:message_id>/", archive.text, name="dialog_archive_text"),
     path("budget/", budget.budget, name="dialog_budget"),
+    path("budget/forget-window/", budget.forget_window, name="dialog_forget_window"),
     path("messages/<int:message_id>/bring-back/", archive.bring_back, name="compaction_bring_back"),
 ]

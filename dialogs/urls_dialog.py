@@ -22,6 +22,7 @@ urlpatterns = [
     path("course/", steering.course_new, name="dialog_course_new"),
     path("questions/<int:question_id>/answer/", steering.answer, name="dialog_answer"),
     path("language/", steering.language, name="dialog_language"),
+    path("compacted-by-itself/", steering.compaction, name="dialog_compaction"),
     path("pause/", steering.pause, name="dialog_pause"),
     path("go-on/", steering.go_on, name="dialog_go_on"),
     path("reminders/", notebook.add, name="reminder_add"),

@@ -22,6 +22,29 @@ def context_config() -> ContextConfig:
     return config_of(context_settings().values)
 
 
+def config_for(own: str = "", *, llm_type: str = "", base: ContextConfig | None = None) -> ContextConfig:
+    """What holds for an agent with these settings of its own, on an LLM of this type: over everybody's stand the
+    type's, and over these the agent's. `base` are other settings of everybody's than those in force."""
+    if base is not None:
+        return _with_own(base, own, llm_type)
+    return _layered(context_settings().values, own, llm_type)
+
+
+@lru_cache(maxsize=128)
+def _layered(values: str, own: str, llm_type: str) -> ContextConfig:
+    return _with_own(config_of(values), own, llm_type)
+
+
+def _with_own(config: ContextConfig, own: str, llm_type: str) -> ContextConfig:
+    """Layers were checked when they were stored; those that a later version refuses are left out."""
+    types = next((llm.own for llm in config.per_llm if llm.type == llm_type), "") if llm_type else ""
+    try:
+        return configuration.with_own(config, types, own)
+    except (configuration.InvalidConfig, ValueError):
+        logger.exception("the settings of an agent or of an LLM type are not used")
+        return config
+
+
 @lru_cache(maxsize=32)
 def config_of(values: str) -> ContextConfig:
     """Stored values were checked when they were stored; if a later version refuses them, the defaults hold."""

@@ -8,12 +8,14 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.admin.forms import AgentForm
 from dialogs.admin.privacy import KeepsDialogs
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import config_of, guard_of
 from dialogs.compacting.words import kept_by_agent
 from dialogs.context_settings.what_if import traced
 from dialogs.driver.tools.workspace_paths import folder_of
 from dialogs.models import Agent, Dialog
+from health.compaction.config import chain_for
 
 # LLM types that begin so run on a person's own machine, with small windows (X4).
 LOCAL = "local_"
@@ -23,13 +25,14 @@ LOCAL_WORDS = _("Off for new agents, except on an LLM whose limit type begins wi
 @admin.register(Agent)
 class AgentAdmin(KeepsDialogs):
     dialogs_by = "agent"
+    form = AgentForm
     list_display = ("name", "slug", "llm", "enabled", "is_demo")
     list_filter = ("enabled", "llm__provider")
     list_select_related = ("llm",)
     search_fields = ("name", "slug", "description")
     prepopulated_fields = {"slug": ("name",)}
     filter_horizontal = ("mcp_servers",)
-    readonly_fields = ("kept", "effective_limit", "folder", "is_demo", "created_at")
+    readonly_fields = ("kept", "effective_limit", "chain", "folder", "is_demo", "created_at")
     fieldsets = (
         (None, {"fields": (("name", "slug"), "description", "enabled")}),
         (_("What it does"), {"fields": ("llm", "instructions", "max_output_tokens")}),
@@ -40,6 +43,7 @@ class AgentAdmin(KeepsDialogs):
                 "description": LOCAL_WORDS,
             },
         ),
+        (_("How it is compacted"), {"fields": ("own", "chain")}),
         (_("Tools"), {"fields": (("workspace_enabled", "folder"), "mcp_servers")}),
         (_("Record"), {"fields": (("is_demo", "created_at"),)}),
     )
@@ -62,6 +66,12 @@ class AgentAdmin(KeepsDialogs):
         """The limit that a new dialog with this agent has, and where it comes from."""
         guard = guard_of(Dialog(agent=row, llm=row.llm)) if row.pk else None
         return f"{guard.limit:,} ({traced(guard.trace)})" if guard else str(_("no limit"))
+
+    @admin.display(description=_("strategies that run"))
+    def chain(self, row: Agent) -> str:
+        guard = guard_of(Dialog(agent=row, llm=row.llm)) if row.pk else None
+        names = guard.chain if guard else chain_for(config_of(Dialog(agent=row, llm=row.llm))) if row.pk else ()
+        return " → ".join(names) or "—"
 
     def save_model(self, request: HttpRequest, obj: Agent, form: ModelForm, change: bool) -> None:
         if not change and obj.llm.limit_type.startswith(LOCAL):

@@ -10,11 +10,14 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.models import LLM, Provider
+from dialogs.context_settings.checking import own_faults, worded_inside
+from dialogs.context_settings.drawing import OWN_EXAMPLE
+from dialogs.models import LLM, Agent, Provider
 from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 from dialogs.selectors.providers import configured
 from dialogs.services.providers import InvalidProvider, clean_api_key
+from health.compaction.configuration import InvalidConfig, load_own, own_as_yaml
 from health.configured import context_config
 from health.monitor.levels import Configured, context_window, thresholds
 
@@ -134,6 +137,47 @@ class LLMForm(LimitsForm):
         limit_type = self.fields["limit_type"]
         if isinstance(limit_type, forms.ChoiceField):
             limit_type.choices = limit_types(self.instance.limit_type)
+
+
+class AgentForm(forms.ModelForm):
+    """The settings of its own are written as YAML, in the keys of everybody's, and stored when they make sense."""
+
+    own = forms.CharField(
+        label=gettext_lazy("Settings of its own"),
+        required=False,
+        max_length=10_000,
+        widget=forms.Textarea(attrs={"rows": 6, "cols": 60, "spellcheck": "false", "placeholder": OWN_EXAMPLE}),
+        help_text=gettext_lazy(
+            "YAML with how, breaking_strategy and payloads, as in the exported context settings. They hold for this "
+            "agent in the stead of its LLM type's and everybody's. What is left out is as there."
+        ),
+    )
+
+    class Meta:
+        model = Agent
+        fields = (
+            *("name", "slug", "description", "enabled", "llm", "instructions", "max_output_tokens", "compaction"),
+            *("context_budget", "context_limit", "is_p1", "workspace_enabled", "mcp_servers"),
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "own" in self.fields:
+            self.initial["own"] = own_as_yaml(self.instance.own_settings)
+
+    def clean_own(self) -> str:
+        try:
+            own = load_own(self.cleaned_data["own"])
+        except InvalidConfig as error:
+            raise ValidationError(worded_inside(error)) from error
+        if faults := list(own_faults(own)):
+            raise ValidationError(faults)
+        return own
+
+    def _post_clean(self) -> None:
+        super()._post_clean()
+        if "own" in self.cleaned_data:
+            self.instance.own_settings = self.cleaned_data["own"]
 
 
 def limit_types(stored: str) -> list[tuple[str, str]]:

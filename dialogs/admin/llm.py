@@ -6,6 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.utils.formats import date_format
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -14,16 +15,23 @@ from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.forms import LLMForm
 from dialogs.admin.privacy import KeepsDialogs
-from dialogs.admin.probing import CallsAfterSaving, refresh_limits, show
+from dialogs.admin.probing import CallsAfterSaving, Finding, refresh_limits, show
 from dialogs.compacting.words import kept_by_llm
 from dialogs.models import LLM
+from dialogs.selectors.learned_window import learned_window
 from dialogs.selectors.levels import levels_today
 from dialogs.selectors.providers import configured
+from dialogs.services.windows import forget
 from health.checks import limit_warnings
 from health.models import HealthReading
 from health.monitor.levels import context_window, thresholds
 
 UNKNOWN = "—"
+
+
+def forgotten(llm: LLM) -> list[Finding]:
+    forget(llm=llm)
+    return [Finding(messages.SUCCESS, str(_("What was learned of its window is forgotten.")))]
 
 
 @admin.register(LLM)
@@ -36,7 +44,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
     list_select_related = ("provider",)
     search_fields = ("model_id", "label", "provider__name")
     actions = ("read_limits_now",)
-    readonly_fields = ("window", "detected", "remarks", "preview", "kept", "origin")
+    readonly_fields = ("window", "detected", "remarks", "preview", "kept", "learned", "origin")
     fieldsets = (
         (None, {"fields": (("provider", "model_id"), ("label", "enabled"))}),
         (
@@ -57,7 +65,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
                 )
             },
         ),
-        (_("Compaction"), {"fields": ("compaction", "kept", "limit_type")}),
+        (_("Compaction"), {"fields": ("compaction", "kept", "learned", "limit_type")}),
         (_("Tools"), {"fields": (("tool_calling", "tool_result_limit_bytes"),)}),
         (_("Record"), {"fields": ("origin",)}),
     )
@@ -102,7 +110,15 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
     def kept(self, row: LLM) -> str:
         return kept_by_llm(row) if row.pk else UNKNOWN
 
-    calls = {"_read_limits": lambda pk: refresh_limits(LLM.objects.filter(pk=pk).select_related("provider"))}
+    @admin.display(description=_("learned from use"))
+    def learned(self, row: LLM) -> str | SafeString:
+        known = learned_window(row) if row.pk else None
+        return render_to_string("dialogs/_learned_window.html", {"learned": known}) if known else UNKNOWN
+
+    calls = {
+        "_read_limits": lambda pk: refresh_limits(LLM.objects.filter(pk=pk).select_related("provider")),
+        "_forget_window": lambda pk: forgotten(LLM.objects.get(pk=pk)),
+    }
 
     @admin.action(description=_("Read limits now"), permissions=["change"])
     def read_limits_now(self, request: HttpRequest, queryset: QuerySet[LLM]) -> None:

@@ -12,6 +12,8 @@ KNOWN: dict[str, tuple[int, str, str]] = {
     "context_overflow": OVERFLOW,
     "context_filled": OVERFLOW,
     "context_compaction_failed": (400, "invalid_request_error", "context_compaction_failed"),
+    # Clients compact their own history at this code, as if nobody stood between.
+    "compaction_off": (400, "invalid_request_error", "context_length_exceeded"),
     "limit_unavailable": (400, "invalid_request_error", "limit_unavailable"),
     "request_refused": (400, "invalid_request_error", "request_refused"),
     "tools_refused": (400, "invalid_request_error", "tools_refused"),
@@ -23,7 +25,7 @@ KNOWN: dict[str, tuple[int, str, str]] = {
     "provider_failed": (502, "api_error", "provider_failed"),
     "bad_answer": (502, "api_error", "bad_answer"),
 }
-MESSAGES = frozenset({"context_overflow", "context_filled", "context_compaction_failed"})
+MESSAGES = frozenset({"context_overflow", "context_filled", "context_compaction_failed", "compaction_off"})
 
 
 def failure(generation: Generation | None, error: ProviderError | None) -> ApiError:

@@ -46,6 +46,13 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
 
 
+def _reset_to(outcome: CompactionOutcome, run: CompactionRun) -> dict[str, Any]:
+    """A reset is worked at as if the limit were what was there; what it is told beside is the real one."""
+    if run.trigger != CompactionRun.Trigger.RESET:
+        return {}
+    return columns_of(Reason(Why.REDUCED, {"tokens": outcome.estimated_tokens_after, "limit": run.limit_tokens}))
+
+
 def _is_needless(outcome: CompactionOutcome, run: CompactionRun) -> bool:
     """A person wished it, and nothing could be freed. Where no limit is known, none can have been missed."""
     if run.trigger != CompactionRun.Trigger.MANUAL:
@@ -85,6 +92,7 @@ def _applied(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         ],
         "ledger": [{"text": entry.text, "kind": str(entry.kind)} for entry in outcome.ledger],
         **badge(run.dialog_id, units),
+        **_reset_to(outcome, run),
     }
 
 

@@ -17,7 +17,7 @@ from dialogs.selectors.providers import configured, loaded_window, max_output_of
 from health.compaction.config import PASSAGES_AND_LAST_FIVE, ContextConfig, chain_for
 from health.compaction.pressure import WARNING_SHARE
 from health.compaction.reasons import Reason, Why
-from health.configured import context_config
+from health.configured import config_for
 from health.limits import LEAST_USABLE_TOKENS, Term, effective_limit, output_reserve
 from health.monitor.levels import context_window, usable
 from health.tokens.windows import Bounds, ceiling
@@ -92,7 +92,7 @@ class Known:
 def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | None:
     """None: neither a window nor a limit is known, so nothing can be compacted by itself. Without `config`, the one
     in force."""
-    config = config or context_config()
+    config = config or config_of(dialog)
     if dialog.llm.provider.kind == ProviderKind.LMSTUDIO:
         guard = _lmstudio(dialog, config)
     else:
@@ -101,6 +101,11 @@ def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | Non
     if guard is None:
         return None
     return replace(guard, off=is_off(dialog), cuts_silently=cuts_silently(dialog.llm))
+
+
+def config_of(dialog: Dialog, base: ContextConfig | None = None) -> ContextConfig:
+    """The settings in force for this dialog: everybody's, its LLM type's, its agent's. `base` in everybody's stead."""
+    return config_for(dialog.agent.own_settings, llm_type=dialog.llm.limit_type, base=base)
 
 
 def active_guard(dialog: Dialog, config: ContextConfig | None = None) -> Guard | None:
@@ -142,7 +147,7 @@ def bounds_of(llm: LLM) -> Bounds:
 
 def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
     """The limit as configured for this agent and LLM, whether or not a budget is switched on."""
-    return _by_window(dialog, config or context_config(), known_of(dialog), budget=True)
+    return _by_window(dialog, config or config_of(dialog), known_of(dialog), budget=True)
 
 
 def known_of(dialog: Dialog) -> Known:

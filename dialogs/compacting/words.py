@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.guard import OLLAMA_PORT, Guard, bounds_of, guard_of, has_limit
+from dialogs.compacting.guard import OLLAMA_PORT, Guard, bounds_of, cuts_silently, guard_of, has_limit
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.models.llm import Compaction, ProviderKind, WindowSource
 from dialogs.providers.addresses import native_root
@@ -47,6 +49,33 @@ def who_switched_off(dialog: Dialog) -> str:
     if dialog.agent.compaction == Compaction.OFF:
         return _("for this agent")
     return _("for this dialog") if dialog.compaction == Compaction.OFF else ""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Of one dialog: is it compacted by itself, who says no, and what off means with this LLM."""
+
+    is_off: bool
+    is_here: bool
+    words: str
+
+
+def switched_off(dialog: Dialog) -> Switch:
+    elsewhere = Compaction.OFF in (dialog.llm.compaction, dialog.agent.compaction)
+    is_here = dialog.compaction == Compaction.OFF
+    if elsewhere:
+        said = _("Switched off %(who)s. Staff can switch it on again in the admin.") % {"who": who_switched_off(dialog)}
+    elif cuts_silently(dialog.llm):
+        said = _(
+            "Off: nothing is compacted by itself. What does not fit is refused here with both sizes, as this server "
+            "would read only a part of it without a word."
+        )
+    else:
+        said = _(
+            "Off: nothing is compacted by itself. What does not fit is refused by the server, and you can compact and "
+            "ask again."
+        )
+    return Switch(elsewhere or is_here, is_here, said)
 
 
 def is_at_ollamas_port(provider: Provider) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dialogs.compacting.facts import facts_of
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import config_of, guard_of
 from dialogs.compacting.heartbeat import Heartbeat
 from dialogs.compacting.log import log_beginning, log_end
 from dialogs.compacting.material import Material, material
@@ -32,7 +32,6 @@ from health.compaction.reasons import Reason, Why, columns_of
 from health.compaction.runner import answered
 from health.compaction.strategies import REGISTRY
 from health.compaction.units import ContextState
-from health.configured import context_config
 from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
@@ -79,7 +78,7 @@ def config_for(run: CompactionRun) -> ContextConfig:
     The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
     """
     guard = guard_of(run.dialog)
-    config = guard.config if guard else context_config()
+    config = guard.config if guard else config_of(run.dialog)
     if run.trigger == Trigger.RESET:
         return for_a_reset(config)
     if run.trigger == Trigger.MANUAL:
@@ -94,13 +93,17 @@ def for_a_reset(config: ContextConfig) -> ContextConfig:
 
 
 def aimed(run: CompactionRun, begun: Material) -> Material:
-    """A wish to compact aims at a share of what is there now, not at one of the limit, which may be far away."""
+    """A person's wish aims at a share of what is there now, not at one of the limit, which may be far away."""
+    state, config = begun.state, begun.state.config
+    if run.trigger == Trigger.RESET:
+        return replace(begun, state=replace(state, limit=state.estimated_tokens))
     if run.trigger != Trigger.MANUAL:
         return begun
-    config, present = begun.state.config, begun.tokens_before / max(1, begun.state.limit)
+    present = min(1.0, begun.tokens_before / max(1, state.limit))
     goal, accept = min(config.goal, WISHED_GOAL * present), min(config.accept, WISHED_MOST * present)
-    config = replace(config, goal=goal, accept=accept, warning_threshold=accept)
-    return replace(begun, state=replace(begun.state, config=config))
+    carried = config.ledger_share * present
+    config = replace(config, goal=goal, accept=accept, warning_threshold=accept, ledger_share=carried)
+    return replace(begun, state=replace(state, config=config))
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:

@@ -6,6 +6,7 @@ Beside them stand the rules of lists: no strategy that is not known, nothing twi
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from dialogs.context_settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from health.compaction import configuration
 from health.compaction.config import ContextConfig
-from health.compaction.configuration import ABOVE_IT_ANSWERS_ARE_CUT, ROOT, InvalidConfig
+from health.compaction.configuration import ABOVE_IT_ANSWERS_ARE_CUT, BREAKING, OWN, ROOT, InvalidConfig
 from health.compaction.strategies import REGISTRY
 
 # What a refused text is replaced by, to see what else is refused: by the end of the input's name.
@@ -57,7 +58,7 @@ def check(sheet: Sheet) -> Checked:
             name = sheet.name_of(error.path.removeprefix(f"{ROOT}."))
             if name in errors:  # another refusal follows from this one
                 break
-            errors[name] = worded(error)
+            errors[name] = worded_inside(error) if name.endswith(f".{OWN}") else worded(error)
             sheet = _without(sheet, name)
     for path, problem in faults_of(config) if config else ():
         errors.setdefault(sheet.name_of(path), problem)
@@ -72,10 +73,21 @@ def faults_of(config: ContextConfig) -> Iterator[tuple[str, str]]:
     for name, count in Counter(config.chain_order).items():
         if count > 1:
             yield CHAIN, _("%(name)s stands here twice.") % {"name": name}
+    for at, llm in enumerate(config.per_llm):
+        yield from ((f"{LLMS}[{at}].{OWN}", words) for words in own_faults(llm.own))
     types = [llm.type for llm in config.per_llm]
     for at, name in enumerate(types):
         if name in types[:at]:
             yield f"{LLMS}[{at}].type", _("%(name)s stands here twice.") % {"name": name}
+
+
+def own_faults(own: str) -> Iterator[str]:
+    """Of settings of an agent's or a type's own: a chain with what is no strategy, or with one twice."""
+    chain = json.loads(own).get(BREAKING, {}).get("chain_order", []) if own else []
+    yield from (_("There is no such strategy: %(name)s.") % {"name": name} for name in chain if name not in REGISTRY)
+    for name, count in Counter(chain).items():
+        if count > 1:
+            yield _("%(name)s stands here twice.") % {"name": name}
 
 
 def worded(error: InvalidConfig) -> str:
@@ -85,6 +97,12 @@ def worded(error: InvalidConfig) -> str:
         if match:
             return str(words) % match.groups() if match.groups() else str(words)
     return str(error)
+
+
+def worded_inside(error: InvalidConfig) -> str:
+    """For a field that holds many keys: which one it is, as far as the engine's words do not say so."""
+    said = worded(error)
+    return said if said == str(error) else f"{error.path.partition(f'.{OWN}.')[2] or error.path}: {said}"
 
 
 def _without(sheet: Sheet, name: str) -> Sheet:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.context_settings.fields import RETRIES, RETRY_DEFAULT, Field, Group, value_at
 from dialogs.context_settings.sheet import CHAIN, LLMS, RETRY_KEYS, TOOLS, Sheet, number_in, written
 from health.compaction.config import ContextConfig
+from health.compaction.configuration import OWN
 
 # Always first, whatever the chain: the guard puts it there.
 FIRST = "trim_payloads"
@@ -30,8 +31,8 @@ STRATEGIES: Mapping[str, Promise] = {
     "truncate": _("Cut off what is oldest"),
 }
 CHOICES: Mapping[str, Promise] = {
-    "passages": _("Passages first"),
-    "chain": _("The chain first"),
+    "passages": _("Passages: whole sentences, chosen from all that was said"),
+    "chain": _("Chain: the strategies below, in their order"),
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),
@@ -44,6 +45,9 @@ CHOICES: Mapping[str, Promise] = {
     "on": _("On"),
 }
 SEED = ContextConfig()
+OWN_LABEL = _("Settings of its own (YAML)")
+OWN_HINT = _("how, breaking_strategy and payloads, as in the exported file. What is left out is as for everybody.")
+OWN_EXAMPLE = "how: chain\nbreaking_strategy:\n  chain_order: [discard_low_rel]\n"
 TYPE, LIMIT, TOOL = _("LLM type"), _("Limit (tokens)"), _("Tool")
 
 
@@ -96,6 +100,7 @@ class LlmRow:
     limit: Input
     kept: str
     follows: bool
+    own: Input
 
     @property
     def name(self) -> str:
@@ -147,7 +152,9 @@ class Drawing:
             kept = self.sheet.texts.get(f"{name}.limit", "")
             follows = f"{name}.follow_default" in self.sheet.texts
             limit = self._input(f"{name}.limit", LIMIT, text="" if follows else kept, placeholder=default)
-            yield LlmRow(at=at, type=self._input(f"{name}.type", TYPE), limit=limit, kept=kept, follows=follows)
+            own = self._input(f"{name}.{OWN}", OWN_LABEL, hint=OWN_HINT, placeholder=OWN_EXAMPLE)
+            named = self._input(f"{name}.type", TYPE)
+            yield LlmRow(at=at, type=named, limit=limit, kept=kept, follows=follows, own=own)
 
     def tools(self) -> Iterator[ToolRow]:
         """What is left empty is as for all tools."""

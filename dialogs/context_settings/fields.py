@@ -98,8 +98,9 @@ HOW = Group(
             path="how",
             label=_("What runs first"),
             hint=_(
-                "Passages: whole sentences are chosen from all that was said, and the chain runs only where that does "
-                "not suffice. Chain: its strategies run first, in their order."
+                "Passages keep the sentences, records and lines that will be needed, word for word, chosen from all "
+                "that was said; the chain runs only where that does not suffice. The chain runs the strategies below "
+                "in their order."
             ),
             choices=How,
         ),

@@ -14,7 +14,13 @@ from dialogs.context_settings.fields import AIMS, HOW, LEARNING, LIMITS, PARAMET
 from dialogs.context_settings.remarks import odd_limits, pruning_problem
 from dialogs.context_settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from dialogs.models import Agent
-from dialogs.selectors.context_settings import PRUNING_AGENT, ceilings, changes_page, pruning_agents
+from dialogs.selectors.context_settings import (
+    PRUNING_AGENT,
+    agents_with_own_settings,
+    ceilings,
+    changes_page,
+    pruning_agents,
+)
 from dialogs.services.context_settings import changes
 from health.compaction.config import ContextConfig
 from health.configured import config_of, context_config, context_settings
@@ -84,6 +90,7 @@ def context_of(asked: Asked, *, errors: Mapping[str, str], page: str) -> dict[st
         "learning": drawing.group(LEARNING),
         "retries": drawing.group(RETRIES),
         "llms": list(drawing.llms()),
+        "own_agents": agents_with_own_settings(),
         "tools": list(drawing.tools()),
         "chain": list(drawing.chain()),
         "chain_error": errors.get(CHAIN, ""),

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import yaml
 from django.http import QueryDict
 
 from dialogs.context_settings.fields import BREAKING, every_field, value_at
 from health.compaction.config import ContextConfig, RetryPolicy
+from health.compaction.configuration import OWN, own_as_yaml
 from health.compaction.strategies import REGISTRY
 
 LLMS, TOOLS = "per_llm", "retry_policies.per_tool"
@@ -23,6 +25,7 @@ RETRY_KEYS = ("max_attempts", "backoff_base_seconds", "max_delay_seconds")
 ROW = re.compile(r"(per_llm|retry_policies\.per_tool)\[(\d{1,4})\]\.(\w+)")
 WHOLE, GROUPED = re.compile(r"-?\d{1,9}"), re.compile(r"\d{1,3}(,\d{3}){1,2}")
 MOST_CHARS, MOST_ROWS = 200, 100
+MOST_OWN_CHARS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,7 @@ class Sheet:
         for at, llm in enumerate(config.per_llm):
             texts |= {f"{LLMS}[{at}].type": llm.type, f"{LLMS}[{at}].limit": str(llm.limit)}
             texts |= {f"{LLMS}[{at}].follow_default": "on"} if llm.follow_default else {}
+            texts |= {f"{LLMS}[{at}].{OWN}": own_as_yaml(llm.own)} if llm.own else {}
         for at, (tool, policy) in enumerate(config.retry_per_tool):
             texts |= _tool_texts(at, tool, policy, config.retry_default)
         return cls(texts=texts, chain=config.chain_order)
@@ -49,7 +53,7 @@ class Sheet:
     def posted(cls, data: QueryDict) -> Sheet:
         """A limit that is switched off is not sent by browsers: what it was is kept beside it."""
         known = {field.path for field in every_field()}
-        texts = {name: str(data[name])[:MOST_CHARS] for name in data if name in known or ROW.fullmatch(name)}
+        texts = {name: _short(name, str(data[name])) for name in data if name in known or ROW.fullmatch(name)}
         for name in [name for name in texts if name.endswith(".kept")]:
             texts.setdefault(name.replace(".kept", ".limit"), texts.pop(name))
         return cls(texts=texts, chain=tuple(data.getlist(CHAIN))[:MOST_ROWS])
@@ -82,7 +86,8 @@ class Sheet:
     def _llm(self, row: Mapping[str, str]) -> dict[str, Any]:
         follows = "follow_default" in row
         limit = row.get("limit") or (self.texts.get("default_limit") if follows else "") or ""
-        return {"type": row.get("type", ""), "limit": number_in(limit), "follow_default": follows}
+        own = {OWN: _document(row[OWN])} if row.get(OWN) else {}
+        return {"type": row.get("type", ""), "limit": number_in(limit), "follow_default": follows, **own}
 
     def name_of(self, path: str) -> str:
         """The input that holds the key at this path of the document; the path itself where none does."""
@@ -91,7 +96,8 @@ class Sheet:
         for row in self.said(TOOLS):
             tool = self.texts.get(f"{TOOLS}[{row}].tool", "").strip()
             path = path.replace(f"{TOOLS}.{tool}.", f"{TOOLS}[{row}].", 1) if tool else path
-        return path.replace("[row ", "[")
+        # All that is wrong inside a type's own settings is told beside their one field.
+        return re.sub(rf"^({LLMS}\[\d+\]\.{OWN})\b.*", r"\1", path.replace("[row ", "["))
 
     def after(self, action: str, added: str = "") -> Sheet:
         """The sheet after a button: `up:2`, `llm-remove:0`, `chain-add` with the strategy that was chosen."""
@@ -131,6 +137,18 @@ DEEDS: Mapping[str, Callable[[Sheet, int, str], Sheet]] = {
     "tool-add": lambda sheet, _at, _added: sheet.with_row(TOOLS, "tool"),
     "tool-remove": lambda sheet, at, _added: sheet.without_row(TOOLS, at),
 }
+
+
+def _short(name: str, text: str) -> str:
+    return text[: MOST_OWN_CHARS if name.endswith(f".{OWN}") else MOST_CHARS]
+
+
+def _document(text: str) -> object:
+    """What is no YAML stays a text, and is refused where a section is due."""
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return text
 
 
 def number_in(text: str) -> int | float | str:

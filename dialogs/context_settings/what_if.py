@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.guard import Guard, config_of, guard_of
 from dialogs.learning.growths import growth_of
 from dialogs.models import Dialog
 from dialogs.selectors.dialogs import list_dialogs
@@ -56,7 +56,7 @@ def what_if(config: ContextConfig, *, owner: User) -> Iterator[WhatIf]:
     for dialog in list_dialogs(user=owner).select_related("current_leaf")[:MOST_DIALOGS]:
         if monotonic() > until:
             return
-        guard = guard_of(dialog, config)
+        guard = guard_of(dialog, config_of(dialog, config))
         yield _under(guard, dialog) if guard else WhatIf(dialog=dialog)
 
 

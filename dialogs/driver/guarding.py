@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialogs.compacting.estimate import Sizing, overhead
-from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.guard import Guard, guard_of, is_off
 from dialogs.compacting.material import beside, units_of
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.context import Context
 from dialogs.driver.state import Guarding, State
-from dialogs.models import Dialog, Generation
+from dialogs.models import Dialog, Generation, Message
 from dialogs.selectors.compaction import (
     compactions_of_request,
     compactions_without_growth,
@@ -34,6 +34,9 @@ Status = CompactionRun.Status
 def guarded(state: State, dialog: Dialog) -> State:
     """The state with what the guard knows, where this dialog has one and an answer is due."""
     guard = guard_of(dialog) if state.answer_due and dialog.current_leaf_id else None
+    if guard is None and state.answer_due and is_off(dialog):
+        # A refusal is told then; nothing is opened, and nothing compacted.
+        return replace(state, guard=Guarding(pressure=Pressure.NORMAL, off=True))
     if guard is None:
         return state
     return replace(state, guard=look(dialog, guard, overflowed=state.overflowed))
@@ -109,10 +112,16 @@ def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
         pressure=Pressure.NORMAL,
         compactions=max(of_request, in_turn),
         tried=any(run.leaf_id == leaf.pk for run in runs),
-        vain=is_vain(last_run_of_course(leaf.course_id), leaf=leaf, tokens=tokens, limit=guard.limit),
+        vain=is_vain(_last_run(leaf, runs), leaf=leaf, tokens=tokens, limit=guard.limit),
         relieved=_relieved(dialog, runs),
         held=leaf.course.guard_held,
     )
+
+
+def _last_run(leaf: Message, runs: list[CompactionRun]) -> CompactionRun | None:
+    """The newest of the course; but none that was made for this message before a person tried again."""
+    last = last_run_of_course(leaf.course_id)
+    return None if last and last.leaf_id == leaf.pk and last not in runs else last
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ class Agent(models.Model):
         help_text=_("Empty: the LLM's limit, else the default limit."),
     )
     is_p1 = models.BooleanField(_("P1 agent"), default=False, help_text=_("A P1 agent may use a fifth more."))
+    # JSON of `configuration.load_own`, which has checked it; empty: everybody's settings.
+    own_settings = models.TextField(_("settings of its own"), blank=True, editable=False)
     workspace_enabled = models.BooleanField(
         _("workspace tools"),
         default=False,

@@ -12,7 +12,8 @@ from dialogs.compacting.estimate import calibration_of, counter_of, estimate
 from dialogs.compacting.guard import Guard, guard_of
 from dialogs.compacting.present import offered_tools, present_context
 from dialogs.compacting.words import kept_in_dialog
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Generation
+from dialogs.selectors.learned_window import LearnedWindow, learned_window, lowered
 from dialogs.selectors.prefix import stable_prefix
 from health.compaction.reasons import Reason
 from health.limits import Term, output_reserve
@@ -63,6 +64,8 @@ class Budget:
     learned: Learned | None
     stable_prefix: float | None
     kept: str
+    learned_window: LearnedWindow | None
+    lowered: tuple[int, int] | None
 
     @property
     def free(self) -> int:
@@ -92,6 +95,8 @@ def budget(dialog: Dialog) -> Budget:
         learned=_learned(known) if isinstance(known, Calibration) else None,
         stable_prefix=stable_prefix(leaf.course_id) if leaf else None,
         kept=kept_in_dialog(dialog),
+        learned_window=learned_window(dialog.llm),
+        lowered=lowered(Generation.objects.filter(dialog=dialog).order_by("-pk").first()),
     )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
-from dialogs.reasons import in_words
+from dialogs.reasons import calm_words, in_words
 from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.selectors.compaction_details import Details, details_of
 from dialogs.selectors.compaction_phases import phase
@@ -19,7 +18,6 @@ from dialogs.selectors.display import display_of
 from dialogs.selectors.lineage import lineage_of
 from dialogs.selectors.path import course_branch
 from health.compaction.pressure import Pressure, pressure
-from health.compaction.reasons import Why
 from health.configured import context_config
 from health.models import CompactionRun
 
@@ -28,13 +26,7 @@ INDETERMINATE = -1
 # Red, whatever else holds (DC33).
 IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
 # Only these go by themselves: nobody may miss a recovery or a failure.
-HIDE_BY_THEMSELVES = frozenset({"success", "undone", "nothing", "stuck"})
-# Skipped, and nobody need do anything about it.
-CALM = {
-    Why.NOTHING_TO_COMPACT.code: "nothing",
-    Why.NOTHING_IN_UNKNOWN.code: "nothing",
-    Why.STUCK.code: "stuck",
-}
+HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +44,9 @@ class Card:
     spins: bool
     pulses: bool
     may_undo: bool
-    # What was known when the run began; None where nothing was.
-    limit: int | None
-    window: int | None
     details: Details
+    # Why nothing was done, below the message; empty where the message says it.
+    reason: str
 
     @property
     def may_cancel(self) -> bool:
@@ -65,12 +56,6 @@ class Card:
     def hides_after(self) -> int | None:
         """Seconds; None where it stays until a person closes it."""
         return self.display.auto_hide_seconds if self.phase in HIDE_BY_THEMSELVES else None
-
-    @property
-    def reason(self) -> Any:
-        """Why nothing came of it, where the message does not say it already."""
-        is_told = self.phase == "nothing" or self.run.status in (Status.APPLIED, Status.UNDONE)
-        return "" if is_told or not self.is_over else self.run.told
 
     @property
     def is_over(self) -> bool:
@@ -98,9 +83,8 @@ def compaction_card(dialog: Dialog) -> Card | None:
         spins=shown.spins,
         pulses=shown.pulses,
         may_undo=run.status == Status.APPLIED and _holds(dialog, run),
-        limit=run.limit_tokens if run.limit_trace else None,
-        window=next((term["tokens"] for term in run.limit_trace if term["what"] == "window"), None),
         details=details,
+        reason=_reason(run),
     )
 
 
@@ -112,7 +96,9 @@ def _holds(dialog: Dialog, run: CompactionRun) -> bool:
 def _newest(dialog: Dialog) -> CompactionRun | None:
     """With the moment at which its view came to hold, or ceased to."""
     changes = ViewChange.objects.filter(Q(before=OuterRef("pk")) | Q(after=OuterRef("pk"))).order_by("-id")
-    runs = CompactionRun.objects.filter(dialog=dialog).select_related("course")
+    runs = CompactionRun.objects.filter(dialog=dialog).select_related(
+        "course", "dialog__agent", "dialog__llm__provider", "dialog__llm__bounds"
+    )
     return runs.annotate(moved_at=Subquery(changes.values("changed_at")[:1])).order_by("-id").first()
 
 
@@ -126,8 +112,6 @@ def _is_told(run: CompactionRun, display: CompactionDisplay) -> bool:
 
 def end_of(run: CompactionRun) -> str:
     """How it ended, as a phase: an applied run was a success, a recovery or a truncation."""
-    if run.status == Status.SKIPPED and run.why.get("code") in CALM:
-        return CALM[run.why["code"]]
     if run.status != Status.APPLIED:
         return run.status
     if run.recovered == "truncate":
@@ -157,8 +141,8 @@ def _progress(run: CompactionRun, name: str) -> int:
 
 
 def _message(run: CompactionRun, name: str) -> str:
-    if name == "nothing":
-        return in_words(run.told)
+    if calm := _calm(run):
+        return calm[0]
     shown = phase(name)
     expected = run.steps[-1] if run.is_open and run.steps else {}
     if shown.expecting is not None and expected.get("is_running"):
@@ -167,6 +151,17 @@ def _message(run: CompactionRun, name: str) -> str:
             "after": _brief(expected["estimated_after"]),
         }
     return str(shown.message) % {"now": f"{_now(run) or 0:,}", "limit": f"{run.limit_tokens:,}"}
+
+
+def _calm(run: CompactionRun) -> tuple[str, str] | None:
+    return calm_words(run.why) if run.status == Status.SKIPPED else None
+
+
+def _reason(run: CompactionRun) -> str:
+    if run.is_open or run.status in (Status.APPLIED, Status.UNDONE, Status.DRAFT):
+        return ""
+    calm = _calm(run)
+    return calm[1] if calm else in_words(run.told)
 
 
 def _brief(tokens: int) -> str:
@@ -178,7 +173,7 @@ def _tone(run: CompactionRun, name: str, display: CompactionDisplay) -> str:
     """Recovery before warning before P1 before normal (DC33)."""
     if name in IN_RECOVERY:
         return "recovery"
-    if name in CALM.values():
+    if name == "skipped":
         return "normal"
     if name == "truncated" or _is_warning(run):
         return "warning"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dialogs.compacting.guard import known_of
 from dialogs.model_view import HANDOVER
 from dialogs.reasons import in_words
 from dialogs.selectors.compaction_phases import strategy_label
@@ -42,6 +43,8 @@ class Details:
     kept: int
     lost: int
     losses: tuple[str, ...]
+    # The model's, where it is known; the run's limit is the room in it, or an admin's.
+    window: int | None
 
     @property
     def used(self) -> tuple[StepLine, ...]:
@@ -68,6 +71,7 @@ def details_of(run: CompactionRun) -> Details:
         kept=len(run.losses) - len(lost),
         lost=len(lost),
         losses=tuple(lost[:MOST_LOSSES]),
+        window=known_of(run.dialog).window,
     )
 
 

@@ -76,9 +76,6 @@ PHASES: Mapping[str, Phase] = {
     "truncated": Phase(icon="cut", message=_("Oldest messages dropped: %(now)s / %(limit)s tokens")),
     "bare": Phase(icon="refresh", message=_("Only what must stay is left: %(now)s / %(limit)s tokens")),
     "draft": Phase(icon="pencil", message=_("Ready for your review: %(now)s / %(limit)s tokens")),
-    # What there is to say of it is the run's reason.
-    "nothing": Phase(icon="check", message=_("Nothing to compact")),
-    "stuck": Phase(icon="skip", message=_("Compaction cannot free more")),
     "skipped": Phase(icon="skip", message=_("Nothing was compacted")),
     "failed": Phase(icon="alert", message=_("Compaction failed. Nothing was changed.")),
     "cancelling": Phase(icon="sync", message=_("Cancelling…"), spins=True),

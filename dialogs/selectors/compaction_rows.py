@@ -12,10 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.compacting.guard import active_guard
 from dialogs.model_view import load
 from dialogs.models import Course
-from dialogs.reasons import in_words
+from dialogs.reasons import calm_words
 from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.selectors.lineage import Lineage
-from health.compaction.reasons import Why
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -23,7 +22,6 @@ Trigger = CompactionRun.Trigger
 # Long, and shown only to who asks.
 HEAVY = ("view", "removed", "coverage", "losses", "ledger", "limit_trace")
 NOT_MADE = {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
-NEEDLESS = {Why.NOTHING_TO_COMPACT.code, Why.NOTHING_IN_UNKNOWN.code}
 TITLES: dict[str, Promise] = {
     "running": _("Compacting…"),
     # The words of seed 2, as they stand there.
@@ -37,7 +35,6 @@ TITLES: dict[str, Promise] = {
     "carried": _("Kept as compacted; the client changed its history"),
     "draft": _("Preview of a compaction, not applied yet"),
     "skipped": _("Compaction skipped"),
-    "stuck": _("Compaction cannot free more"),
     "failed": _("Compaction failed"),
     "cancelled": _("Compaction cancelled"),
     "undone": _("Compaction undone"),
@@ -95,8 +92,6 @@ class CompactionRow:
         """Which of the rows it is: the keys of `TITLES`."""
         if self.run.is_open:
             return "guarding" if self.is_by_itself else "running"
-        if self.is_stuck:
-            return "stuck"
         return self._kind_of_success if self.run.status == Status.APPLIED else str(self.run.status)
 
     @property
@@ -117,23 +112,25 @@ class CompactionRow:
         return self.run.trigger in BY_ITSELF
 
     @property
-    def is_stuck(self) -> bool:
-        return self.run.status == Status.SKIPPED and self.run.why.get("code") == Why.STUCK.code
-
-    @property
-    def is_needless(self) -> bool:
-        """A person wished it, and there was nothing to compact."""
-        return self.run.status == Status.SKIPPED and self.run.why.get("code") in NEEDLESS
-
-    @property
     def is_thin(self) -> bool:
         """Nobody has to do anything about it, and it must not part one answer in two."""
-        is_calm = self.is_by_itself or self.is_needless
-        return self.state in {"continued", "carried", "stuck"} or (self.state == "skipped" and is_calm)
+        return self.state in {"continued", "carried"} or (
+            self.state == "skipped" and (self.is_by_itself or self._calm is not None)
+        )
 
     @property
     def title(self) -> Promise | str:
-        return in_words(self.run.told) if self.is_needless else TITLES[self.state]
+        calm = self._calm
+        return calm[0] if calm else TITLES[self.state]
+
+    @property
+    def calm(self) -> str:
+        """Of a run that nobody needed, what stands below its line."""
+        return self._calm[1] if self._calm else ""
+
+    @property
+    def _calm(self) -> tuple[str, str] | None:
+        return calm_words(self.run.why) if self.run.status == Status.SKIPPED else None
 
     @property
     def advice(self) -> Promise | str:
@@ -159,9 +156,7 @@ class CompactionRow:
     @property
     def has_reason(self) -> bool:
         """Why nothing came of it; of the others the numbers say it."""
-        if self.is_needless:
-            return False
-        return bool(self.run.reason) and self.run.status in NOT_MADE
+        return bool(self.run.reason) and self._calm is None and self.run.status in NOT_MADE
 
     @property
     def written(self) -> tuple[Written, ...]:

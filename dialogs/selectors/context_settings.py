@@ -22,6 +22,10 @@ def pruning_agents(chosen: Agent | None) -> list[Agent]:
     return found if chosen is None or chosen in found else [*found, chosen]
 
 
+def agents_with_own_settings() -> list[Agent]:
+    return list(Agent.objects.exclude(own_settings="").filter(is_direct=False).order_by("name"))
+
+
 def lost_pruning_agent(settings: ContextSettings) -> str:
     """The slug of the chosen agent if it was deleted since: its row forgets, the audit trail does not."""
     if settings.pruning_agent is not None:

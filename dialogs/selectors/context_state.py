@@ -29,7 +29,8 @@ from health.models import CompactionRun, ContextEvent, HealthReading
 # What a client reads of a run; sizes are estimates.
 TOLD_OF_RUN = (
     *("id", "trigger", "status", "phase", "limit_tokens", "tokens_now", "estimated_before", "estimated_after"),
-    *("messages_before", "messages_after", "recovered", "code", "reason", "queued_at", "started_at", "finished_at"),
+    *("messages_before", "messages_after", "recovered", "code", "reason", "why"),
+    *("queued_at", "started_at", "finished_at"),
 )
 # One more within the hour, and seed 4 starts afresh.
 MOST_OVERFLOWS = 2

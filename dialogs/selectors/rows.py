@@ -15,6 +15,7 @@ from dialogs.selectors.attached import Attachment
 from dialogs.selectors.call_rows import CallRow
 from dialogs.selectors.compaction_rows import CompactionRow
 from dialogs.selectors.fates import Fate
+from dialogs.selectors.learned_window import lowered
 
 # Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
 ASIDE_FOLDED_ABOVE = (240, 3)
@@ -23,7 +24,7 @@ SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.services.cutting` cut.
 CUT = "compaction"
 # The codes of generations that failed because their request was too large: refused by us, by the provider.
-OVERFLOWS = ("context_compaction_failed", "context_overflow", "context_filled")
+OVERFLOWS = ("context_compaction_failed", "compaction_off", "context_overflow", "context_filled")
 
 
 def _is_longer(text: str, than: tuple[int, int]) -> bool:
@@ -63,7 +64,7 @@ class MessageRow:
         curated = self.prompt.curated if self.prompt else ""
         marked = f"{self.mark.pinned}{self.mark.priority}{self.mark.area}" if self.mark else ""
         seen = f"{self.fate}/{self.has_shortened_results}/{self.is_to_be_continued}/{self.pinned_share}"
-        place = f"{self.position}/{self.siblings}/{self.is_last_user}/{self.is_last_answer}"
+        place = f"{self.is_read_in_part}/{self.position}/{self.siblings}/{self.is_last_user}/{self.is_last_answer}"
         return f"{place}/{curated}/{calls}/{marked}/{seen}"
 
     @property
@@ -80,6 +81,15 @@ class MessageRow:
         """Stopped, or broken off; not cut to make room and gone on with."""
         cut_for_room = self.generation is not None and self.generation.finish_reason == CUT
         return self.message.cut_short and not cut_for_room
+
+    @property
+    def is_read_in_part(self) -> bool:
+        """The server was found to have read only a part of the prompt that this answers."""
+        return bool(self.generation and self.generation.manifest.get("cut"))
+
+    @property
+    def lowered(self) -> tuple[int, int] | None:
+        return lowered(self.generation)
 
     @property
     def is_archived(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dialogs.compacting.guard import Guard, guard_of
+from dialogs.compacting.guard import Guard, guard_of, is_off
 from dialogs.compacting.present import present_tokens
 from dialogs.models import Generation, Message
 from dialogs.models.dialog import PausedBy
@@ -25,7 +25,7 @@ from health.models import CompactionRun
 CUT = "compaction"
 # An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
 FILLED = "context_filled"
-REFUSED = "context_compaction_failed"
+REFUSED, SWITCHED_OFF = "context_compaction_failed", "compaction_off"
 
 
 @transaction.atomic
@@ -85,7 +85,7 @@ def refuse(held: Claim, *, why: Reason | None) -> None:
         prompt_leaf=leaf,
         fencing_token=held.token,
         status=Generation.Status.FAILED,
-        error_code=REFUSED,
+        error_code=SWITCHED_OFF if is_off(dialog) else REFUSED,
         error_message=str(why),
         why=why.as_json(),
     )

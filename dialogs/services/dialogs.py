@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from dialogs.errors import DialogError
 from dialogs.models import LLM, Agent, Course, Dialog
 from dialogs.models.dialog import WorkLanguage
+from dialogs.models.llm import Compaction
 from dialogs.schedule import drive_on_commit
 from dialogs.services.rows import lock, save, written_here
 from dialogs.text import storable
@@ -64,6 +65,15 @@ def set_work_language(*, dialog: Dialog, language: str) -> Dialog:
     row = written_here(lock(dialog))
     row.work_language = WorkLanguage(language)
     save(row, "work_language")
+    return row
+
+
+@transaction.atomic
+def set_compaction(*, dialog: Dialog, compaction: str) -> Dialog:
+    """Whether this dialog is compacted by itself from the next request on; also of one that a client drives."""
+    row = lock(dialog)
+    row.compaction = Compaction(compaction)
+    save(row, "compaction")
     return row
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from operator import attrgetter
 
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from dialogs.compacting.guard import bounds_of
 from dialogs.models import LLM, Generation, LlmBounds
@@ -14,6 +17,7 @@ from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.selectors.providers import configured
 from dialogs.services.events import Code, log
 from dialogs.services.providers import small_window_ceiling
+from dialogs.services.rows import lock, save
 from health.models import LlmCalibration
 from health.monitor.levels import context_window
 from health.tokens.calibration import Calibration
@@ -143,6 +147,8 @@ def suspect_cut(generation: Generation, report: Report, *, window: int | None) -
     generation.manifest["suspect"] = True
     if is_cut:
         generation.manifest["cut"] = True
+        # The transcript marks the answer, which browsers show already.
+        save(lock(generation.dialog))
         log(Code.PROMPT_CUT, generation.dialog, estimated=report.estimated, limit=window, read=report.reported)
         logger.warning(
             "Dialog %s: the server read %s of ≈%s tokens", generation.dialog_id, report.reported, report.estimated
@@ -152,12 +158,16 @@ def suspect_cut(generation: Generation, report: Report, *, window: int | None) -
 
 
 @transaction.atomic
-def forget(*, llm: LLM) -> None:
-    """Everything that use taught about this LLM's window; what a server or a person said stays."""
+def forget(*, llm: LLM, by: User | None = None) -> None:
+    """Everything that use taught about this LLM's window; what a server or a person said stays. Who did it is told in
+    the LLM's history in the admin."""
     llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
     LlmBounds.objects.filter(llm=llm).delete()
     if llm.context_length_source == WindowSource.REFUSAL:
         _set_window(llm, None, "")
+    if by is not None:
+        said = _("Made what was learned of its window forgotten.")
+        LogEntry.objects.log_actions(by.pk, [llm], CHANGE, change_message=said, single_object=True)
 
 
 def _locked(llm: LLM) -> LlmBounds:

@@ -9,6 +9,7 @@ from django import template
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dialogs.compacting.guard import is_off
 from dialogs.reasons import in_words
 from dialogs.templatetags.dialog_tags import tokens
 from health.critic.patterns import COHERENCE_DROP
@@ -67,6 +68,7 @@ EFFECTS = {
 }
 
 register.filter("in_words", in_words)
+register.filter("is_off", is_off)
 
 
 @register.filter

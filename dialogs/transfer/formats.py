@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dialogs.models.dialog import WorkLanguage
+from dialogs.models.llm import Compaction
 from dialogs.services.reminders import TASKDOC_CHARS
 from dialogs.transfer.place import Place, Reader, flag, json_object, list_of, maybe, moment, one_of, record, text
 from dialogs.transfer.shape import (
+    FIFTH_FORMAT,
     FIRST_FORMAT,
     FORMAT,
     FOURTH_FORMAT,
@@ -58,6 +60,7 @@ DIALOG: Table = {
     "agent": short_text,
     "llm": short_text,
     "work_language": one_of(WorkLanguage.values),
+    "compaction": one_of(Compaction.values),
     "taskdoc": text(TASKDOC_CHARS),
     "created_at": moment,
     "active_at": moment,
@@ -84,7 +87,8 @@ def without(table: Table, *names: str) -> dict[str, Reader[Any]]:
     return {name: read for name, read in table.items() if name not in names}
 
 
-FOURTH_DIALOG: Table = {**without(DIALOG, "task", "events"), "format": one_of([FOURTH_FORMAT])}
+FIFTH_DIALOG: Table = {**without(DIALOG, "compaction"), "format": one_of([FIFTH_FORMAT])}
+FOURTH_DIALOG: Table = {**without(FIFTH_DIALOG, "task", "events"), "format": one_of([FOURTH_FORMAT])}
 THIRD_DIALOG: Table = {**without(FOURTH_DIALOG, "client"), "format": one_of([THIRD_FORMAT])}
 SECOND_COURSE = without(COURSE, "head", "guard_held")
 SECOND_SENT = without(SENT, "view", "estimated")
@@ -104,6 +108,10 @@ FIRST_DIALOG: Table = {
 
 def present(place: Place) -> DialogFile:
     return DialogFile(**record(place, DIALOG))
+
+
+def fifth(place: Place) -> DialogFile:
+    return DialogFile(**record(place, FIFTH_DIALOG))
 
 
 def fourth(place: Place) -> DialogFile:
@@ -141,6 +149,7 @@ def _first_sent(texts: dict[str, int]) -> Reader[SentEntry]:
 
 
 READERS: dict[object, Reader[DialogFile]] = {
+    FIFTH_FORMAT: fifth,
     FOURTH_FORMAT: fourth,
     THIRD_FORMAT: third,
     SECOND_FORMAT: second,

@@ -57,6 +57,7 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
         title=file.title,
         titled_by_person=file.titled_by_person,
         work_language=file.work_language,
+        compaction=file.compaction,
         taskdoc=file.taskdoc,
         task_snapshot=task_of(file.task),
         active_at=file.active_at,

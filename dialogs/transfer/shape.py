@@ -12,13 +12,16 @@ from datetime import datetime
 from typing import Any
 
 from dialogs.models.dialog import WorkLanguage
+from dialogs.models.llm import Compaction
 from dialogs.transfer.shape_client import ClientEntry
 from dialogs.transfer.shape_events import EventEntry, TaskEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from health.monitor.levels import Level
 from health.monitor.remediation import COUNTDOWN_TURNS, Due
 
-FORMAT = "dominds.dialog/5"
+FORMAT = "dominds.dialog/6"
+# From before compaction could be switched off.
+FIFTH_FORMAT = "dominds.dialog/5"
 # From before tasks and events were told.
 FOURTH_FORMAT = "dominds.dialog/4"
 # From before clients drove dialogs.
@@ -223,6 +226,7 @@ class DialogFile:
     agent: str
     llm: str
     work_language: str = WorkLanguage.ENGLISH.value
+    compaction: str = Compaction.AUTOMATIC.value
     taskdoc: str = ""
     created_at: datetime
     active_at: datetime

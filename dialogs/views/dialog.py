@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from dialogs.compacting.words import switched_off
 from dialogs.errors import DialogError
 from dialogs.models import Dialog, Message
 from dialogs.models.dialog import WorkLanguage
@@ -46,6 +47,7 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
         "chart": chart(parts["history"]),
         "llms": choosable_llms(),
         "work_languages": WorkLanguage.choices,
+        "switched_off": switched_off(dialog),
         # One sending of what is typed: sent twice, it is one message.
         "sending": uuid4().hex,
         "sidebar": sidebar(cast("User", request.user)),
@@ -118,7 +120,7 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     if chosen is None:
         raise Http404(_("There is no such LLM."))
     how = request.POST.get("how", "")
-    misfit = misfit_of(dialog, chosen) if how != ANYWAY and chosen.pk != dialog.llm_id else None
+    misfit = misfit_of(dialog, chosen) if how != ANYWAY and not dialog.is_client_driven else None
     if misfit is None:
         return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
     if how == COMPACT_FIRST:

@@ -18,9 +18,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dialogs.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.models.dialog import WorkLanguage
+from dialogs.models.llm import Compaction
 from dialogs.services import autonomous, pausing
 from dialogs.services.courses import start_course
-from dialogs.services.dialogs import set_work_language
+from dialogs.services.dialogs import set_compaction, set_work_language
 from dialogs.services.questions import answer_question
 from dialogs.views.common import dialog_or_404, number_or_zero
 from dialogs.views.dialog import act
@@ -61,6 +62,16 @@ def language(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     if chosen not in WorkLanguage.values:
         raise Http404(_("There is no such language."))
     return act(request, dialog, partial(set_work_language, dialog=dialog, language=chosen))
+
+
+@require_POST
+def compaction(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    """Switch off, or on again, that this dialog is compacted by itself."""
+    dialog = dialog_or_404(request, dialog_id)
+    chosen = request.POST.get("compaction", "")
+    if chosen not in Compaction.values:
+        raise Http404(_("There is no such choice."))
+    return act(request, dialog, partial(set_compaction, dialog=dialog, compaction=chosen))
 
 
 @require_POST

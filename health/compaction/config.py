@@ -125,11 +125,12 @@ class SelectPassages:
 
 @dataclass(frozen=True, kw_only=True)
 class LlmLimit:
-    """`limit` counts only where `follow_default` is off."""
+    """`limit` counts only where `follow_default` is off. `own` is the type's own settings, as JSON; empty: none."""
 
     type: str
     limit: int
     follow_default: bool
+    own: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ the key's path, so that a person finds the line. Our own keys stand beside the s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
@@ -53,6 +54,8 @@ __all__ = ["MIN_LIMIT", "InvalidConfig", "dump", "load"]
 MIN_LIMIT = 3500
 ABOVE_IT_ANSWERS_ARE_CUT = f"above 0 and at most {SEVERE_SHARE:g}, as an answer under way is cut from there on"
 ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies"
+# What an LLM type, under this key, and an agent may have for themselves: the engine, its chain and its numbers.
+OWN, OWN_KEYS = "own", ("how", BREAKING, "payloads")
 RETRY: Mapping[str, Check] = {
     "max_attempts": whole(1),
     "backoff_base_seconds": number(0),
@@ -62,11 +65,19 @@ RETRY: Mapping[str, Check] = {
 
 def _per_llm(value: object, path: str) -> LlmLimit:
     keys = {"type": name, "limit": whole(1), "follow_default": flag}
-    found = section(keys)(value, path)
+    found = section({**keys, OWN: _own})(value, path)
     for key in keys:
         if key not in found:
             raise InvalidConfig(f"{path} lacks the key {key!r}.", path=path)
     return LlmLimit(**found)
+
+
+def _own(value: object, path: str) -> str:
+    """The settings of an LLM type or an agent, each key checked, as JSON. None at all are empty."""
+    if value is None or value == {}:
+        return ""
+    section({key: KEYS[key] for key in OWN_KEYS})(value, path)
+    return json.dumps(value, sort_keys=True)
 
 
 def _switch(value: object, path: str) -> StrEnum:
@@ -144,12 +155,53 @@ def load(text: str, *, was_stored: bool = False) -> ContextConfig:
     return config
 
 
+def load_own(text: str) -> str:
+    """Settings of an agent's own, in the same keys as in the whole document, with or without its root: as JSON that
+    `with_own` takes. Empty for a text without any. Raises InvalidConfig."""
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InvalidConfig(f"This is not YAML: {error}") from error
+    if isinstance(document, Mapping) and list(document) == [ROOT]:
+        document = document[ROOT]
+    return _own(document, "")
+
+
+def with_own(config: ContextConfig, *layers: str) -> ContextConfig:
+    """The configuration with what each layer says in its stead, the last one last. A layer is JSON of `load_own`."""
+    said = [json.loads(layer) for layer in layers if layer]
+    if not said:
+        return config
+    document = _document(config)
+    for layer in said:
+        document = _merged(document, layer)
+    return load(yaml.safe_dump({ROOT: document}))
+
+
+def own_as_yaml(own: str) -> str:
+    return yaml.safe_dump(json.loads(own), sort_keys=False, allow_unicode=True) if own else ""
+
+
+def _merged(below: Any, above: Any) -> Any:
+    """Sections are merged key by key; a list or a value takes the place of what was there."""
+    if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
+        return above
+    return {**below, **{key: _merged(below[key], one) if key in below else one for key, one in above.items()}}
+
+
 def dump(config: ContextConfig) -> str:
     """YAML that `load` reads as the same configuration, in the seed's form."""
+    return yaml.safe_dump({ROOT: _document(config)}, sort_keys=False, allow_unicode=True)
+
+
+def _document(config: ContextConfig) -> dict[str, Any]:
     plain = _plain(asdict(config))
+    for llm in plain["per_llm"]:
+        if own := llm.pop(OWN):
+            llm[OWN] = json.loads(own)
     retries = {"default": plain.pop("retry_default"), "per_tool": dict(plain.pop("retry_per_tool"))}
     breaking = {key: plain.pop(key) for key in STRATEGIES}
-    return yaml.safe_dump({ROOT: plain | {BREAKING: breaking, RETRIES: retries}}, sort_keys=False, allow_unicode=True)
+    return plain | {BREAKING: breaking, RETRIES: retries}
 
 
 def _retry(found: Mapping[str, Any]) -> dict[str, Any]:

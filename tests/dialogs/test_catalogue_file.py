@@ -90,6 +90,16 @@ def test_a_number_is_rounded_down(written: str, tokens: int | None) -> None:
     assert read(text)["local"].models["org/tiny-1.5"].context_length == tokens
 
 
+def test_compaction_is_switched_off_for_a_model() -> None:
+    """A bare `off`, which YAML reads as false."""
+    text = GOOD.replace("context_length: 8192", "context_length: 8192\n        compaction: off")
+
+    assert read(text)["local"].models["org/tiny-1.5"].compaction == "off"
+    assert read(GOOD)["local"].models["org/tiny-1.5"].compaction == "automatic"
+    with pytest.raises(CatalogueError, match="must be one of automatic, off"):
+        read(text.replace("compaction: off", "compaction: sometimes"))
+
+
 def test_a_model_of_which_nothing_is_written_is_a_model_all_the_same() -> None:
     assert read(GOOD)["local"].models["bare"] == ModelEntry()
 

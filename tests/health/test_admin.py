@@ -29,7 +29,8 @@ def run(dialog: Dialog) -> CompactionRun:
     run = CompactionRun.objects.create(
         dialog=dialog, course=dialog.courses.get(), leaf=Message.objects.get(), turn=1, through_seq=1,
         trigger="manual", status="applied", limit_tokens=5000, estimated_before=4321, estimated_after=1234,
-        messages_before=41, messages_after=9, chain=["summarize_old"], focus=WORDS, reason=WORDS, phase=WORDS,
+        messages_before=41, messages_after=9, chain=["summarize_old"], focus=WORDS, reason=WORDS,
+        why={"text": WORDS}, phase=WORDS,
         steps=[{"phase": "summarize_old", "estimated_before": 4321, "estimated_after": 1234, "note": WORDS}],
         view=[WORDS], coverage=[WORDS], losses=[{"text": WORDS}], ledger=[WORDS], warnings=[WORDS],
         priority_area=WORDS,

@@ -7,11 +7,14 @@ from typing import Any
 
 from health.compaction.fates import Fate
 from health.compaction.outcome import Code, CompactionOutcome, Extent, Loss, Receipt, Status, Step
+from health.compaction.reasons import Reason, Why
 from health.reports import as_json, lines, step_line
 from tests.health.compaction.builders import a_state, a_unit
 
 FOUND = {"m0": Fate.KEPT, "m1": Fate.SHORTENED, "m2": Fate.DROPPED}
-STEP = Step(phase="truncate", estimated_before=12_000, estimated_after=3_000, changed=True, note="Cut.", ms=12.4)
+STEP = Step(
+    phase="truncate", estimated_before=12_000, estimated_after=3_000, changed=True, ms=12.4, why=Reason(Why.DONE)
+)
 
 
 def outcome(**fields: Any) -> CompactionOutcome:
@@ -35,11 +38,11 @@ def loss(text: str, *, kept: bool) -> Loss:
 
 
 def test_the_first_lines_say_how_much_and_what_became_of_messages() -> None:
-    text = told(reason="It fits.", warnings=("Unknown strategy: foo",))
+    text = told(why=Reason(Why.EVERYTHING_FITS), warnings=(Reason(Why.UNKNOWN_STRATEGY, {"name": "foo"}),))
 
     assert text.splitlines()[:4] == [
         "Applied: 12,000 → 3,000 estimated tokens (cl100k_base, exact), limit 4,000.",
-        "It fits.",
+        "Everything fits.",
         "Warning: Unknown strategy: foo",
         "Messages: 1 kept, 1 shortened, 0 summarised, 1 dropped.",
     ]
@@ -75,29 +78,34 @@ def test_a_long_list_is_cut_and_says_so() -> None:
 
 
 def test_a_failure_says_why_and_nothing_of_losses() -> None:
-    text = told(status=Status.FAILED, code=Code.BREAKER_FAILED, reason="P1 alone is too much.")
+    text = told(status=Status.FAILED, code=Code.BREAKER_FAILED, why=Reason(Why.NOT_UNDER))
 
     assert text.startswith("Failed: ")
-    assert "P1 alone is too much." in text
+    assert "The chain did not come under the limit." in text
     assert "facts" not in text
 
 
 def test_a_step_says_what_it_did_and_one_that_did_nothing_says_why() -> None:
-    idle = Step(phase="hybrid", estimated_before=9, estimated_after=9, changed=False, note="Nothing to shrink.")
+    idle = Step(phase="hybrid", estimated_before=9, estimated_after=9, changed=False, why=Reason(Why.NOTHING_MORE))
 
-    assert step_line(STEP).split() == ["truncate", "12,000", "→", "3,000", "12", "ms", "Cut."]
+    assert step_line(STEP).split() == ["truncate", "12,000", "→", "3,000", "12", "ms", "done"]
     assert "as before" in step_line(idle)
-    assert step_line(idle).endswith("Nothing to shrink.")
+    assert step_line(idle).endswith("Nothing more can go.")
 
 
 def test_json_holds_everything_and_can_be_read_back() -> None:
     messages = [{"role": "user", "content": "a lone \ud800 surrogate"}]
 
-    value = as_json(outcome(steps=(STEP,), losses=(loss("ORD-2", kept=False),), messages=messages), FOUND, limit=4_000)
+    why = Reason(Why.REDUCED, {"tokens": 3_000, "limit": 4_000})
+    value = as_json(
+        outcome(why=why, steps=(STEP,), losses=(loss("ORD-2", kept=False),), messages=messages), FOUND, limit=4_000
+    )
 
     back = json.loads(json.dumps(value))
     assert back["status"] == "applied"
-    assert back["steps"][0]["phase"] == "truncate"
+    assert back["reason"] == "Context reduced to ≈3,000 / 4,000 tokens."
+    assert back["why"]["code"] == "reduced"
+    assert (back["steps"][0]["phase"], back["steps"][0]["note"]) == ("truncate", "done")
     assert back["fates"] == {"m0": "kept", "m1": "shortened", "m2": "dropped"}
     assert back["losses"][0]["text"] == "ORD-2"
     assert back["messages"] == messages

@@ -14,7 +14,7 @@ import pytest
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, House, answer_of, hold, long_answers
 from tests.overflow.talk import SYSTEM, Talk, missing
-from tests.standins.compatible import Lists
+from tests.standins.compatible import Lists, Overlong
 
 SIZES = (4_096, 8_192, 32_768)
 # How many refusals each way may see. A server that cuts refuses nothing.
@@ -36,28 +36,33 @@ def test_sixty_growing_turns_are_answered(build: Build, way: str, window: int) -
     home = build(window=window, reply=long_answers(talk.chars), **WAYS[way])
     caller = home.caller(**({"max_tokens": window // 4} if home.standin.counts_answer else {}))
     confirmed: list[int] = []
+    unknown_until = [talk.turns + 1]
 
-    def note_cuts(_number: int) -> None:
-        """How many requests the server had seen when a cut was first known to be one."""
+    def note_cuts(number: int) -> None:
+        """How many requests the server had seen when a cut was first known, and before which turn that was."""
         if not confirmed and home.confirmed_cuts():
             confirmed.append(len(home.standin.seen))
+            unknown_until[0] = number
 
     answers = hold(caller, talk, each=note_cuts)
 
     assert home.standin.invalid == []
     assert len(home.standin.refusals) <= REFUSALS.get(way, 0)
-    assert_answered(home, talk, answers)
+    assert_answered(home, talk, answers, unknown_until[0])
     assert_cuts_end(home, way, confirmed)
     assert missing(home.last, (SYSTEM, talk.turn(talk.turns), *talk.promised)) == []
 
 
-def assert_answered(home: House, talk: Talk, answers: list[str]) -> None:
+def assert_answered(home: House, talk: Talk, answers: list[str], unknown_until: int) -> None:
     """With the server's words. Only where the window is not known yet may it have had no room for all of them."""
     whole = [answer_of(talk.turn(number), talk.chars) for number in range(1, talk.turns + 1)]
     wrong = [at for at, (got, said) in enumerate(zip(answers, whole, strict=True), 1) if got != said]
     short = [at for at in wrong if answers[at - 1] and whole[at - 1].startswith(answers[at - 1])]
     assert wrong == (short if home.standin.lists == Lists.NOWHERE else [])
-    assert len(short) <= 3
+    if home.standin.overlong == Overlong.REFUSED:
+        assert len(short) <= 3
+    else:
+        assert [at for at in short if at >= unknown_until] == []
 
 
 def assert_cuts_end(home: House, way: str, confirmed: list[int]) -> None:

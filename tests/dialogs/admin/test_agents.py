@@ -8,7 +8,8 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from dialogs.models import LLM, Agent, McpServer
+from dialogs.compacting.guard import guard_of
+from dialogs.models import LLM, Agent, Dialog, McpServer
 
 COMPACTED = {"compaction": "automatic"}
 
@@ -60,3 +61,49 @@ def test_a_new_agent_on_a_local_llm_has_a_limit(staff: Client, llm: LLM, limit_t
     staff.post("/admin/dialogs/agent/add/", fields)
 
     assert Agent.objects.get(slug="new").context_budget == is_on
+
+
+OWN = "how: chain\nbreaking_strategy:\n  chain_order: [discard_low_rel]\n"
+
+
+def save(staff: Client, agent: Agent, **fields: str) -> str:
+    data = {"name": agent.name, "slug": agent.slug, "llm": str(agent.llm_id), "enabled": "on"} | COMPACTED | fields
+    page = staff.post(f"/admin/dialogs/agent/{agent.pk}/change/", data).content.decode()
+    agent.refresh_from_db()
+    return page
+
+
+def test_an_agent_has_a_chain_of_its_own(staff: Client, agent: Agent) -> None:
+    LLM.objects.update(context_length=8192, compaction="automatic")
+
+    save(staff, agent, own=OWN)
+
+    dialog = Dialog(agent=agent, llm=LLM.objects.get())
+    guard = guard_of(dialog)
+    assert guard is not None
+    assert guard.chain == ("trim_payloads", "discard_low_rel", "select_passages")
+    page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
+    assert "trim_payloads → discard_low_rel → select_passages" in page
+    assert "chain_order:" in page
+
+
+def test_emptied_it_has_everybodys_again(staff: Client, agent: Agent) -> None:
+    save(staff, agent, own=OWN)
+
+    save(staff, agent, own="")
+
+    assert agent.own_settings == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        ("how: best", "how: Must be one of: passages or chain."),
+        ("breaking_strategy: {chain_order: [nothing]}", "There is no such strategy: nothing."),
+        ("min_limit: 5", "has no key"),
+        ("how: [", "This is not YAML"),
+    ],
+)
+def test_own_settings_that_make_no_sense_are_refused(staff: Client, agent: Agent, own: str, problem: str) -> None:
+    assert problem in save(staff, agent, own=own)
+    assert agent.own_settings == ""

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
-from dialogs.models import LLM, Agent, Dialog, Message, Provider
+from dialogs.models import LLM, Agent, Dialog, LlmBounds, Message, Provider
 from dialogs.services.client_turns import direct_agent
 from dialogs.services.dialogs import create_dialog
 from tests.builders import a_generation
@@ -202,3 +203,19 @@ def test_an_llm_of_an_agent_that_people_choose_stays(staff: Client, agent: Agent
 
     assert "Helper" in asked
     assert Agent.objects.filter(llm=llm).count() == 2
+
+
+def test_what_was_learned_of_a_window_is_shown_and_made_forgotten(staff: Client, llm: LLM) -> None:
+    LlmBounds.objects.create(llm=llm, accepted=6000, accepted_at=timezone.now())
+    assert "Largest prompt read" in staff.get(page_of(llm)).content.decode()
+
+    save(staff, llm, context_length="1000", _forget_window="1")
+
+    assert not LlmBounds.objects.exists()
+
+
+def test_compaction_is_switched_off_for_an_llm(staff: Client, llm: LLM) -> None:
+    save(staff, llm, context_length="8192", compaction="off")
+
+    assert llm.compaction == "off"
+    assert "compaction is off for this LLM" in staff.get(page_of(llm)).content.decode()

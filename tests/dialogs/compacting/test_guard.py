@@ -117,7 +117,7 @@ def test_a_window_too_small_to_work_with_is_refused_with_the_reason(dialog: Dial
     guard = guard_of(lmstudio(dialog, window=1100))
 
     assert guard is not None
-    assert "load the model with a larger context" in guard.refused
+    assert "load the model with a larger context" in str(guard.refused)
 
 
 def test_an_agents_limit_counts_under_the_window_of_lmstudio(dialog: Dialog) -> None:

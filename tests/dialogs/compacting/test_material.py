@@ -131,10 +131,21 @@ def test_what_an_earlier_view_shortened_stays_short_in_the_next(dialog: Dialog) 
 
 def test_an_answer_that_was_cut_stays_whole(dialog: Dialog) -> None:
     guard(dialog)
-    said = a_history(dialog, pairs=3)
+    cut = a_history(dialog, pairs=3)[-1]
+    asking = add_message(
+        dialog, role=Role.USER, origin=MessageOrigin.CONTINUATION, content="Go on.", parent=dialog.current_leaf
+    )
     run = queue_run(dialog, guard=by_limit(dialog), trigger="stream")
-    run.leaf = said[-1]
 
     found = material(run, ContextConfig())
 
-    assert [unit.id for unit in found.state.units if unit.pinned] == [str(said[-2].pk)]
+    assert [unit.id for unit in found.state.units if unit.pinned] == [str(cut.pk), str(asking.pk)]
+
+
+def test_where_an_answer_is_asked_for_again_the_one_before_it_may_go(dialog: Dialog) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=3)
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="And?", parent=dialog.current_leaf)
+    run = queue_run(dialog, guard=by_limit(dialog), trigger="stream")
+
+    assert not [unit for unit in material(run, ContextConfig()).state.units if unit.pinned]

@@ -21,10 +21,12 @@ from dialogs.driver.decide import (
 )
 from dialogs.driver.state import Guarding, Leaf, Policy, State
 from health.compaction.pressure import Pressure
+from health.compaction.reasons import Reason, Why
 from health.monitor.remediation import Due
 
 POLICY = Policy()
 HIGH = Guarding(pressure=Pressure.HIGH)
+WHY = Reason(Why.TOO_SMALL, {"usable": 960, "window": 1200, "least": 1024})
 
 
 def due(guard: Guarding | None, **more: object) -> State:
@@ -72,12 +74,12 @@ def test_what_gained_nothing_is_not_tried_again() -> None:
 
 
 def test_where_compaction_cannot_free_more_that_is_said_and_nothing_runs() -> None:
-    assert decided(replace(HIGH, stuck="P1 takes it all")) == NoteStuck("pre_request", "P1 takes it all")
+    assert decided(replace(HIGH, stuck=WHY)) == NoteStuck("pre_request", WHY)
 
 
 def test_switched_off_nothing_is_compacted_and_only_a_silent_cut_is_refused() -> None:
     assert decided(Guarding(pressure=Pressure.OVERFLOW, off=True)) == Generate(attempt=1)
-    assert decided(Guarding(pressure=Pressure.OVERFLOW, off=True, refused="cut")) == Refuse("cut")
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, off=True, refused=WHY)) == Refuse(WHY)
 
 
 def test_switched_off_a_refusal_is_told_and_nothing_is_opened() -> None:
@@ -98,7 +100,7 @@ def test_what_still_does_not_fit_is_not_sent() -> None:
 
 
 def test_what_can_never_fit_is_told_with_its_reason() -> None:
-    assert decided(Guarding(pressure=Pressure.OVERFLOW, refused="too large")) == Refuse("too large")
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, refused=WHY)) == Refuse(WHY)
 
 
 def test_a_compaction_by_hand_is_waited_for() -> None:
@@ -153,7 +155,7 @@ def test_an_answer_that_filled_the_window_before_a_word_is_asked_for_again_with_
     assert decided(replace(FILLED, relieved=True), filled=True) == Generate(attempt=1)
 
 
-@pytest.mark.parametrize("more", [{"in_vain": True}, {"compactions": 3}])
+@pytest.mark.parametrize("more", [{"vain": True}, {"compactions": 3}])
 def test_where_no_compaction_can_help_it_it_is_asked_for_as_it_is(more: dict[str, object]) -> None:
     assert decided(replace(FILLED, **more), filled=True) == Generate(attempt=1)
 

@@ -108,7 +108,7 @@ def test_what_is_discarded_is_not_made_again_for_this_request(reviewed: Dialog, 
     drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
 
     run = CompactionRun.objects.get()
-    assert (run.status, run.reason) == (Status.SKIPPED, drafts.DISCARDED)
+    assert (run.status, run.why["code"]) == (Status.SKIPPED, "discarded")
     assert len(requests()[0]["messages"]) == 34
 
 
@@ -119,9 +119,10 @@ def test_a_request_that_does_not_fit_without_it_is_given_up(reviewed: Dialog, pl
     drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
 
     assert requests() == []
-    why = Generation.objects.get().error_message
-    assert why.startswith("The request needs ≈")
-    assert why.endswith(drafts.DISCARDED)
+    failed = Generation.objects.get()
+    assert failed.error_message.startswith("The request needs ≈")
+    assert failed.why["code"] == "not_helped"
+    assert failed.why["args"]["other"]["code"] == "discarded"
 
 
 def test_who_edits_is_waited_for_but_not_for_ever(reviewed: Dialog, play: Play) -> None:
@@ -152,9 +153,9 @@ def test_a_stopped_turn_takes_its_draft_along(reviewed: Dialog, play: Play) -> N
 
 def test_an_answer_that_was_cut_is_not_kept_waiting(dialog: Dialog, play: Play) -> None:
     CompactionDisplay.objects.create(user=dialog.owner, review_drafts=True)
-    guard(dialog)
+    guard(dialog, window=4000)
     a_history(dialog, pairs=8)
-    play({"text": [f"{word} " for word in long_text(3, sentences=60).split()], "usage": None}, said(None, "All."))
+    play({"text": [f"{word} " for word in long_text(3, sentences=90).split()], "usage": None}, said(None, "All."))
 
     ask(dialog, "Tell me everything.")
     drive_until_idle(dialog)

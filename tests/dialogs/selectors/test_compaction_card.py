@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
+from dialogs.compacting.work import perform
 from dialogs.models import CompactionDisplay, Course, Dialog, ViewChange
 from dialogs.selectors.compaction_card import Card, compaction_card
+from dialogs.services.manual_compaction import request
+from health.compaction.reasons import Reason, Why, columns_of
 from health.compaction.strategies import REGISTRY
 from health.models import CompactionRun
+from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.compaction_runs import a_run, a_step, an_applied_run
 
 
@@ -264,3 +270,30 @@ def test_only_what_runs_can_be_cancelled(dialog: Dialog, fields: dict[str, Any],
     a_run(dialog, **fields)
 
     assert card_of(dialog).may_cancel is may
+
+
+# --- Runs that nobody needed -----------------------------------------------------------------------------------------
+
+
+def test_a_short_dialog_has_nothing_to_compact_and_says_so_calmly(alice: User, dialog: Dialog) -> None:
+    guard(dialog, limit=60_000)
+    a_history(dialog, pairs=1)
+    perform(request(dialog=dialog, by=alice).pk, embedder="static")
+
+    card = card_of(dialog)
+
+    assert re.fullmatch(r"Nothing to compact: ≈[\d,]+ of 60,000 tokens\.", card.message)
+    assert (card.reason, card.tone) == ("", "normal")
+    assert (card.run.limit_tokens, card.details.window) == (60_000, 100_000)
+
+
+def test_what_cannot_be_freed_is_one_line_with_what_to_do_below(dialog: Dialog) -> None:
+    share = Reason(Why.SHARE, {"why": Reason(Why.PINNED), "tokens": 4000})
+    needed = {"needed": 4200, "limit": 5000, "shares": (share,), "ways": (Reason(Why.UNPIN),)}
+    stuck = Reason(Why.STUCK, {"why": Reason(Why.CANNOT_FREE_MORE, needed)})
+    a_run(dialog, status="skipped", estimated_before=4500, estimated_after=4500, **columns_of(stuck))
+
+    card = card_of(dialog)
+
+    assert (card.message, card.tone) == ("Compaction cannot free more", "normal")
+    assert "The largest: pinned ≈4,000 tokens. To go on, unpin messages" in card.reason

@@ -174,7 +174,7 @@ def add_notebook(dialog: Dialog, course: Course, typed: Message, inserted: Messa
 
 
 def finished(dialog: Dialog, leaf: Message) -> Dialog:
-    dialog.taskdoc, dialog.work_language = "# The box\n\nFind out.", "zh-hans"
+    dialog.taskdoc, dialog.work_language, dialog.compaction = "# The box\n\nFind out.", "zh-hans", "off"
     dialog.current_leaf, dialog.last_seq = leaf, leaf.seq
     dialog.save()
     for table, moment in (

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 from django.utils.translation import override
 
-from dialogs.models import LLM, Dialog, Message
+from dialogs.models import LLM, Dialog, LlmBounds, Message
 from dialogs.reasons import in_words
+from dialogs.services.messages import post_message
 from dialogs.templatetags.context_tags import percent
 from health.compaction.config import ContextConfig, LlmLimit
-from health.limits import effective_limit
+from health.limits import Term, effective_limit
+from tests.builders import an_answer
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.views.pages import HTMX, Page, page
 
@@ -89,12 +95,10 @@ EVERY = (
 
 
 @pytest.mark.parametrize("term", [term for limit in EVERY for term in limit.trace], ids=lambda term: term.source)
-def test_every_source_of_a_limit_has_chinese_words(term: object) -> None:
-    source = str(term.source)  # type: ignore[attr-defined]
-
+def test_every_source_of_a_limit_has_chinese_words(term: Term) -> None:
     with override("zh-hans"):
-        assert re.search(r"[\u4e00-\u9fff]", in_words(source))
-    assert "%(" not in in_words(source)
+        assert re.search(r"[\u4e00-\u9fff]", in_words(term.why))
+    assert in_words(term.why) == term.source
 
 
 def test_a_refused_limit_has_chinese_words() -> None:
@@ -102,9 +106,91 @@ def test_a_refused_limit_has_chinese_words() -> None:
 
     with override("zh-hans"):
         assert re.search(r"[\u4e00-\u9fff].*900.*1,024", in_words(reason))
-    assert in_words(reason) == reason
+    assert in_words(reason) == str(reason)
 
 
 @pytest.mark.parametrize(("share", "text"), [(1.0, "100"), (0.9999, "99"), (0.934, "93"), (0.0, "0")])
 def test_a_share_is_whole_only_where_all_of_it_is(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+# --- What was learned of the window ----------------------------------------------------------------------------------
+
+
+def learned(dialog: Dialog, **fields: object) -> None:
+    LlmBounds.objects.update_or_create(llm=dialog.llm, defaults=fields)
+
+
+def test_both_bounds_stand_there_with_dates_and_the_servers_words(as_alice: Client, dialog: Dialog) -> None:
+    at = datetime(2026, 11, 23, 1, 2, tzinfo=UTC)
+    learned(dialog, accepted=6000, accepted_at=at, refused=9000, refused_at=timezone.now(), words="too many <tokens>")
+
+    text = words(page(as_alice, url(dialog)))
+
+    assert "Largest prompt read 6,000reported by the provider · 2026-11-23 01:02 UTC" in text
+    assert "Smallest request refused ≈9,000with the answer that was asked for" in text
+    assert "The server said: too many <tokens>" in text
+    assert "doubted" not in text
+
+
+def test_a_bound_older_than_a_day_is_said_to_be_doubted(as_alice: Client, dialog: Dialog) -> None:
+    learned(dialog, refused=9000, refused_at=timezone.now() - timedelta(days=2))
+
+    assert "A bound is older than a day, so it is doubted" in words(page(as_alice, url(dialog)))
+
+
+def test_a_confirmed_cut_is_told(as_alice: Client, dialog: Dialog) -> None:
+    learned(dialog, cut_sent=9000, cut_read=4096, cut_at=timezone.now())
+
+    text = words(page(as_alice, url(dialog)))
+
+    assert "Read only a part 4,096 of ≈9,000" in text
+    assert "This server cuts a prompt that does not fit" in text
+
+
+def test_a_server_that_reports_only_a_part_is_said_to(as_alice: Client, dialog: Dialog) -> None:
+    learned(dialog, reports_part=True)
+
+    assert "The server reports only part of the prompt: the level stays unknown" in words(page(as_alice, url(dialog)))
+
+
+def test_where_nothing_was_learned_there_is_nothing_to_forget(as_alice: Client, dialog: Dialog) -> None:
+    assert "Learned of its window" not in words(page(as_alice, url(dialog)))
+
+
+def test_staff_make_it_forgotten(as_alice: Client, alice: User, dialog: Dialog) -> None:
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
+    learned(dialog, accepted=6000, window=8192, refused_at=timezone.now())
+    LLM.objects.update(context_length=8192, context_length_source="refusal")
+
+    assert "for everybody who speaks with" in words(page(as_alice, url(dialog)))
+    found = as_alice.post(f"{url(dialog)}forget-window/", headers=HTMX, follow=True)
+
+    assert "Learned of its window" not in found.content.decode()
+    assert not LlmBounds.objects.exists()
+    assert LLM.objects.get().context_length is None
+    assert "forgotten" in LogEntry.objects.get(object_id=str(dialog.llm_id)).change_message
+
+
+def test_others_are_told_who_can_and_are_refused(as_alice: Client, dialog: Dialog) -> None:
+    learned(dialog, accepted=6000, accepted_at=timezone.now())
+
+    assert "Staff can make it forgotten." in words(page(as_alice, url(dialog)))
+    assert as_alice.post(f"{url(dialog)}forget-window/").status_code == 403
+    assert LlmBounds.objects.exists()
+
+
+def test_an_answer_that_got_less_room_than_it_asked_for_is_told(as_alice: Client, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Go.")
+    options = {"asked": 4096, "options": {"max_output_tokens": 1200}}
+    an_answer(dialog, "Half of it", finish_reason="length", manifest=options)
+
+    assert "The last answer could have 1,200 tokens at most instead of 4,096" in words(page(as_alice, url(dialog)))
+    assert "1,200 tokens at most instead of 4,096, so that" in words(page(as_alice, f"/dialogs/{dialog.pk}/"))
+
+
+def test_an_answer_to_a_part_of_the_prompt_is_marked(as_alice: Client, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Go.")
+    an_answer(dialog, "What rule?", manifest={"cut": True})
+
+    assert "only a part of the prompt was read" in words(page(as_alice, f"/dialogs/{dialog.pk}/"))

@@ -12,7 +12,7 @@ from django.test import Client
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.services.messages import post_message
 from health.compaction.config import ContextConfig, RecoveryMode
-from health.configured import context_config, context_settings
+from health.configured import config_for, context_config, context_settings
 from health.models import ContextSettings, SettingsChange
 from tests.builders import an_answer
 from tests.dialogs.views.forms import Fields, field, sent
@@ -422,8 +422,8 @@ def test_no_file_is_told(as_alice: Client) -> None:
 
 
 def long_dialog(dialog: Dialog) -> Dialog:
-    post_message(dialog=dialog, content="word " * 3000)
-    an_answer(dialog, content="word " * 1500)
+    post_message(dialog=dialog, content="word " * 2400)
+    an_answer(dialog, content="word " * 1900)
     return dialog
 
 
@@ -431,7 +431,7 @@ def test_a_dialog_over_the_limit_is_told_with_the_message_that_exceeds_it(
     as_alice: Client, dialog: Dialog, fields: Fields
 ) -> None:
     Agent.objects.update(context_budget=True)
-    LLM.objects.update(context_length=None)
+    LLM.objects.update(context_length=None, compaction="automatic")
     long_dialog(dialog)
 
     found = words(post(as_alice, fields, do="what-if"))
@@ -444,8 +444,52 @@ def test_a_dialog_over_the_limit_is_told_with_the_message_that_exceeds_it(
     assert not ContextSettings.objects.exists()
 
 
-def test_a_dialog_without_a_limit_is_not_guarded(as_alice: Client, dialog: Dialog, fields: Fields) -> None:
+def test_a_dialog_whose_window_is_unknown_is_not_guarded(as_alice: Client, dialog: Dialog, fields: Fields) -> None:
+    LLM.objects.update(context_length=None)
+
     assert "not guarded" in post(as_alice, fields, do="what-if").text
+
+
+def test_an_llm_type_has_a_chain_of_its_own(as_alice: Client, fields: Fields) -> None:
+    own = "how: chain\nbreaking_strategy:\n  chain_order: [discard_low_rel]\n"
+
+    post(as_alice, fields, **{"per_llm[1].own": own})
+
+    changed = SettingsChange.objects.values_list("key", "after")
+    assert set(changed) == {
+        ("per_llm.cloud_grok.own.how", "chain"),
+        ("per_llm.cloud_grok.own.breaking_strategy.chain_order", "discard_low_rel"),
+    }
+    assert config_for(llm_type="cloud_grok").chain_order == ("discard_low_rel",)
+    assert config_for(llm_type="gpt4") == config_for() == ContextConfig(per_llm=config_for().per_llm)
+    assert "chain_order:" in Page(as_alice.get(URL).content.decode()).text
+    assert "own:" in as_alice.get(f"{URL}export.yaml").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        ("how: best", "how: Must be one of: passages or chain."),
+        ("breaking_strategy: {chain_order: [nothing]}", "There is no such strategy: nothing."),
+        ("min_limit: 5000", "has no key 'min_limit'"),
+        ("how: [", "must be a section with keys"),
+    ],
+)
+def test_a_types_own_settings_that_make_no_sense_are_told_beside_them(
+    as_alice: Client, fields: Fields, own: str, problem: str
+) -> None:
+    found = post(as_alice, fields, status=422, **{"per_llm[1].own": own})
+
+    assert problem in words(found)
+    assert not ContextSettings.objects.exists()
+
+
+def test_agents_with_settings_of_their_own_are_named(as_alice: Client, agent: Agent) -> None:
+    assert "Agents with settings of their own" not in Page(as_alice.get(URL).content.decode()).text
+
+    Agent.objects.update(own_settings='{"how": "chain"}')
+
+    assert f"Agents with settings of their own: {agent.name}" in words(Page(as_alice.get(URL).content.decode()))
 
 
 def test_other_peoples_dialogs_are_not_looked_at(as_alice: Client, dialog: Dialog, bob: User, fields: Fields) -> None:

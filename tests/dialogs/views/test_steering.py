@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from dialogs.models import AutonomousRun, Dialog, Question, ToolCall
+from dialogs.models import LLM, AutonomousRun, Dialog, Provider, Question, ToolCall
 from dialogs.services.autonomous import start_run
 from dialogs.services.messages import post_message
 from tests.builders import an_answer
@@ -131,6 +131,36 @@ def test_the_agents_language_is_chosen(as_alice: Client, dialog: Dialog) -> None
     chosen = [attrs["value"] for tag, attrs in page(as_alice, f"/dialogs/{dialog.pk}/").tags if "selected" in attrs]
     assert Dialog.objects.get().work_language == "zh-hans"
     assert "zh-hans" in chosen
+
+
+def test_compaction_is_switched_off_and_on_for_a_dialog(as_alice: Client, dialog: Dialog) -> None:
+    LLM.objects.update(compaction="automatic")
+    here = f"/dialogs/{dialog.pk}/"
+    assert "you can compact and ask again" in page(as_alice, here).text
+
+    as_alice.post(url(dialog, "compacted-by-itself"), {"compaction": "off"})
+
+    assert Dialog.objects.get().compaction == "off"
+    assert "Switch on" in page(as_alice, here).text
+    as_alice.post(url(dialog, "compacted-by-itself"), {"compaction": "automatic"})
+    assert Dialog.objects.get().compaction == "automatic"
+    assert as_alice.post(url(dialog, "compacted-by-itself"), {"compaction": "sometimes"}).status_code == 404
+
+
+def test_what_staff_switched_off_is_not_switched_on_in_a_dialog(as_alice: Client, dialog: Dialog) -> None:
+    LLM.objects.update(compaction="off")
+
+    said = page(as_alice, f"/dialogs/{dialog.pk}/").text
+
+    assert "Switched off for this LLM. Staff can switch it on again in the admin." in said
+    assert "Switch on" not in said
+
+
+def test_off_says_what_a_server_would_do_that_cuts_in_silence(as_alice: Client, dialog: Dialog) -> None:
+    LLM.objects.update(compaction="automatic")
+    Provider.objects.update(kind="openai", base_url="http://127.0.0.1:11434/v1")
+
+    assert "would read only a part of it without a word" in page(as_alice, f"/dialogs/{dialog.pk}/").text
 
 
 @pytest.mark.parametrize("language", ["", "xx", "English"])

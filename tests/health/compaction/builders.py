@@ -154,7 +154,7 @@ def broken_laws(before: ContextState, attempt: Attempt) -> list[str]:
     stamps = [unit.timestamp for unit in after]
     recounted = KIT.counted(replace(unit, estimated_tokens=None) for unit in after)
     return [
-        *broken(before.units, after),
+        *map(str, broken(before.units, after)),
         *(["timestamps fall"] if stamps != sorted(stamps) else []),
         *(["a unit is not counted, or wrongly"] if recounted != after else []),
         *(["it is larger"] if attempt.changed and attempt.state.estimated_tokens >= before.estimated_tokens else []),

@@ -14,6 +14,7 @@ from health.compaction.config import ContextConfig, Hybrid, RecoveryMode
 from health.compaction.ledger import is_ledger
 from health.compaction.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.ports import Answer, Asking, Attempt, Embed, Embedded, Kit, Need, Read, Strategy, unchanged
+from health.compaction.reasons import Reason, Why
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY
 from health.compaction.units import ContextState, Role, Unit
@@ -243,7 +244,7 @@ def test_the_configured_chain_has_its_turn_where_passages_do_not_suffice() -> No
 def test_an_unknown_strategy_is_warned_about_once_and_skipped() -> None:
     outcome = run(compact(a_hundred(limit=100), KIT, chain=("foo", "cut", "foo"), strategies={"cut": to(60)}))
 
-    assert outcome.warnings == ("Unknown strategy: foo",)
+    assert outcome.warnings == (Reason(Why.UNKNOWN_STRATEGY, {"name": "foo"}),)
     assert phases(outcome) == ["detection", "cut", "success"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ from health.compaction.config import (
     RetryPolicy,
     chain_for,
 )
-from health.compaction.configuration import InvalidConfig, dump, load
+from health.compaction.configuration import InvalidConfig, dump, load, load_own, own_as_yaml, with_own
 
 # Seed 4's document, word for word.
 SEED = """
@@ -275,3 +277,75 @@ def test_a_stored_goal_above_nine_tenths_comes_below_the_threshold() -> None:
     config = load("context_config: {warning_threshold: 0.97, goal: 0.95, accept: 0.96}", was_stored=True)
 
     assert (config.warning_threshold, round(config.goal, 6), config.accept) == (0.9, 0.8, 0.96)
+
+
+# --- Settings of an LLM type's or an agent's own ---------------------------------------------------------------------
+
+OWN = """
+how: chain
+breaking_strategy:
+  chain_order: [discard_low_rel]
+  discard_low_rel: {discard_percent: 0.5}
+"""
+
+
+def test_own_settings_take_the_place_of_what_they_name() -> None:
+    config = with_own(ContextConfig(), load_own(OWN))
+
+    assert config == replace(
+        ContextConfig(),
+        how=How.CHAIN,
+        chain_order=("discard_low_rel",),
+        discard_low_rel=replace(DiscardLowRel(), discard_percent=0.5),
+    )
+
+
+def test_the_last_layer_holds_where_two_name_the_same() -> None:
+    config = with_own(ContextConfig(), load_own(OWN), load_own("how: passages"), "")
+
+    assert (config.how, config.chain_order) == (How.PASSAGES, ("discard_low_rel",))
+
+
+def test_they_may_be_copied_with_the_root_of_the_whole_document() -> None:
+    assert load_own(f"context_config:{OWN.replace(chr(10), chr(10) + '  ')}") == load_own(OWN)
+    assert load_own(own_as_yaml(load_own(OWN))) == load_own(OWN)
+
+
+@pytest.mark.parametrize("empty", ["", "{}", "# nothing yet", "context_config:"])
+def test_nothing_is_everybodys(empty: str) -> None:
+    assert load_own(empty) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("min_limit: 5000", "min_limit"),
+        ("how: best", "how"),
+        (
+            "breaking_strategy: {discard_low_rel: {discard_percent: 5}}",
+            "breaking_strategy.discard_low_rel.discard_percent",
+        ),
+        ("- how", ""),
+        ("how: [", ""),
+    ],
+)
+def test_what_nobody_may_have_for_themselves_is_refused_by_its_key(text: str, path: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        load_own(text)
+
+    assert refused.value.path.removeprefix("the document") == path
+
+
+def test_an_llm_types_own_settings_are_written_and_read_again() -> None:
+    own = load_own(OWN)
+    config = replace(ContextConfig(), per_llm=(LlmLimit(type="gpt4", limit=6000, follow_default=True, own=own),))
+
+    assert load(dump(config)) == config
+    assert "own:\n      breaking_strategy:" in dump(config)
+
+
+def test_what_is_wrong_in_a_types_own_settings_is_named_by_its_key() -> None:
+    text = "context_config: {per_llm: [{type: a, limit: 5, follow_default: true, own: {how: best}}]}"
+
+    with pytest.raises(InvalidConfig, match=r"per_llm\[0\]\.own\.how must be passages or chain"):
+        load(text)

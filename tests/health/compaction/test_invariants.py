@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from health.compaction.invariants import broken, broken_request, open_round, protected_ids
+from health.compaction.reasons import Reason
 from health.compaction.units import Call, Kind, Role, Unit
 from tests.health.compaction.builders import a_round, a_unit, p1, p3, pinned
 
@@ -21,6 +22,10 @@ OPEN = a_round("mixing", "red", id="open")
 SUMMARY = a_unit("[Summary…]", id="summary-1", kind=Kind.SUMMARY)
 BEFORE = (SYSTEM, FIRST, ANSWER, *OLD, LAST, *OPEN)
 SMALLEST = (SYSTEM, FIRST, SUMMARY, LAST, *OPEN)
+
+
+def told(faults: Sequence[Reason]) -> list[str]:
+    return [str(reason) for reason in faults]
 
 
 def test_the_floor_is_prompt_first_request_last_words_and_open_round() -> None:
@@ -89,9 +94,9 @@ def test_what_keeps_the_laws_is_not_blamed(after: Sequence[Unit]) -> None:
     ],
 )
 def test_each_law_is_told_when_it_is_broken(after: Sequence[Unit], sentence: str) -> None:
-    told = broken(BEFORE, after)
+    found = told(broken(BEFORE, after))
 
-    assert any(part in line for line in told for part in sentence.split("|")), told
+    assert any(part in line for line in found for part in sentence.split("|")), found
 
 
 def test_a_recovery_may_shorten_results_of_the_open_round_but_not_its_calls() -> None:
@@ -99,15 +104,15 @@ def test_a_recovery_may_shorten_results_of_the_open_round_but_not_its_calls() ->
     silent = (SYSTEM, FIRST, LAST, OPEN[0].saying(""), OPEN[1])
 
     assert broken(BEFORE, shorter, recovering=True) == []
-    assert broken(BEFORE, silent, recovering=True) == ["open-a is protected and was changed"]
+    assert told(broken(BEFORE, silent, recovering=True)) == ["open-a is protected and was changed"]
 
 
 def test_a_round_that_someone_else_wrote_must_pair_too() -> None:
     stray = a_unit("found", id="new", role=Role.TOOL, answers="c9", round_id="new-round")
     asking = a_unit("", id="new", role=Role.ASSISTANT, calls=(Call(id="c9", name="ls", arguments=""),), round_id="n")
 
-    assert broken(BEFORE, (*SMALLEST, stray)) == ["1 calls have 2 results, or those of other calls"]
-    assert broken(BEFORE, (*SMALLEST, asking)) == ["2 calls have 1 results, or those of other calls"]
+    assert told(broken(BEFORE, (*SMALLEST, stray))) == ["1 calls have 2 results, or those of other calls"]
+    assert told(broken(BEFORE, (*SMALLEST, asking))) == ["2 calls have 1 results, or those of other calls"]
 
 
 def test_an_empty_context_may_stay_empty() -> None:

@@ -230,7 +230,7 @@ class TestAModelsSummary:
         found = self.asked(self.told_by_model(self.GOOD))
 
         assert found.by == "model"
-        assert found.note == ""
+        assert found.why is None
         assert found.text == fenced(self.GOOD, count=5)
 
     def test_reports_how_much_the_model_was_shown(self) -> None:
@@ -260,7 +260,7 @@ class TestAModelsSummary:
         found = self.asked(answer)
 
         assert found.by == "extractive"
-        assert why in found.note
+        assert why in str(found.why)
         assert found.text
         assert KIT.tokens(found.text) <= 60
 
@@ -269,7 +269,7 @@ class TestAModelsSummary:
 
         found = self.asked(self.told_by_model("Bananas are yellow."), *units)
 
-        assert "coherence 0.00" in found.note
+        assert "coherence 0.00" in str(found.why)
 
     def test_may_write_a_number_differently(self) -> None:
         units = KIT.counted([a_unit("The budget is 2,000 EUR, at 45 % of the plan. " * 5, id="x")])

@@ -1,0 +1,83 @@
+"""Where compaction is switched off: what a refusal looks like, and how a person compacts and asks again."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs.compacting.work import perform
+from dialogs.models import LLM, Course, Dialog, Generation, Provider
+from health.models import CompactionRun
+from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.views.pages import page
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REFUSAL = {"error": {"code": "context_overflow"}}
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_compacts(settings: LazySettings) -> None:
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+
+
+@pytest.fixture
+def as_alice(client: Client, alice: User) -> Client:
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def off(dialog: Dialog) -> Dialog:
+    """A long dialog that is not compacted by itself; its window is unknown."""
+    LLM.objects.update(compaction="automatic", context_length=None)
+    a_history(dialog, pairs=16)
+    Dialog.objects.update(compaction="off")
+    dialog.refresh_from_db()
+    return dialog
+
+
+def test_the_refusal_is_told_and_no_course_begins(off: Dialog, play: Play) -> None:
+    play(REFUSAL)
+    ask(off)
+
+    drive_until_idle(off)
+
+    assert [one.error_code for one in Generation.objects.order_by("pk")] == ["context_overflow"]
+    assert Course.objects.count() == 1
+    assert not CompactionRun.objects.exists()
+
+
+def test_a_person_compacts_and_asks_again(off: Dialog, play: Play, as_alice: Client) -> None:
+    requests = play(REFUSAL, said(None, "Here you are."))
+    ask(off)
+    drive_until_idle(off)
+
+    assert "Compact and ask again" in page(as_alice, f"/dialogs/{off.pk}/").text
+    as_alice.post(f"/dialogs/{off.pk}/report/")
+    perform(CompactionRun.objects.get().pk, embedder="static")
+    off.refresh_from_db()
+    drive_until_idle(off)
+
+    first, second = requests()
+    assert len(str(second)) < len(str(first))
+    assert off.current_leaf is not None
+    assert off.current_leaf.content == "Here you are."
+    assert off.compaction == "off"
+
+
+def test_what_would_be_cut_without_a_word_is_refused_with_both_sizes(off: Dialog, play: Play, as_alice: Client) -> None:
+    requests = play(said(None))
+    Provider.objects.update(kind="openai", base_url="http://127.0.0.1:11434/v1")
+    LLM.objects.update(context_length=2048)
+    ask(off)
+
+    drive_until_idle(off)
+
+    assert requests() == []
+    refused = page(as_alice, f"/dialogs/{off.pk}/").text
+    assert "does not fit the LLM's context window, and compaction is switched off" in refused
+    assert "and 1,844 have room" in refused
+    assert "Compact and ask again" in refused
