@@ -15,7 +15,7 @@ from dialogs.context import Context, chat_request, instructions_of, read_context
 from dialogs.continuing import continuing, cut_answer, request_to_go_on
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.debugging import log_statistics
-from dialogs.driver.decide import retry_delay
+from dialogs.driver.decide import MAX_COMPACTIONS, retry_delay
 from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.prefill import find_out, record_refused
@@ -45,13 +45,17 @@ from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
 from dialogs.services.providers import record_tools_refused
 from dialogs.threads import in_db
+from health.limits import output_reserve
 from health.monitor.usage import Usage
 from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, teaches
 
 logger = logging.getLogger(__name__)
-# By so much of it an estimate may be too low when the answer gets what is left of the window.
-UNSURE_SHARE = 0.03
+# The prompt fits, but not together with the answer that was asked for.
+ANSWER_TOO_LONG = "answer_too_long"
+# By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
+# a template may add to a short request.
+UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
 
 
 def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
@@ -82,9 +86,17 @@ def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatReq
     asked, window = request.max_output_tokens, guard.window if guard else None
     if guard is None or asked is None or window is None or sizing.is_within(window - asked):
         return request
-    tokens = sizing.estimate.tokens
-    left = window - tokens - round(UNSURE_SHARE * tokens)
+    left = window - _prompt_at_most(sizing)
     return request if asked <= left else replace(request, max_output_tokens=max(guard.answer, left))
+
+
+def _prompt_at_most(sizing: Sizing) -> int:
+    """The prompt as the server counted it when it refused this very request; else the estimate and what it may miss."""
+    named = generations.prompt_named_by_refusal(sizing.context.dialog)
+    if named is not None:
+        return named
+    tokens = sizing.estimate.tokens
+    return tokens + max(UNSURE_TOKENS, round(UNSURE_SHARE * tokens))
 
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
@@ -234,6 +246,16 @@ def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
         learn_from_usage(llm=llm, foretold=told, reported=error.prompt_tokens)
 
 
+def _fits_with_a_shorter_answer(call: Call, error: ContextOverflow) -> bool:
+    """Was only the answer that was asked for too long? Then it is asked again with what the refusal leaves for one."""
+    window, prompt, asked = error.context_window, error.prompt_tokens, call.request.max_output_tokens
+    if not (window and prompt and asked) or call.generation.manifest.get("prompt"):
+        return False
+    call.generation.manifest["prompt"] = prompt
+    least = output_reserve(window, requested=asked)
+    return call.generation.attempt <= MAX_COMPACTIONS and asked > window - prompt >= least
+
+
 async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: Policy) -> None:
     """Record the failure, what it taught about the window, and when the next try is due, if any."""
     known = error if isinstance(error, ProviderError) else None
@@ -249,13 +271,16 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
     if isinstance(error, RequestRefused) and call.request.continues and call.generation.llm:
         await in_db(record_refused)(call.generation.llm)
         delay = 0.0
+    code = known.code if known else "internal_error"
     if isinstance(error, ContextOverflow):
         await in_db(_learn_from_refusal)(call, error)
+        if _fits_with_a_shorter_answer(call, error):
+            code, delay = ANSWER_TOO_LONG, 0.0
     await in_db(generations.fail)(
         claim,
         generation=call.generation,
         answer=live.as_answer(),
-        code=known.code if known else "internal_error",
+        code=code,
         error=str(error) if known else "",
         retry_in=delay,
     )

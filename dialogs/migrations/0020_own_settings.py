@@ -1,7 +1,9 @@
-"""Settings of an agent's own: which engine compacts, which strategies, with which numbers."""
+"""Settings of an agent's own: which engine compacts, which strategies, with which numbers. And the LLM that a dialog
+changes to once it is compacted."""
 
 from __future__ import annotations
 
+import django.db.models.deletion
 from django.db import migrations, models
 
 
@@ -13,5 +15,17 @@ class Migration(migrations.Migration):
             model_name="agent",
             name="own_settings",
             field=models.TextField(blank=True, editable=False, verbose_name="settings of its own"),
+        ),
+        migrations.AddField(
+            model_name="dialog",
+            name="llm_after",
+            field=models.ForeignKey(
+                blank=True,
+                editable=False,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="dialogs.llm",
+            ),
         ),
     ]

@@ -43,6 +43,10 @@ class Dialog(models.Model):
     agent = models.ForeignKey("dialogs.Agent", on_delete=models.PROTECT, related_name="dialogs")
     # The LLM in use. It starts as the agent's and may be changed in mid-dialog.
     llm = models.ForeignKey("dialogs.LLM", on_delete=models.PROTECT, related_name="dialogs")
+    # The one that answers once the compaction that is under way is over: it has less room than the present one.
+    llm_after = models.ForeignKey(
+        "dialogs.LLM", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", editable=False
+    )
     title = models.CharField(_("title"), max_length=200, blank=True)
     # A client drives it through `/v1` (`ClientConversation`): it is read only here, and nothing is added to it.
     is_client_driven = models.BooleanField(default=False, editable=False)

@@ -21,7 +21,6 @@ Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 # Long, and shown only to who asks.
 HEAVY = ("view", "removed", "coverage", "losses", "ledger", "limit_trace")
-NOT_MADE = {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
 TITLES: dict[str, Promise] = {
     "running": _("Compacting…"),
     # The words of seed 2, as they stand there.
@@ -46,7 +45,6 @@ ADVICE: dict[str, Promise] = {
     "reviewed": _("The request waits for it. Read what the model would see instead, change the words, then decide."),
     "failed": _("The messages are unchanged. Unpin some, raise the limit, or reset the agent's chat."),
     "cancelled": _("The messages are unchanged."),
-    "not_changed": _("The same LLM answers as before."),
     "held": _(
         "The model sees again what it saw before, and all that was said since. Your next message will compact it again."
     ),
@@ -135,8 +133,6 @@ class CompactionRow:
     @property
     def advice(self) -> Promise | str:
         """What to do, or what holds now: said while it is true."""
-        if self.run.then_llm_id and self.run.status in NOT_MADE:
-            return ADVICE["not_changed"]
         if self.state == "draft" and self.is_by_itself:
             return ADVICE["reviewed"]
         if self.comes_again:
@@ -156,7 +152,11 @@ class CompactionRow:
     @property
     def has_reason(self) -> bool:
         """Why nothing came of it; of the others the numbers say it."""
-        return bool(self.run.reason) and self._calm is None and self.run.status in NOT_MADE
+        return (
+            bool(self.run.reason)
+            and self._calm is None
+            and self.run.status in {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
+        )
 
     @property
     def written(self) -> tuple[Written, ...]:

@@ -208,5 +208,6 @@ def cancel_run(*, dialog: Dialog, run_id: int) -> None:
     )
     if not ended:
         runs.filter(status=Status.RUNNING).update(cancel_requested=True)
-    save(row)
+    row.llm_after = None
+    save(row, "llm_after")
     compaction_on_commit(row.pk, run_id)

@@ -17,7 +17,6 @@ from dialogs.models.llm import Compaction
 from dialogs.schedule import drive_on_commit
 from dialogs.services.rows import lock, save, written_here
 from dialogs.text import storable
-from health.models import CompactionRun
 
 TITLE_LIMIT = 200
 
@@ -50,12 +49,10 @@ def rename_dialog(*, dialog: Dialog, title: str) -> Dialog:
 
 @transaction.atomic
 def change_llm(*, dialog: Dialog, llm: LLM) -> Dialog:
-    """Let another LLM answer from the next message on, whatever was to answer after a compaction. Past readings stay
-    what they were."""
+    """Let another LLM answer from the next message on. Past readings stay what they were."""
     row = written_here(lock(dialog))
-    row.llm = llm
-    CompactionRun.objects.filter(dialog=row, then_llm__isnull=False).update(then_llm=None)
-    save(row, "llm")
+    row.llm, row.llm_after = llm, None
+    save(row, "llm", "llm_after")
     return row
 
 

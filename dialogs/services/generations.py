@@ -58,6 +58,14 @@ class Sent:
     asked_tokens: int | None = None
 
 
+def prompt_named_by_refusal(dialog: Dialog) -> int | None:
+    """Tokens of the request that is due, as the provider counted them when it refused the last try of it."""
+    last = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by("-pk").first()
+    if last is None or last.status != Generation.Status.FAILED:
+        return None
+    return last.manifest.get("prompt")
+
+
 def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
     """Store texts under their hashes, each once; SHA-256 by text.
 

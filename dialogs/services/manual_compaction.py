@@ -16,12 +16,12 @@ from django.utils.translation import gettext as _
 from dialogs.compacting.guard import Guard, bounds_of, by_limit, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy, InvalidMessage
-from dialogs.models import Dialog, Message
+from dialogs.models import LLM, Dialog, Message
 from dialogs.selectors.display import display_of
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
-from dialogs.services.rows import lock
+from dialogs.services.rows import lock, written_here
 from health.compaction.config import chain_for
 from health.compaction.reasons import Reason, Why
 from health.limits import Term
@@ -40,17 +40,16 @@ def request(
     up_to: Message | None = None,
     preview: bool = False,
     is_asked: bool = True,
-    guard: Guard | None = None,
 ) -> CompactionRun:
     """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so,
-    unless they are not to be asked. `guard` where it is not to fit into the dialog's own room."""
-    guard = replace(guard, chain=chain_for(guard.config)) if guard else _guard(dialog)
+    unless they are not to be asked."""
+    guard = _guard(dialog)
     reviews = is_asked and display_of(by.pk).review_drafts
     with transaction.atomic():
         row = _resting(lock(dialog))
         if up_to is not None:
             _check_on_branch(row, up_to)
-        _drop_drafts(row)
+        _supersede(row)
         return queue_run(
             row,
             guard=guard,
@@ -63,12 +62,57 @@ def request(
         )
 
 
+@dataclass(frozen=True)
+class Shortfall:
+    """What of a dialog another LLM has no room for, in its own estimated tokens."""
+
+    tokens: int
+    room: int
+
+    @property
+    def over(self) -> int:
+        return self.tokens - self.room
+
+
+def shortfall(dialog: Dialog, llm: LLM) -> Shortfall | None:
+    """None where the present context fits the other LLM's room, or nothing is known of that."""
+    then = _with_llm(dialog, llm)
+    guard = guard_of(then)
+    if guard is None or then.current_leaf is None:
+        return None
+    tokens = present_tokens(then)
+    return Shortfall(tokens=tokens, room=guard.room) if tokens > guard.room else None
+
+
+def compact_and_change(*, dialog: Dialog, llm: LLM, by: User) -> CompactionRun:
+    """Compact for the room of another LLM while the present one, which has more, still reads it; change then.
+
+    Nobody is asked to review it: the change waits for it.
+    """
+    guard = guard_of(_with_llm(dialog, llm))
+    limit = guard.room if guard else present_tokens(dialog_to_drive(dialog.pk))
+    own = replace(_guard(dialog), limit=max(1, limit), reserve=0, refused=None)
+    with transaction.atomic():
+        row = written_here(_resting(lock(dialog)))
+        _supersede(row)
+        row.llm_after = llm
+        row.save(update_fields=["llm_after"])
+        return queue_run(row, guard=own, trigger=Trigger.MANUAL, requested_by=by)
+
+
+def _with_llm(dialog: Dialog, llm: LLM) -> Dialog:
+    """As it would be, in memory only."""
+    fresh = dialog_to_drive(dialog.pk)
+    fresh.llm = llm
+    return fresh
+
+
 def reset(*, dialog: Dialog, by: User) -> CompactionRun:
     """Begin afresh: what must stay, and a handover that tells the rest. The messages stay readable."""
     guard = replace(_guard(dialog), chain=(FRESH_START,))
     with transaction.atomic():
         row = _resting(lock(dialog))
-        _drop_drafts(row)
+        _supersede(row)
         return queue_run(row, guard=guard, trigger=Trigger.RESET, requested_by=by)
 
 
@@ -91,13 +135,14 @@ def present(dialog: Dialog) -> Present:
 
 
 def _guard(dialog: Dialog) -> Guard:
-    """With the real room as its limit. Where that is unknown, the largest prompt that the model ever read; else the
-    present request, counted before the row is locked, as it may take a second, and no trace of a limit."""
+    """With the real room as its limit. Where that is unknown, the largest prompt that the model ever read, or the
+    present request, which is counted before the row is locked: it may take a second."""
     fresh = dialog_to_drive(dialog.pk)
     guard = guard_of(fresh)
     if guard is None:
         accepted = bounds_of(fresh.llm).accepted
         limit = accepted or max(1, present_tokens(fresh))
+        # Without a trace no limit is known.
         trace = (Term(what="accepted", tokens=limit, why=Reason(Why.LARGEST_READ)),) if accepted else ()
         guard = replace(by_limit(fresh), limit=limit, trace=trace, refused=None)
     return replace(guard, chain=chain_for(guard.config))
@@ -118,7 +163,10 @@ def _check_on_branch(row: Dialog, message: Message) -> None:
         raise InvalidMessage(_("This message is not part of the current course."))
 
 
-def _drop_drafts(row: Dialog) -> None:
-    """One preview at a time: a new wish takes the place of the older one."""
+def _supersede(row: Dialog) -> None:
+    """A new wish takes the place of older ones: a preview, and another LLM that waits for a compaction."""
     drafts = CompactionRun.objects.filter(dialog=row, status=CompactionRun.Status.DRAFT)
     drafts.update(status=CompactionRun.Status.CANCELLED, phase="cancelled", finished_at=timezone.now())
+    if row.llm_after is not None:
+        row.llm_after = None
+        row.save(update_fields=["llm_after"])

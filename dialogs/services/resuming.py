@@ -1,5 +1,5 @@
-"""What goes on by itself after a compaction: the answer that was given up, where a person reported that; an agent that
-rested because it went round in circles, after a fresh start; and the change to an LLM that had too little room."""
+"""What goes on by itself after a compaction: the answer that was given up, where a person reported that; and an agent
+that rested because it went round in circles, after a fresh start."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ def resume_after(row: Dialog, run: CompactionRun) -> None:
     gone on meanwhile."""
     if run.began_afresh:
         _out_of_a_circle(row)
-    if run.then_llm is not None and run.status == CompactionRun.Status.APPLIED:
-        row.llm = run.then_llm
-        save(row, "llm")
+    _change_llm(row, run)
     if run.trigger != CompactionRun.Trigger.MANUAL or run.status == CompactionRun.Status.CANCELLED:
         return
     report = ContextEvent.objects.filter(run=run, code=ContextEvent.Code.REPORTED).first()
@@ -26,6 +24,16 @@ def resume_after(row: Dialog, run: CompactionRun) -> None:
     row.current_leaf = Message.objects.get(dialog=row, pk=report.facts["message"])
     row.paused_by = PausedBy.NOBODY
     want_answer(row)
+
+
+def _change_llm(row: Dialog, run: CompactionRun) -> None:
+    """To the smaller LLM that the compaction was made for. Where nothing came of it, the present one stays."""
+    if row.llm_after is None or run.trigger != CompactionRun.Trigger.MANUAL:
+        return
+    if run.status == CompactionRun.Status.APPLIED:
+        row.llm = row.llm_after
+    row.llm_after = None
+    save(row, "llm", "llm_after")
 
 
 def _out_of_a_circle(row: Dialog) -> None:

@@ -18,18 +18,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.compacting.words import switched_off
 from dialogs.errors import DialogError
-from dialogs.models import Dialog, Message
+from dialogs.models import LLM, Dialog, Message
 from dialogs.models.dialog import WorkLanguage
 from dialogs.selectors.page import choosable_llms, dialog_parts
 from dialogs.selectors.transcript import SHOWN_ROWS
 from dialogs.services import messages as service
 from dialogs.services.dialogs import change_llm
-from dialogs.services.smaller_llm import Misfit, compact_then_change, misfit_of
+from dialogs.services.manual_compaction import Shortfall, compact_and_change, shortfall
 from dialogs.views.chart import chart
 from dialogs.views.common import dialog_or_404, render_part
 from dialogs.views.lists import sidebar
-
-ANYWAY, COMPACT_FIRST = "anyway", "compact"
 
 
 @never_cache
@@ -120,28 +118,27 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     if chosen is None:
         raise Http404(_("There is no such LLM."))
     how = request.POST.get("how", "")
-    misfit = misfit_of(dialog, chosen) if how != ANYWAY and not dialog.is_client_driven else None
-    if misfit is None:
-        return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
-    if how == COMPACT_FIRST:
+    if how == "compact":
         by = cast("User", request.user)
-        return act(request, dialog, lambda: compact_then_change(dialog=dialog, misfit=misfit, by=by))
-    return _ask_about(request, dialog, misfit)
+        return act(request, dialog, lambda: compact_and_change(dialog=dialog, llm=chosen, by=by))
+    lacking = None if how == "now" or chosen.pk == dialog.llm_id else shortfall(dialog, chosen)
+    if lacking is not None and not dialog.is_client_driven:
+        # Said, not forbidden: the person may mean to edit or branch first.
+        return _ask_how(request, dialog, chosen, lacking)
+    return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
 
 
-def _ask_about(request: HttpRequest, dialog: Dialog, misfit: Misfit) -> HttpResponse:
-    """The LLM has too little room: the person says what is to be done. Nothing is changed yet."""
-    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
-    sheet = "dialogs/_change_llm.html"
+def _ask_how(request: HttpRequest, dialog: Dialog, llm: LLM, lacking: Shortfall) -> HttpResponse:
     context = {
         "dialog": dialog,
-        "misfit": misfit,
-        "is_modal": is_modal,
-        "sheet": sheet,
-        "question": _("Too long for %(llm)s") % {"llm": misfit.llm.slug},
+        "llm": llm,
+        "lacking": lacking,
+        "will_compact": not switched_off(dialog).is_off,
+        "sheet": "dialogs/_smaller_llm.html",
+        "question": _("Change to a smaller LLM?"),
         "back": reverse("dialog", args=[dialog.pk]),
     }
-    return render(request, sheet if is_modal else "dialogs/confirm.html", context)
+    return render(request, "dialogs/confirm.html", context)
 
 
 def _message(dialog: Dialog, message_id: int) -> Message:

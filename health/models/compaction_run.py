@@ -58,15 +58,6 @@ class CompactionRun(models.Model):
     is_draft = models.BooleanField(default=False)
     draft_until = models.DateTimeField(null=True, blank=True)
 
-    # Once the view of this run holds, this LLM answers: it has too little room for what was there before.
-    then_llm = models.ForeignKey(
-        "dialogs.LLM",
-        verbose_name=_("LLM that answers afterwards"),
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-    )
     chain = models.JSONField(_("chain"), default=list)
     limit_tokens = models.PositiveIntegerField(_("limit in tokens"))
     reserve_tokens = models.PositiveIntegerField(_("tokens kept for the answer"), default=0)
