@@ -175,7 +175,7 @@ class AgentForm(forms.ModelForm):
         return own
 
     def _post_clean(self) -> None:
-        super()._post_clean()
+        super()._post_clean()  # type: ignore[misc]  # Django's own hook, which its stubs leave out
         if "own" in self.cleaned_data:
             self.instance.own_settings = self.cleaned_data["own"]
 

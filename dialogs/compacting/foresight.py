@@ -44,7 +44,9 @@ def rates_of(llm: LLM) -> Rates | None:
             "prompt_tokens", "cached_tokens", "completion_tokens", "started_at", "first_token_at", "finished_at"
         )[:RECENT]
     )
-    read = [(prompt - (cached or 0), begun, first) for prompt, cached, _said, begun, first, _end in rows]
+    # The query leaves out what lacks any of these.
+    known = [row for row in rows if row[0] is not None and row[2] is not None and row[4] is not None and row[5] is not None]
+    read = [((prompt or 0) - (cached or 0), begun, first) for prompt, cached, _said, begun, first, _end in known]
     prompt = _rate((tokens, since, until) for tokens, since, until in read if tokens >= LEAST_READ)
     completion = _rate((said, first, end) for _prompt, _cached, said, _begun, first, end in rows)
     return Rates(prompt, completion) if prompt and completion else None
