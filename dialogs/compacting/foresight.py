@@ -45,10 +45,12 @@ def rates_of(llm: LLM) -> Rates | None:
         )[:RECENT]
     )
     # The query leaves out what lacks any of these.
-    known = [row for row in rows if row[0] is not None and row[2] is not None and row[4] is not None and row[5] is not None]
+    known = [row for row in rows if None not in (row[0], row[2], row[4], row[5])]
     read = [((prompt or 0) - (cached or 0), begun, first) for prompt, cached, _said, begun, first, _end in known]
-    prompt = _rate((tokens, since, until) for tokens, since, until in read if tokens >= LEAST_READ)
-    completion = _rate((said, first, end) for _prompt, _cached, said, _begun, first, end in rows)
+    prompt = _rate((tokens, since, until) for tokens, since, until in read if until and tokens >= LEAST_READ)
+    completion = _rate(
+        (said, first, end) for _prompt, _cached, said, _begun, first, end in known if said and first and end
+    )
     return Rates(prompt, completion) if prompt and completion else None
 
 

@@ -19,6 +19,6 @@ def task_block(dialog: Dialog, guard: Guard | None = None) -> str:
     """
     snapshot = None if dialog.is_client_driven else from_json(dialog.task_snapshot)
     guard = guard or (guard_of(dialog) if snapshot else None)
-    if snapshot is None or guard is None or WINDOW not in guard.chain:
+    if snapshot is None or guard is None or guard.off or WINDOW not in guard.chain:
         return ""
     return snapshot.block(limits=guard.config.payloads)

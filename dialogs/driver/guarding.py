@@ -39,7 +39,7 @@ def guarded(state: State, dialog: Dialog) -> State:
         return replace(state, guard=Guarding(pressure=Pressure.NORMAL, off=True))
     if guard is None:
         return state
-    return replace(state, guard=look(dialog, guard, overflowed=state.overflowed))
+    return replace(state, guard=look(dialog, guard, was_too_much=state.overflowed or state.filled))
 
 
 def sizing_of(dialog: Dialog, guard: Guard | None) -> Sizing:
@@ -61,11 +61,12 @@ def is_far(sizing: Sizing, guard: Guard) -> bool:
     return not guard.refused and sizing.is_within(guard.begins_at)
 
 
-def look(dialog: Dialog, guard: Guard, *, overflowed: bool = False) -> Guarding:
+def look(dialog: Dialog, guard: Guard, *, was_too_much: bool = False) -> Guarding:
+    """`was_too_much`: the last try was refused as too long, or filled the window: what was done about it counts."""
     sizing = sizing_of(dialog, guard)
     if guard.off:
         return _off(sizing, guard)
-    if is_far(sizing, guard) and not overflowed:
+    if is_far(sizing, guard) and not was_too_much:
         return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=open_run(dialog.pk) is not None)
     tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)

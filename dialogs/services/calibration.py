@@ -23,3 +23,5 @@ def learn_from_usage(*, llm: LLM, foretold: Foretold, reported: int) -> None:
     if isinstance(after, Calibration):
         row.known, row.counter = after, foretold.counter
         row.save(update_fields=["samples", "counter", "updated_at"])
+    # Who counts with this LLM again counts with what was learned.
+    llm.calibration = row

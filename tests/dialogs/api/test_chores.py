@@ -126,6 +126,7 @@ def in_lmstudio(llm: LLM, url: str) -> None:
     llm.provider.kind, llm.provider.base_url = "lmstudio", url
     llm.provider.save()
     llm.context_length, llm.context_length_source, llm.optimal_max_tokens = None, "", None
+    llm.compaction = "automatic"
     llm.save()
 
 

@@ -93,23 +93,6 @@ async def test_a_notice_that_comes_back_as_content_is_taken_out_again(guarded_cl
     assert await CompactionRun.objects.acount() == 1
 
 
-async def test_a_notice_in_mid_answer_stands_alone_and_is_taken_out_again(guarded_client: Client, play: Play) -> None:
-    first = [f"{word} " for word in long_text(3, sentences=60).split()]
-    read = await sync_to_async(play)({"text": first, "usage": None}, said(700, "and that is all."), said(720, "Yes."))
-    history = [*long_history(14), user("Tell me everything.")]
-    headers = {"X-Dominds-Notices": "content"}
-
-    told = text_of(await guarded_client.stream(*history, headers=headers))
-    runs = await CompactionRun.objects.acount()
-    await guarded_client.ask(*history, assistant(told), user("Is it?"), headers=headers)
-
-    assert "\n\n> Compacting conversation history...\n\n" in told
-    assert not told.startswith(">")
-    assert "Compacting conversation" not in contents(read()[-1])
-    assert not await Message.objects.filter(content__contains="Compacting conversation").aexists()
-    assert (runs, await CompactionRun.objects.acount(), await Dialog.objects.acount()) == (1, 1, 1)
-
-
 async def test_a_compaction_is_seen_in_the_bytes_of_every_stream(guarded_client: Client, play: Play) -> None:
     await sync_to_async(play)(said(900, "Done."))
 

@@ -63,6 +63,7 @@ def at(llm: LLM, url: str, model: str = "tiny") -> None:
     llm.provider.kind, llm.provider.base_url = "lmstudio", url
     llm.provider.save()
     llm.model_id, llm.context_length, llm.context_length_source, llm.optimal_max_tokens = model, None, "", None
+    llm.compaction = "automatic"
     llm.save()
 
 

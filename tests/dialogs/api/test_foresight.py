@@ -66,8 +66,8 @@ def test_what_is_foreseen_is_what_the_driver_asks(key: ApiKey, agent: Agent, llm
     assert Dialog.objects.count() == 1
 
 
-def a_limit(agent: Agent, llm: LLM) -> None:
-    llm.limit_type = "p1"
+def a_window_that_it_may_not_fit(agent: Agent, llm: LLM) -> None:
+    llm.compaction, llm.context_length = "automatic", 100
 
 
 def a_line(agent: Agent, llm: LLM) -> None:
@@ -82,7 +82,7 @@ def ollama_without_a_window(agent: Agent, llm: LLM) -> None:
     llm.provider.kind, llm.context_length = ProviderKind.OLLAMA, None
 
 
-@pytest.mark.parametrize("held_up", [a_limit, a_line, lm_studio, ollama_without_a_window])
+@pytest.mark.parametrize("held_up", [a_window_that_it_may_not_fit, a_line, lm_studio, ollama_without_a_window])
 def test_nothing_is_foreseen_where_the_driver_must_look_first(
     key: ApiKey, agent: Agent, llm: LLM, held_up: Callable[[Agent, LLM], None]
 ) -> None:

@@ -237,7 +237,8 @@ def test_an_overflow_teaches_the_true_window(dialog: Dialog, llm: LLM, play: Pla
     drive_until_idle(dialog)
 
     llm.refresh_from_db()
-    assert (Generation.objects.get().error_code, llm.detected_context_length) == ("context_overflow", 2048)
+    assert Generation.objects.get().error_code == "context_overflow"
+    assert (llm.context_length, llm.context_length_source) == (2048, "refusal")
 
 
 def test_an_unusable_provider_is_a_clear_error_in_the_transcript(dialog: Dialog, play: Play) -> None:

@@ -41,7 +41,10 @@ class Worked:
 
 @pytest.fixture
 def worked(dialog: Dialog) -> Worked:
+    window = dialog.llm.context_length
     history = a_history(dialog, pairs=6)
+    dialog.llm.context_length = window
+    dialog.llm.save()
     gone = (history[3], history[5])
     run = an_applied_run(
         dialog,

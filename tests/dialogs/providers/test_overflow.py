@@ -156,7 +156,9 @@ def openai(message: str, **more: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_every_known_wording_is_an_overflow(body: Any, window: int | None, prompt: int | None) -> None:
     for status in (400, 413, 422, 200, None):
-        assert classify(status, body) == Overflow(context_window=window, prompt_tokens=prompt)
+        of_bytes = "request_too_large" in str(body)
+        found = Overflow(context_window=window, prompt_tokens=prompt, is_of_bytes=of_bytes)
+        assert classify(status, body) == found
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
