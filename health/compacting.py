@@ -70,7 +70,7 @@ def compact_messages(
 
     `task` says what is needed later, `model` names the vocabulary to count with, `tools` are the schemas sent along.
     `chain` names strategies, `config` sets their parameters and when to begin; with neither, passages are selected
-    until the limit is full. `how` is "passages" (they come first) or "chain" (it comes first, by default seed 4's), in
+    until the limit is full. `how` is "passages" (they come first) or "chain" (it comes first), in
     place of the configuration's word for it; without it a `chain` runs as it is, with nothing around it.
     `llm` answers chat messages with text, for summaries; without it they are extractive.
     `embedder` is "minilm" (static vectors where that is absent or slow), "static", "none", or one of the caller's.

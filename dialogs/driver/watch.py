@@ -1,7 +1,7 @@
 """Watching an answer grow: at nine tenths of the window it is cut for a compaction, at all of it it is ended.
 
 All that the model writes counts: words, thoughts, arguments of calls. Usage comes with the last chunk at best, so what
-has come is counted here (DL2). Estimated; for guarded dialogs only. A limit below the window plays no part: there
+has come is counted here. Estimated; for guarded dialogs only. A limit below the window plays no part: there
 compaction comes before the next request.
 """
 

@@ -26,7 +26,7 @@ from health.compaction.units import ContextState
 Compacting = Generator[Need | Step, Any, CompactionOutcome]
 
 DETECTION, RECOVERY, SUCCESS = "detection", "recovery", "success"
-# Seed 4's chain where an empty one is asked for: what hybrid would repeat.
+# The chain where an empty one is asked for: what hybrid would repeat.
 DEFAULT_CHAIN = tuple(name for name in CHAIN_ORDER if name != "hybrid")
 # What recovery tries in turn, each under the phase of its step. The last cannot fail where the floor fits.
 RECOVERIES: Mapping[RecoveryMode, tuple[tuple[str, Strategy], ...]] = {

@@ -49,7 +49,7 @@ class _Tree:
         return self._node(value, 0) if isinstance(value, dict) else self._attribute(value, key)
 
     def _first_level(self, elements: list[Any]) -> list[Any]:
-        """As many elements as may still be kept. Nodes below fill what these leave, in document order (DM9).
+        """As many elements as may still be kept. Nodes below fill what these leave, in document order.
 
         One element's children are let through in any case: seed 3's example keeps 200 elements and the first
         one's 20 children.

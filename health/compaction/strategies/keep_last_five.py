@@ -1,6 +1,6 @@
 """Strategies that keep the last five messages whole: alone, and with passages of all that was said before them.
 
-`keep_last_five`: what is protected and the last five messages, by whole rounds (L93, DL9). If that is too much: the
+`keep_last_five`: what is protected and the last five messages, by whole rounds. If that is too much: the
 oldest rounds of the five go as far as the last three messages (L88), then the largest unprotected tool results are
 shortened to their head and tail. One placeholder stands for all that went.
 

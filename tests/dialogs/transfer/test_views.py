@@ -21,8 +21,11 @@ from dialogs.services.marks import set_priority
 from dialogs.services.view_changes import redo, undo
 from dialogs.transfer import export_json, import_dialog
 from health.compaction.invariants import broken_request
+from health.compaction.outcome import Step
+from health.compaction.reasons import Reason, Why, columns_of
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.compaction_runs import a_run
 from tests.dialogs.transfer.compactions import a_run_at
 from tests.dialogs.transfer.test_bad_files import put
 from tests.dialogs.transfer.test_bad_work import refusal_of
@@ -114,6 +117,17 @@ def test_what_is_not_over_stays_behind(status: str, working_dialog: Dialog, bob:
 
     assert [entry["status"] for entry in data["compactions"]] == ["applied", "applied", "failed", "undone"]
     assert imported(data, bob).compaction_runs.count() == 4
+
+
+def test_a_file_holds_the_sentences_of_reasons_and_they_are_shown_as_they_are(dialog: Dialog, bob: User) -> None:
+    why, warning = Reason(Why.NOTHING_TO_COMPACT, {"tokens": 800, "limit": 5000}), Reason(Why.NOT_UNDER)
+    step = Step(phase="hybrid", estimated_before=800, estimated_after=800, changed=False, why=Reason(Why.AT_GOAL))
+    a_run(dialog, status="skipped", steps=[step.as_json()], warnings=[warning.as_json()], **columns_of(why))
+
+    (run,) = CompactionRun.objects.filter(dialog=imported(exported(dialog), bob))
+
+    assert (run.told, run.warnings) == (str(why), [str(warning)])
+    assert run.steps[0]["note"] == "already at the goal"
 
 
 def test_a_step_that_never_ended_is_not_told(working_dialog: Dialog) -> None:
