@@ -17,7 +17,7 @@ def calm_words(told: Any) -> tuple[str, str] | None:
     reason = told if isinstance(told, Reason) else from_json(told)
     if reason is None:
         return None
-    if reason.why is Why.NOTHING_TO_COMPACT:
+    if reason.why in (Why.NOTHING_TO_COMPACT, Why.NOTHING_IN_UNKNOWN):
         return in_words(reason), ""
     if reason.why is Why.STUCK:
         return gettext("Compaction cannot free more"), in_words(reason.args["why"])

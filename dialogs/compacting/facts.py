@@ -14,6 +14,8 @@ from health.models import CompactionRun
 # A view that is hardly smaller than the one that holds costs a prompt cache and brings nothing.
 LEAST_GAIN = 0.1
 Made = CompactionRun.Status
+# The run came to no less than the limit that it was given.
+OVER_LIMIT = frozenset({Why.CANNOT_FREE_MORE, Why.P1_ALONE, Why.STILL_OVER, Why.NOT_UNDER})
 
 
 def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -> tuple[str, dict[str, Any]]:
@@ -32,9 +34,10 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         "tokens_now": outcome.estimated_tokens_after,
     }
     if outcome.status is not Status.APPLIED:
-        skipped = outcome.status is Status.SKIPPED and run.trigger == CompactionRun.Trigger.MANUAL
-        instead = columns_of(_nothing_to_compact(begun)) if skipped else {}
-        return str(outcome.status), {**common, "estimated_after": begun.tokens_before, **instead}
+        common["estimated_after"] = begun.tokens_before
+        if _is_needless(outcome, run):
+            return Made.SKIPPED, {**common, "code": "", **columns_of(_nothing_to_compact(begun, run))}
+        return str(outcome.status), common
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
     is_reset = run.trigger == CompactionRun.Trigger.RESET
     if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before and not is_reset:
@@ -50,7 +53,22 @@ def _reset_to(outcome: CompactionOutcome, run: CompactionRun) -> dict[str, Any]:
     return columns_of(Reason(Why.REDUCED, {"tokens": outcome.estimated_tokens_after, "limit": run.limit_tokens}))
 
 
-def _nothing_to_compact(begun: Material) -> Reason:
+def _is_needless(outcome: CompactionOutcome, run: CompactionRun) -> bool:
+    """A person wished it, and nothing could be freed. Where no limit is known, none can have been missed."""
+    if run.trigger != CompactionRun.Trigger.MANUAL:
+        return False
+    missed = outcome.status is Status.FAILED and outcome.why is not None and outcome.why.why in OVER_LIMIT
+    return outcome.status is Status.SKIPPED or (missed and not _has_limit(run))
+
+
+def _has_limit(run: CompactionRun) -> bool:
+    """The largest prompt that a model has read is no limit of it."""
+    return any(term["what"] != "accepted" for term in run.limit_trace)
+
+
+def _nothing_to_compact(begun: Material, run: CompactionRun) -> Reason:
+    if not _has_limit(run):
+        return Reason(Why.NOTHING_IN_UNKNOWN, {"tokens": begun.tokens_before})
     return Reason(Why.NOTHING_TO_COMPACT, {"tokens": begun.tokens_before, "limit": begun.state.limit})
 
 

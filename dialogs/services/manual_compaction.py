@@ -116,14 +116,34 @@ def reset(*, dialog: Dialog, by: User) -> CompactionRun:
         return queue_run(row, guard=guard, trigger=Trigger.RESET, requested_by=by)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Present:
+    """How large the next request is, estimated, and what has room for it. None: nothing is known of it."""
+
+    tokens: int
+    limit: int | None
+    window: int | None
+
+
+def present(dialog: Dialog) -> Present:
+    """What who wants a compaction is told beforehand."""
+    fresh = dialog_to_drive(dialog.pk)
+    guard = guard_of(fresh)
+    limit = guard.limit if guard else bounds_of(fresh.llm).accepted
+    reserve, window = (guard.reserve, guard.window) if guard else (0, None)
+    return Present(tokens=present_tokens(fresh) + reserve, limit=limit, window=window)
+
+
 def _guard(dialog: Dialog) -> Guard:
     """With the real room as its limit. Where that is unknown, the largest prompt that the model ever read, or the
     present request, which is counted before the row is locked: it may take a second."""
     fresh = dialog_to_drive(dialog.pk)
     guard = guard_of(fresh)
     if guard is None:
-        limit = bounds_of(fresh.llm).accepted or max(1, present_tokens(fresh))
-        trace = (Term(what="accepted", tokens=limit, why=Reason(Why.LARGEST_READ)),)
+        accepted = bounds_of(fresh.llm).accepted
+        limit = accepted or max(1, present_tokens(fresh))
+        # Without a trace no limit is known.
+        trace = (Term(what="accepted", tokens=limit, why=Reason(Why.LARGEST_READ)),) if accepted else ()
         guard = replace(by_limit(fresh), limit=limit, trace=trace, refused=None)
     return replace(guard, chain=chain_for(guard.config))
 

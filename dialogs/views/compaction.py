@@ -73,6 +73,7 @@ def _form(request: HttpRequest, dialog: Dialog, *, status: int = 200, **typed: A
         "question": _("Compact the context"),
         "back": reverse("dialog", args=[dialog.pk]),
         "focus_chars": manual_compaction.FOCUS_CHARS,
+        "present": manual_compaction.present(dialog),
     }
     return render(request, form if is_modal else "dialogs/confirm.html", context, status=status)
 

@@ -91,6 +91,7 @@ class Why(Enum):
     REDUCED = _("Context reduced to ≈%(tokens)s / %(limit)s tokens.")
     NO_MESSAGES = _("There are no messages.")
     NOTHING_TO_COMPACT = _("Nothing to compact: ≈%(tokens)s of %(limit)s tokens.")
+    NOTHING_IN_UNKNOWN = _("Nothing to compact: ≈%(tokens)s tokens. The window is unknown.")
     NOTHING_TO_DO = _("Nothing to do: not above %(share)s of the limit.")
     NO_GAIN = _("Nothing to gain: the chain would free less than %(share)s.")
     TOO_LITTLE_GAIN = _("Nothing to gain: it would free ≈%(share)s.")

@@ -6,17 +6,20 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from dialogs.compacting.guard import guard_of
 from dialogs.compacting.work import perform
-from dialogs.models import Course, Dialog, Message, MessageMark
+from dialogs.models import LLM, Course, Dialog, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.services.compaction import skip_run
 from dialogs.services.manual_compaction import request
 from dialogs.services.messages import post_message
 from dialogs.services.rows import add_message
+from health.compaction.reasons import Reason, Why
 from health.models import CompactionRun
 from tests.builders import a_generation, an_answer
-from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.compacting_builders import a_history, estimated, guard
 from tests.dialogs.compaction_runs import a_run, an_applied_run
-from tests.dialogs.views.pages import HTMX, page
+from tests.dialogs.views.pages import HTMX, Page, page
 
 BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
 
@@ -315,3 +318,82 @@ def test_an_answer_that_was_cut_is_shown_as_one(as_alice: Client, dialog: Dialog
     assert "Context compacted, continuing..." in shown
     assert "Go on from there." not in shown
     assert "stopped" not in shown
+
+
+# --- Nothing to do about it ---------------------------------------------------------------------
+
+
+def test_the_form_says_how_much_there_is_and_how_much_has_room(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+
+    said = " ".join(page(as_alice, url(dialog, "compaction")).text.split())
+
+    assert f"Now ≈{estimated(dialog):,} of 90,000 tokens. The window has 100,000." in said
+
+
+def test_the_form_says_where_no_window_is_known(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    LLM.objects.update(context_length=None, context_length_source="")
+
+    said = " ".join(page(as_alice, url(dialog, "compaction")).text.split())
+
+    assert f"Now ≈{estimated(dialog):,} tokens. The window is unknown." in said
+
+
+def compacted_now(client: Client, dialog: Dialog) -> tuple[Page, str]:
+    """What the page shows after *Compact now*, and the tone of its card."""
+    client.post(url(dialog, "compaction"))
+    perform(CompactionRun.objects.latest("pk").pk, embedder="static")
+    shown = page(client, f"/dialogs/{dialog.pk}/")
+    return shown, next(str(attrs["data-tone"]) for _tag, attrs in shown.tags if "data-tone" in attrs)
+
+
+def dividers(shown: Page) -> list[dict[str, str | None]]:
+    return [attrs for tag, attrs in shown.tags if tag == "section" and "divider" in str(attrs.get("class"))]
+
+
+def test_a_short_dialog_has_nothing_to_compact(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    said = f"Nothing to compact: ≈{estimated(dialog):,} of 90,000 tokens."
+
+    shown, tone = compacted_now(as_alice, dialog)
+
+    assert tone == "normal"
+    assert shown.text.count(said) == 2, "once in the card, once between the messages"
+    assert [line["class"] for line in dividers(shown)] == ["divider divider-thin"]
+    assert "Try again" not in shown.text
+
+
+def test_a_short_dialog_in_an_unknown_window_has_nothing_to_compact(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    LLM.objects.update(context_length=None, context_length_source="")
+
+    shown, tone = compacted_now(as_alice, dialog)
+
+    assert tone == "normal"
+    assert f"Nothing to compact: ≈{estimated(dialog):,} tokens. The window is unknown." in shown.text
+
+
+def test_the_card_shows_limit_and_window(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+
+    said = "".join(compacted_now(as_alice, dialog)[0].text.split())
+
+    assert "Limit90,000Window100,000" in said
+
+
+def test_that_compaction_cannot_free_more_is_one_calm_line(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    guard(dialog)
+    row = Dialog.objects.select_related("current_leaf", "agent", "llm").get(pk=dialog.pk)
+    found = guard_of(row)
+    assert found is not None
+    because = Reason(Why.STUCK, {"why": Reason(Why.REQUEST_TOO_LARGE, {"tokens": 3300, "limit": 3500})})
+    skip_run(row, guard=found, trigger="pre_request", why=because, tokens=3300)
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    (line,) = dividers(shown)
+    assert (line["class"], line["aria-label"]) == ("divider divider-thin", "Compaction cannot free more")
+    assert [attrs["data-tone"] for _tag, attrs in shown.tags if "data-tone" in attrs] == ["normal"]
+    assert "The request needs ≈3,300 tokens" in shown.text
