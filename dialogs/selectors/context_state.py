@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard
 from dialogs.driver.decide import MAX_COMPACTIONS
 from dialogs.models import Dialog, Generation
 from dialogs.models.dialog import COUNTDOWN_TURNS
@@ -150,7 +150,7 @@ def _budget(dialog: Dialog, found: Budget) -> BudgetNow:
 
 
 def _pressure(dialog: Dialog, used: int) -> str | None:
-    guard = guard_of(dialog)
+    guard = active_guard(dialog)
     if guard is None:
         return None
     return str(pressure(used, limit=guard.limit, warning_threshold=guard.config.warning_threshold))
