@@ -124,6 +124,7 @@ class LLMForm(LimitsForm):
             *LimitsForm.Meta.fields,
             "input_length",
             "output_length",
+            "load_with",
             "caution_remediation_cadence_generations",
             "tool_calling",
             "tool_result_limit_bytes",
@@ -174,10 +175,11 @@ class AgentForm(forms.ModelForm):
             raise ValidationError(faults)
         return own
 
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]  # Django's own hook, which its stubs leave out
+    def clean(self) -> dict[str, Any] | None:
+        data = super().clean()
         if "own" in self.cleaned_data:
             self.instance.own_settings = self.cleaned_data["own"]
+        return data
 
 
 def limit_types(stored: str) -> list[tuple[str, str]]:

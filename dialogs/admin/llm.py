@@ -50,7 +50,12 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
         (
             _("Context window"),
             {
-                "fields": (("context_length", "detected", "window"), ("input_length", "output_length"), "source_url"),
+                "fields": (
+                    ("context_length", "detected", "window"),
+                    ("input_length", "output_length"),
+                    "load_with",
+                    "source_url",
+                ),
                 "description": _("A number typed here stays in force whatever the server says. Empty it to follow."),
             },
         ),

@@ -30,27 +30,21 @@ class Rates:
 
 def rates_of(llm: LLM) -> Rates | None:
     """The middle one of its recent answers; None where too few are known."""
-    rows = list(
-        Generation.objects.filter(
-            llm=llm,
-            status=Generation.Status.FINISHED,
-            prompt_tokens__isnull=False,
-            completion_tokens__gt=1,
-            first_token_at__isnull=False,
-            finished_at__isnull=False,
-        )
-        .order_by("-pk")
-        .values_list(
-            "prompt_tokens", "cached_tokens", "completion_tokens", "started_at", "first_token_at", "finished_at"
-        )[:RECENT]
+    known = Generation.objects.filter(
+        llm=llm,
+        status=Generation.Status.FINISHED,
+        prompt_tokens__isnull=False,
+        completion_tokens__gt=1,
+        first_token_at__isnull=False,
+        finished_at__isnull=False,
     )
-    # The query leaves out what lacks any of these.
-    known = [row for row in rows if None not in (row[0], row[2], row[4], row[5])]
-    read = [((prompt or 0) - (cached or 0), begun, first) for prompt, cached, _said, begun, first, _end in known]
-    prompt = _rate((tokens, since, until) for tokens, since, until in read if until and tokens >= LEAST_READ)
-    completion = _rate(
-        (said, first, end) for _prompt, _cached, said, _begun, first, end in known if said and first and end
+    rows = list(known.defer("manifest", "partial_text", "usage_raw").order_by("-pk")[:RECENT])
+    prompt = _rate(
+        (row.prompt_tokens - (row.cached_tokens or 0), row.started_at, row.first_token_at)
+        for row in rows
+        if row.prompt_tokens and row.prompt_tokens - (row.cached_tokens or 0) >= LEAST_READ
     )
+    completion = _rate((row.completion_tokens or 0, row.first_token_at, row.finished_at) for row in rows)
     return Rates(prompt, completion) if prompt and completion else None
 
 
@@ -64,6 +58,7 @@ def foreseen(llm: LLM, tokens: int) -> dict[str, Any]:
     return seconds | ({"cost": float(price) * prompt / A_MILLION} if price is not None else {})
 
 
-def _rate(rows: Iterable[tuple[int, datetime, datetime]]) -> float | None:
-    found = [tokens / seconds for tokens, since, until in rows if (seconds := (until - since).total_seconds()) > 0]
+def _rate(rows: Iterable[tuple[int, datetime | None, datetime | None]]) -> float | None:
+    times = ((tokens, (until - since).total_seconds()) for tokens, since, until in rows if since and until)
+    found = [tokens / seconds for tokens, seconds in times if seconds > 0]
     return median(found) if len(found) >= LEAST_ANSWERS else None

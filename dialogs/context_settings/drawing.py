@@ -31,8 +31,8 @@ STRATEGIES: Mapping[str, Promise] = {
     "truncate": _("Cut off what is oldest"),
 }
 CHOICES: Mapping[str, Promise] = {
-    "passages": _("Passages: whole sentences, chosen from all that was said"),
-    "chain": _("Chain: the strategies below, in their order"),
+    "passages": _("Passages first"),
+    "chain": _("The chain first"),
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),

@@ -6,6 +6,7 @@ told less than a minute ago, nothing is sent to it. Other servers refuse what do
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import suppress
 from datetime import timedelta
@@ -16,14 +17,15 @@ from django.utils.translation import gettext as _
 from dialogs.models import LLM
 from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
-from dialogs.providers.base import LimitUnavailable, ProviderError
+from dialogs.providers.base import LimitUnavailable, ModelFacts, ProviderError
 from dialogs.selectors.providers import configured, loaded_window, settings_for
-from dialogs.services.providers import record_limits
+from dialogs.services.providers import claim_loading, end_loading, record_limits
 from dialogs.threads import in_db
 from health.monitor.levels import context_window
 
 logger = logging.getLogger(__name__)
 FRESH = timedelta(seconds=60)
+LOOK_EVERY_SECONDS = 1.0
 # Where nobody has written a window down, these can be asked for it.
 ASKED_WHEN_UNKNOWN = frozenset({ProviderKind.OLLAMA, ProviderKind.LLAMACPP})
 
@@ -75,10 +77,12 @@ async def window_now(llm: LLM) -> int | None:
 
 async def _loaded_window(llm: LLM) -> int:
     # One that was not loaded a moment ago may be by now.
-    note = await _read(llm) if _stale(llm) or not llm.detected_context_length else ""
+    facts = await _read(llm) if _stale(llm) or not llm.detected_context_length else None
+    if llm.load_with and facts and facts.loaded is False:
+        facts = await _load(llm, llm.load_with)
     window = loaded_window(llm)
     if window is None:
-        refused = LimitUnavailable(_unavailable(llm, note))
+        refused = LimitUnavailable(_unavailable(llm, facts.note if facts else ""))
         logger.warning("%s", refused)
         raise refused
     return window
@@ -90,14 +94,33 @@ def _unavailable(llm: LLM, note: str) -> str:
     return f"{said % {'model': llm.model_id}} {do}"
 
 
-async def _read(llm: LLM) -> str:
-    """Ask, and keep the answer; what the server's answer is noted with."""
+async def _load(llm: LLM, tokens: int) -> ModelFacts:
+    """Have it loaded as staff want it, once: who comes while another has it loaded waits for that."""
+    settings = await in_db(settings_for)(llm.provider)
+    most = timedelta(seconds=settings.read_timeout)
+    if await in_db(claim_loading)(llm=llm, for_at_most=most):
+        logger.info("Loading %s with a window of %s tokens", llm.model_id, tokens)
+        try:
+            await probe.load(settings, llm.model_id, context_length=tokens)
+        finally:
+            await in_db(end_loading)(llm=llm)
+        return await _read(llm)
+    until = timezone.now() + most
+    while True:
+        facts = await _read(llm)
+        if facts.loaded or timezone.now() > until:
+            return facts
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+async def _read(llm: LLM) -> ModelFacts:
+    """Ask, and keep the answer."""
     provider = llm.provider
     facts = await probe.read_limits(await in_db(settings_for)(provider), llm.model_id)
     await in_db(record_limits)(llm=llm, facts=facts)
     # The row was read again, and forgot the other row that it belongs to.
     llm.provider = provider
-    return facts.note
+    return facts
 
 
 def _stale(llm: LLM) -> bool:

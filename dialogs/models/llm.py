@@ -151,6 +151,15 @@ class LLM(models.Model):
         default=Compaction.AUTOMATIC,
         help_text=_("For every agent that speaks with this LLM, and every client."),
     )
+    load_with = models.PositiveIntegerField(
+        _("load with (tokens)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("LM Studio only: where the model is not loaded, load it with this window. Empty: never load it."),
+    )
+    # While somebody has it loaded: until when at most.
+    loading_until = models.DateTimeField(null=True, blank=True, editable=False)
     # Does it go on with an answer that ends the request? Tried when an answer is cut for the first time.
     prefill = models.CharField(max_length=20, choices=Prefill, blank=True, editable=False)
     limit_type = models.CharField(

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import httpx2
 import openai
 
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import BadAnswer, ModelFacts, ModelNotFound, ProviderSettings
 from dialogs.providers.errors import translated
+from dialogs.providers.http import json_of
 from dialogs.providers.lmstudio_lists import V0, V1, Listed, of_v0, of_v1
 from dialogs.providers.openai_compatible import OpenAICompatible
 from dialogs.providers.tokenizing import CountsNothing, Sizes
+from dialogs.providers.wire import as_mapping
+
+LOAD = "/api/v1/models/load"
 
 
 class LMStudio(OpenAICompatible):
@@ -41,6 +46,19 @@ class LMStudio(OpenAICompatible):
             known = [entry.facts for entry in older if entry.facts.model_id == model_id and entry.facts.context_length]
             return known[0] if known else facts
         return facts
+
+    async def load(self, model_id: str, *, context_length: int) -> None:
+        """Have it loaded with this window; returns when it is. Raises a ProviderError, also from a version that
+        cannot be asked to."""
+        with translated(openai, self.settings):
+            answer = await self._client.post(
+                f"{native_root(self.settings.base_url)}{LOAD}",
+                cast_to=httpx2.Response,
+                body={"model": model_id, "context_length": context_length},
+            )
+            said = as_mapping(json_of(answer))
+        if said.get("status") != "loaded":
+            raise BadAnswer(f"LM Studio did not load {model_id!r}: {str(said.get('error') or said)[:200]}")
 
     async def _listed(self) -> tuple[Listed, ...]:
         found = of_v1(await self._body(V1))

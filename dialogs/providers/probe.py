@@ -72,6 +72,16 @@ async def read_limits(settings: ProviderSettings, model_id: str) -> ModelFacts:
         return await provider.read_limits(model_id)
 
 
+async def load(settings: ProviderSettings, model_id: str, *, context_length: int) -> None:
+    """Have LM Studio load a model with this window. As patient as with an answer: it may take minutes."""
+    provider = make_provider(settings)
+    try:
+        # Only LM Studio can be asked to; nobody else is.
+        await provider.load(model_id, context_length=context_length)  # type: ignore[attr-defined]
+    finally:
+        await provider.aclose()
+
+
 async def is_ollama(settings: ProviderSettings) -> bool:
     """Is this OpenAI-compatible server an Ollama? It tells its version at its root, and nothing else there.
 

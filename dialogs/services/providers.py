@@ -6,8 +6,11 @@ catalogue file fills the rest. Every source is kept apart, so that a page can sh
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
@@ -112,6 +115,17 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
 def record_overflow_window(*, llm: LLM, context_window: int) -> str:
     """A refused request named the true window: that is the server speaking too."""
     return record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))
+
+
+def claim_loading(*, llm: LLM, for_at_most: timedelta) -> bool:
+    """The right to have a model loaded: loaded twice at once it would be there twice. False where another has it."""
+    now = timezone.now()
+    free = Q(loading_until=None) | Q(loading_until__lt=now)
+    return bool(LLM.objects.filter(free, pk=llm.pk).update(loading_until=now + for_at_most))
+
+
+def end_loading(*, llm: LLM) -> None:
+    LLM.objects.filter(pk=llm.pk).update(loading_until=None)
 
 
 def record_tools_refused(*, llm: LLM) -> None:

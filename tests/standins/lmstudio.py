@@ -49,6 +49,7 @@ class LMStudioStandin:
     delay: float = 0.0
     sizes: list[int] = field(default_factory=list)
     cuts: int = 0
+    loads: int = 0
     refused: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
 
@@ -63,6 +64,7 @@ class LMStudioStandin:
                 Route("/v1/models", self.list_like_openai),
                 Route("/api/v1/models", self.list_v1),
                 Route("/api/v0/models", self.list_v0),
+                Route("/api/v1/models/load", self.load, methods=["POST"]),
                 Route("/standin", self.tell),
                 Route("/standin", self.change, methods=["POST"]),
                 Route("/{path:path}", self.unexpected, methods=["GET", "POST"]),
@@ -98,6 +100,13 @@ class LMStudioStandin:
         state = {"state": "loaded", "loaded_context_length": self.context} if self.loaded else {"state": "not-loaded"}
         model = {"id": self.model, "object": "model", "type": "llm", "arch": "llama", "quantization": "Q4_K_M"}
         return JSONResponse({"object": "list", "data": [model | state | {"max_context_length": self.maximum}]})
+
+    async def load(self, request: Request) -> Response:
+        body = await request.json()
+        self.loads += 1
+        await asyncio.sleep(self.delay)
+        self.loaded, self.context = True, body.get("context_length", self.context)
+        return JSONResponse({"type": "llm", "instance_id": self.model, "status": "loaded", "load_time_seconds": 0.1})
 
     async def chat(self, request: Request) -> Response:
         body = await request.json()

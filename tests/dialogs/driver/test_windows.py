@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from django.utils import timezone
 from dialogs.driver.windows import fresh_window
 from dialogs.errors import headline
 from dialogs.models import LLM, Dialog, Generation
-from dialogs.providers.base import ProviderUnreachable
+from dialogs.providers.base import LimitUnavailable, ProviderUnreachable
 from dialogs.services.messages import retry
 from tests.dialogs.driver.conftest import ask, drive_until_idle
 from tests.dialogs.providers.worlds import error_of
@@ -152,3 +153,50 @@ def test_other_kinds_are_never_asked(llm: LLM, studio: tuple[LMStudioStandin, st
     assert window_of(llm) is None
     llm.refresh_from_db()
     assert llm.limits_read_at is None
+
+
+# --- Loading a model that is not loaded ------------------------------------------------------------------------------
+
+
+def test_a_model_is_loaded_with_the_window_that_staff_want(
+    dialog: Dialog, llm: LLM, studio: tuple[LMStudioStandin, str]
+) -> None:
+    studio[0].loaded = False
+    LLM.objects.filter(pk=llm.pk).update(load_with=16_384)
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert Generation.objects.get().status == "finished"
+    assert (studio[0].loads, studio[0].context) == (1, 16_384)
+    llm.refresh_from_db()
+    assert (llm.detected_context_length, llm.loading_until) == (16_384, None)
+
+
+def test_nobody_loads_a_model_unless_staff_want_it(llm: LLM, studio: tuple[LMStudioStandin, str]) -> None:
+    studio[0].loaded = False
+
+    with pytest.raises(LimitUnavailable):
+        window_of(llm)
+
+    assert studio[0].loads == 0
+
+
+def test_what_is_loaded_stays_as_it_is(llm: LLM, studio: tuple[LMStudioStandin, str]) -> None:
+    LLM.objects.filter(pk=llm.pk).update(load_with=16_384)
+
+    assert window_of(llm) == 4096
+    assert studio[0].loads == 0
+
+
+def test_two_that_come_at_once_load_it_once(llm: LLM, studio: tuple[LMStudioStandin, str]) -> None:
+    studio[0].loaded, studio[0].delay = False, 0.5
+    LLM.objects.filter(pk=llm.pk).update(load_with=16_384)
+
+    async def both() -> list[int | None]:
+        rows = [row async for row in LLM.objects.select_related("provider").filter(pk=llm.pk)]
+        rows.append(await LLM.objects.select_related("provider").aget(pk=llm.pk))
+        return list(await asyncio.gather(*(fresh_window(row) for row in rows)))
+
+    assert async_to_sync(both)() == [16_384, 16_384]
+    assert studio[0].loads == 1

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from dialogs.models import Dialog
+from dialogs.models import LLM, Dialog
 from dialogs.services.events import log
 from dialogs.services.messages import post_message
 from health.models import CleanupTask, ContextEvent
@@ -84,6 +84,7 @@ def test_the_panel_of_the_dialog_leads_to_an_open_task(as_alice: Client, dialog:
 def test_an_overflow_can_be_reported_in_its_row_and_in_the_panel(
     as_alice: Client, dialog: Dialog, code: str, buttons: int
 ) -> None:
+    LLM.objects.update(compaction="automatic")
     post_message(dialog=dialog, content="Hello")
     dialog.refresh_from_db()
     a_generation(dialog, status="failed", error_code=code)

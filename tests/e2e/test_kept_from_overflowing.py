@@ -1,0 +1,127 @@
+"""What a person sees of how a model is kept from overflowing: panel, menu, change of LLM, own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.accessibility import violations
+from tests.e2e.steps import sign_in
+from tests.stack import Stack
+
+pytestmark = pytest.mark.e2e
+
+# A long dialog on a server whose refusal named its window and that was seen to cut; beside it a smaller LLM.
+A_DIALOG = """
+from datetime import timedelta
+from django.contrib.auth.models import User
+from django.utils import timezone
+from dialogs.models import LLM, Agent, Dialog, Generation, LlmBounds, Provider
+from dialogs.services.dialogs import create_dialog
+from tests.dialogs.compacting_builders import a_history
+from tests.builders import an_answer
+from dialogs.services.messages import post_message
+provider = Provider.objects.create(name="near", kind="openai", base_url="http://127.0.0.1:9/v1")
+llm = LLM.objects.create(provider=provider, model_id="learned", context_length=32768, context_length_source="refusal")
+LLM.objects.create(provider=provider, model_id="small", context_length=4096)
+now = timezone.now()
+LlmBounds.objects.create(llm=llm, accepted=18200, accepted_at=now, window=32768, refused_at=now - timedelta(days=2),
+    words="This model's maximum context length is 32768 tokens. However, your messages resulted in 40112 tokens.",
+    cut_sent=30500, cut_read=24100, cut_at=now)
+agent = Agent.objects.create(name="Keeper", slug="keeper", llm=llm)
+dialog = create_dialog(owner=User.objects.get(username="admin"), agent=agent)
+dialog.title = "The harbour"
+dialog.save()
+a_history(dialog, pairs=24)
+post_message(dialog=dialog, content="And then?")
+an_answer(dialog, "The tide table says", finish_reason="length",
+    manifest={"asked": 4096, "options": {"max_output_tokens": 1200}, "cut": True})
+print(dialog.pk)
+"""
+
+
+@pytest.fixture(scope="module")
+def there(stack: Stack) -> str:
+    return f"{stack.url}/dialogs/{stack.shell(A_DIALOG).strip().splitlines()[-1]}/"
+
+
+@contextmanager
+def reading(
+    browser: Browser,
+    stack: Stack,
+    *,
+    width: int = 1280,
+    theme: Literal["light", "dark"] = "light",
+    language: str = "en",
+) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": width, "height": 844}, locale="en-US", color_scheme=theme)
+    page = context.new_page()
+    sign_in(page, stack)
+    context.add_cookies([{"name": "django_language", "value": language, "url": stack.url}])
+    yield page
+    context.close()
+
+
+def panel(page: Page, stack: Stack, there: str) -> str:
+    page.goto(there)
+    page.locator("#meter .meter-button").click()
+    expect(page.locator("#budget .learned-window")).to_be_visible()
+    page.locator("#budget form").scroll_into_view_if_needed()
+    return "#health-drawer"
+
+
+def menu(page: Page, stack: Stack, there: str) -> str:
+    page.goto(there)
+    page.locator(".dialog-menu > summary").click()
+    expect(page.locator("#compaction-off-means")).to_be_visible()
+    return ".dialog-menu"
+
+
+def smaller_llm(page: Page, stack: Stack, there: str) -> str:
+    menu(page, stack, there)
+    page.locator("#llm").select_option(index=1)
+    page.locator(".menu-form", has=page.locator("#llm")).get_by_role("button").click()
+    expect(page.locator("[name=how]")).to_have_count(2)
+    return ".sheet"
+
+
+def own_settings(page: Page, stack: Stack, there: str) -> str:
+    page.goto(f"{stack.url}/settings/context/")
+    page.locator(".settings-own > summary").first.click()
+    expect(page.locator("textarea").first).to_be_visible()
+    return "#context-settings"
+
+
+LOOKS = [(1280, "light", "en"), (390, "light", "en"), (390, "dark", "zh-hans")]
+SHOWN: dict[str, Callable[[Page, Stack, str], str]] = {
+    one.__name__: one for one in (panel, menu, smaller_llm, own_settings)
+}
+
+
+@pytest.mark.parametrize(("width", "theme", "language"), LOOKS)
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_is_shown_can_be_read_by_everybody_and_on_a_phone(
+    browser: Browser, stack: Stack, there: str, name: str, width: int, theme: Literal["light", "dark"], language: str
+) -> None:
+    with reading(browser, stack, width=width, theme=theme, language=language) as page:
+        part = SHOWN[name](page, stack, there)
+
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert violations(page, part) == []
+
+
+def test_staff_make_what_was_learned_forgotten_from_the_panel(browser: Browser, stack: Stack, there: str) -> None:
+    with reading(browser, stack) as page:
+        panel(page, stack, there)
+        budget = page.locator("#budget")
+        expect(budget).to_contain_text("24,100 of ≈30,500")
+        expect(page.get_by_text("only a part of the prompt was read")).to_be_visible()
+
+        budget.get_by_role("button", name="Forget").click()
+
+        expect(budget.locator(".learned-window")).to_have_count(0)
+        expect(budget).to_contain_text("its window is unknown")
