@@ -28,6 +28,8 @@ PIECES = (" ", "\t", "*", "\n", "1", "[", '"', "“", "中", "a", "_", "A b-", "
 END = "\x00"
 # Only ever matched from the beginning of a line or a text, or with all of it: nobody searches with them.
 FROM_THE_START = (
+    "dialogs.driver.seam._BLOCK",
+    *("dialogs.driver.seam._DOTS", "dialogs.driver.seam._ONLY_DOTS"),
     *("dialogs.admin.mcp_form.HEADER", "dialogs.admin.mcp_form.VARIABLE"),
     *("health.compaction.code_languages._PRAGMA", "health.compaction.code_languages._TELLS"),
     *("health.compaction.facts._FILE_ENDING", "health.compaction.ledger_patterns._OVER"),
@@ -53,6 +55,8 @@ FROM_THE_START = (
 )
 # Searched for in texts of so many characters at most: why.
 BOUNDED = {
+    # Of an answer its last characters are looked at.
+    "dialogs.driver.watch._SENTENCE": 8,
     # A name that is longer than `_LONGEST_NAME` is none.
     "health.compaction.facts._NAMING": 200,
 }

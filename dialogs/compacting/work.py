@@ -20,12 +20,15 @@ from dialogs.compacting.material import Material, material
 from dialogs.compacting.progress import beginning, begins, expected
 from dialogs.compacting.reward_row import keep_reward
 from dialogs.driver.pruning_agent import answer_for
+from dialogs.models import Generation
+from dialogs.selectors.compaction import BY_ITSELF
 from dialogs.services import compaction
 from dialogs.services.compaction import RunClaim
 from health.adapters import embeddings
 from health.compaction import recovery
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, RecoveryMode
+from health.compaction.floor import floor_of
 from health.compaction.outcome import Code, CompactionOutcome, Step
 from health.compaction.ports import Answer, Asking, Embed, Kit, Need, Prune, Strategy
 from health.compaction.reasons import Reason, Why, columns_of
@@ -40,6 +43,9 @@ Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
 # Of the present request: what *Compact now* aims at, and what is enough.
 WISHED_GOAL, WISHED_MOST = 0.5, 0.75
+# After a compaction so many requests as large as the last ones fit below the threshold, where what must stay and a
+# choice of this share of the limit leave that much.
+HEADROOM_REQUESTS, LEAST_CHOICE = 3, 0.05
 
 
 class Cancelled(Exception):
@@ -93,17 +99,36 @@ def for_a_reset(config: ContextConfig) -> ContextConfig:
 
 
 def aimed(run: CompactionRun, begun: Material) -> Material:
-    """A person's wish aims at a share of what is there now, not at one of the limit, which may be far away."""
+    """A person's wish aims at a share of what is there now, not at one of the limit, which may be far away.
+
+    What the guard began leaves room for what a few requests add: else each of them would be compacted again.
+    """
     state, config = begun.state, begun.state.config
     if run.trigger == Trigger.RESET:
         return replace(begun, state=replace(state, limit=state.estimated_tokens))
     if run.trigger != Trigger.MANUAL:
-        return begun
+        goal = _goal_with_headroom(run, begun, config)
+        return replace(begun, state=replace(state, config=replace(config, goal=goal)))
     present = min(1.0, begun.tokens_before / max(1, state.limit))
     goal, accept = min(config.goal, WISHED_GOAL * present), min(config.accept, WISHED_MOST * present)
     carried = config.ledger_share * present
     config = replace(config, goal=goal, accept=accept, warning_threshold=accept, ledger_share=carried)
     return replace(begun, state=replace(state, config=config))
+
+
+def _goal_with_headroom(run: CompactionRun, begun: Material, config: ContextConfig) -> float:
+    """Lower than configured where requests lately added so much that the threshold would soon be reached again."""
+    before = CompactionRun.objects.filter(
+        course=run.course_id, pk__lt=run.pk, status=Status.APPLIED, trigger__in=BY_ITSELF, estimated_after__isnull=False
+    ).last()
+    if before is None or before.finished_at is None:
+        return config.goal
+    answers = Generation.objects.filter(course=run.course_id, started_at__gt=before.finished_at)
+    grown = max(0, begun.tokens_before - (before.estimated_after or 0)) / max(1, answers.count())
+    limit = max(1, begun.state.limit)
+    # Below what must stay there is nothing to choose, and what comes after passages would choose worse.
+    least = floor_of(begun.state, begun.kit).tokens / limit + LEAST_CHOICE
+    return min(config.goal, max(config.warning_threshold - HEADROOM_REQUESTS * grown / limit, least))
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:

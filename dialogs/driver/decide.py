@@ -201,7 +201,7 @@ def _guarding(state: State) -> Action | None:
     1. A run is under way: wait for it.           2. No request can be made at all: say why.
     3. It fits below the threshold: go on.        4. A person wants it as it is: go on, if it fits.
     5. Compaction is off: refuse only what would be cut without a word.
-    6. Compacting came to nothing, or was done for this request: go on if it fits, else say so.
+    6. Compacting came to nothing, or was done for this request or just before it: go on if it fits, else say so.
     7. Compacting cannot free more: say so once.  8. Compact.
     """
     guard = state.guard
@@ -218,7 +218,7 @@ def _guarding(state: State) -> Action | None:
         return None
     if guard.compactions >= MAX_COMPACTIONS or guard.vain:
         return Refuse() if is_too_much else None
-    if guard.tried and not is_too_much:
+    if (guard.tried or guard.spared) and not is_too_much:
         return None
     if guard.stuck:
         return NoteStuck(_trigger(state), guard.stuck)

@@ -23,12 +23,14 @@ from dialogs.selectors.compaction import (
 from dialogs.selectors.providers import max_output_of
 from health.compaction.floor import Floor, diagnosis, floor_of
 from health.compaction.ports import Kit
-from health.compaction.pressure import Pressure, pressure
+from health.compaction.pressure import SEVERE_SHARE, Pressure, pressure
 from health.compaction.reasons import Reason, Why
 from health.compaction.units import ContextState
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
+# While a request fits, so many answers at least stand between two compactions.
+ANSWERS_BETWEEN = 3
 
 
 def guarded(state: State, dialog: Dialog) -> State:
@@ -73,6 +75,7 @@ def look(dialog: Dialog, guard: Guard, *, was_too_much: bool = False) -> Guardin
     floor = _Floor.of(sizing, guard) if level is not Pressure.NORMAL and not guard.refused else None
     return replace(
         _tried(dialog, guard, tokens),
+        spared=_fits_before_a_cut(tokens, guard) and _was_just_compacted(dialog),
         pressure=level,
         tokens=tokens,
         limit=guard.limit,
@@ -80,6 +83,21 @@ def look(dialog: Dialog, guard: Guard, *, was_too_much: bool = False) -> Guardin
         refused=guard.refused or (floor.refused if floor else None),
         running=open_run(dialog.pk) is not None,
     )
+
+
+def _fits_before_a_cut(tokens: int, guard: Guard) -> bool:
+    """Is there room for the least answer before the mark at which an answer is cut?"""
+    return guard.window is None or tokens - guard.reserve + guard.answer <= SEVERE_SHARE * guard.window
+
+
+def _was_just_compacted(dialog: Dialog) -> bool:
+    """Fewer than three answers ago. Requests that add much would else be compacted one after another."""
+    leaf = dialog.current_leaf
+    last = last_run_of_course(leaf.course_id) if leaf else None
+    if last is None or last.status != Status.APPLIED or last.finished_at is None:
+        return False
+    answers = Generation.objects.filter(course_id=last.course_id, started_at__gt=last.finished_at)
+    return answers.count() < ANSWERS_BETWEEN
 
 
 def _off(sizing: Sizing, guard: Guard) -> Guarding:

@@ -18,8 +18,8 @@ LEAST_LETTERS = 3
 # What begins a line of its own in Markdown.
 _BLOCK = re.compile(r"[-*+] |\d+[.)] |#{1,6} |```|\|")
 _WORD = re.compile(r"(?<!\w)\w|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_DOTS = re.compile(r"\s*(?:\.\.\.|…)?\s*")
-_ONLY_DOTS = re.compile(r"\s*(?:\.{0,3}|…)\s*")
+_DOTS = re.compile(r"\s*+(?:\.\.\.|…)?\s*+")
+_ONLY_DOTS = re.compile(r"\s*+(?:\.{0,3}|…)\s*+")
 _JOINED_AS_IT_IS = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _CLOSING, _OPENING = ",.;:!?)]}”’»%", "([{“‘«"
 

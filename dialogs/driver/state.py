@@ -51,6 +51,8 @@ class Guarding:
     # One of them began from this very message.
     tried: bool = False
     vain: bool = False
+    # Something was compacted a request or two ago, and this one still fits with the least answer.
+    spared: bool = False
     stuck: Reason | None = None
     running: bool = False
     refused: Reason | None = None

@@ -68,6 +68,11 @@ def test_what_was_compacted_for_this_request_and_still_does_not_fit_is_compacted
     assert decided(still) == Compact("pre_request")
 
 
+def test_what_was_compacted_just_before_is_spared_while_it_fits() -> None:
+    assert decided(replace(HIGH, spared=True)) == Generate(attempt=1)
+    assert decided(Guarding(pressure=Pressure.OVERFLOW, spared=True)) == Compact("pre_request")
+
+
 def test_what_gained_nothing_is_not_tried_again() -> None:
     assert decided(replace(HIGH, vain=True)) == Generate(attempt=1)
     assert decided(Guarding(pressure=Pressure.OVERFLOW, vain=True)) == Refuse()

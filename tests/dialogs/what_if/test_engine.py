@@ -98,7 +98,7 @@ def test_what_is_kept_for_the_answer_counts_as_used_and_is_not_sent(dialog: Dial
     a_history(dialog, pairs=24, sentences=4)
     plain = replayed(read_course(dialog_to_drive(dialog.pk)), Variant(NO_LIMIT, CHAIN)).happening
     Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
-    LLM.objects.update(detected_context_length=8000, context_length=None)
+    LLM.objects.update(detected_context_length=8000, context_length=None, compaction="automatic")
     course = read_course(dialog_to_drive(dialog.pk))
 
     whole, limited = (replayed(course, Variant(limit, CHAIN)).happening for limit in (NO_LIMIT, 5000))

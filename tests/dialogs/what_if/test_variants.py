@@ -88,7 +88,7 @@ def test_where_nobody_is_guarded_now_is_no_limit_and_more_is_of_the_limit_that_w
 
 def test_no_model_is_asked_so_lm_studios_chain_begins_with_what_follows(agent: Agent) -> None:
     Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
-    LLM.objects.update(detected_context_length=8192)
+    LLM.objects.update(detected_context_length=8192, compaction="automatic")
 
     made = variants(Asked(limits=("now",), chains=("now",), other_chain="prune_with_agent"), Agent.objects.get())
 
@@ -98,7 +98,7 @@ def test_no_model_is_asked_so_lm_studios_chain_begins_with_what_follows(agent: A
 
 def test_lm_studios_limits_go_up_to_its_window_of_which_the_reserve_is_a_part(agent: Agent) -> None:
     Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
-    LLM.objects.update(detected_context_length=10_000, context_length=None)
+    LLM.objects.update(detected_context_length=10_000, context_length=None, compaction="automatic")
     helper = Agent.objects.get()
 
     assert limits(Asked(limits=("now", "more", "window"), chains=("now",)), helper) == [10_000]
@@ -108,6 +108,6 @@ def test_lm_studios_limits_go_up_to_its_window_of_which_the_reserve_is_a_part(ag
 def test_a_limit_below_lm_studios_window_goes_up_to_what_a_prompt_may_fill(dialog: Dialog) -> None:
     guard(dialog, limit=4000)
     Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
-    LLM.objects.update(detected_context_length=10_000, context_length=None)
+    LLM.objects.update(detected_context_length=10_000, context_length=None, compaction="automatic")
 
     assert limits(Asked(limits=("more", "window"), chains=("now",)), Agent.objects.get()) == [4000, 5000, 9000]
