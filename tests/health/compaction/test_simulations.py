@@ -1,7 +1,7 @@
 """Overflow simulations (C128): chats of 10,000 tokens under a limit of 5,000, each of another kind, by the real parts.
 
 All must fit afterwards, lawfully, with their priorities whole, whichever engine runs first; the mean coherence of the
-suite under seed 4's own chain is at least 0.85.
+suite with the chain first is at least 0.85.
 Static vectors serve here, as they are quick; `make test-long` measures the coherence by MiniLM, as the seed means it.
 """
 
