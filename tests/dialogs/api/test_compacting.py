@@ -226,7 +226,7 @@ async def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compacti
     guarded_client: Client, play: Play
 ) -> None:
     read = await sync_to_async(play)(calling(900, "weather"), said(950, "It rains."))
-    tools, history = [a_tool("weather")], [*long_history(16), user("Weather?")]
+    tools, history = [a_tool("weather")], [*long_history(13), user("Weather?")]
     called = (await guarded_client.ask(*history, tools=tools)).json()["choices"][0]["message"]
     result = long_text(9, sentences=40)
 

@@ -48,6 +48,7 @@ def talk(dialog: Dialog, standin: LMStudioStandin, *, turns: int) -> None:
         llm.provider.kind, llm.provider.base_url = "lmstudio", url
         llm.provider.save()
         llm.context_length, llm.optimal_max_tokens, llm.model_id = None, None, standin.model
+        llm.compaction = "automatic"
         llm.save()
         dialog.agent.max_output_tokens = 48
         dialog.agent.save()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -14,9 +13,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dialogs.models import Dialog
-from health.models import CompactionRun, ContextEvent
+from health.compaction.config import ContextConfig, How
+from health.compaction.configuration import dump
+from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
-from tests.dialogs.driver.conftest import Play, a_call, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 from tests.dialogs.driver.test_rounds import offer, outside, round_of  # noqa: F401  a fixture
 from tests.standins.serving import serving
 
@@ -76,23 +77,14 @@ def test_a_prompt_that_a_server_refuses_as_too_long_is_compacted_and_sent_again(
     assert codes(dialog)[:2] == ["WINDOW_LEARNED", "PROVIDER_OVERFLOW"]
 
 
-def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(
-    dialog: Dialog,
-    play: Play,
-    offer: Any,  # noqa: F811
-) -> None:
+def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(dialog: Dialog, play: Play) -> None:
+    config = ContextConfig(how=How.CHAIN, chain_order=("discard_low_rel",))
+    ContextSettings.objects.update_or_create(pk=1, defaults={"values": dump(config)})
     guard(dialog)
     a_history(dialog, pairs=4)
+    requests = play(said(None))
 
-    files = iter([long_text(77, sentences=75), long_text(88, sentences=75)])
-
-    async def read(_arguments: Any) -> str:
-        return next(files)
-
-    offer(outside("read_file", read))
-    requests = play(round_of(a_call("read_file", call_id="c1"), a_call("read_file", call_id="c2")), said(None))
-
-    ask(dialog, "Compare the two files.")
+    ask(dialog, long_text(5, sentences=108))
     drive_until_idle(dialog)
 
     run = CompactionRun.objects.get()
@@ -102,7 +94,7 @@ def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(
         "RECOVERY_TRIGGERED",
     ]
     assert ContextEvent.objects.get(code="RECOVERY_TRIGGERED").run == run
-    assert len(requests()) == 2
+    assert len(requests()) == 1
     assert estimated(dialog) <= 3500
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.content == "Done."

@@ -80,18 +80,20 @@ def test_the_panel_of_the_dialog_leads_to_an_open_task(as_alice: Client, dialog:
     assert TASKS not in page(as_alice, f"/dialogs/{dialog.pk}/").links()
 
 
+@pytest.mark.parametrize(
+    ("compaction", "label"), [("automatic", "Report & Continue"), ("off", "Compact and ask again")]
+)
 @pytest.mark.parametrize(("code", "buttons"), [("context_overflow", 2), ("rate_limited", 0)])
 def test_an_overflow_can_be_reported_in_its_row_and_in_the_panel(
-    as_alice: Client, dialog: Dialog, code: str, buttons: int
+    as_alice: Client, dialog: Dialog, code: str, buttons: int, compaction: str, label: str
 ) -> None:
-    LLM.objects.update(compaction="automatic")
+    LLM.objects.update(compaction=compaction)
     post_message(dialog=dialog, content="Hello")
     dialog.refresh_from_db()
     a_generation(dialog, status="failed", error_code=code)
     Dialog.objects.filter(pk=dialog.pk).update(answer_due=False, handled_seq=dialog.wake_seq)
 
-    # Compaction is switched off for this LLM: the button says what it does instead.
-    assert page(as_alice, f"/dialogs/{dialog.pk}/").text.count("Compact and ask again") == buttons
+    assert page(as_alice, f"/dialogs/{dialog.pk}/").text.count(label) == buttons
     as_alice.post(f"/dialogs/{dialog.pk}/report/")
 
     assert ContextEvent.objects.filter(code="REPORTED").exists() == bool(buttons)
