@@ -130,7 +130,7 @@ def test_a_prompt_that_was_refused_is_compacted_where_somebody_guards() -> None:
 
 
 def test_a_refusal_waits_for_a_compaction_that_is_under_way() -> None:
-    assert decided(Guarding(running=True), overflowed=True) == AwaitCompaction()
+    assert decided(Guarding(pressure=Pressure.NORMAL, running=True), overflowed=True) == AwaitCompaction()
 
 
 def test_a_prompt_that_was_refused_begins_a_course_where_nobody_guards() -> None:
