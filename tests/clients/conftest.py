@@ -16,13 +16,16 @@ from tests.clients.node_clients import NodeClient
 from tests.clients.python_clients import LangChainClient, OpenAIClient
 from tests.stack import ROOT, Stack, running_stack
 
-MODEL, GUARDED = "scripted/tiny", "helper"
+MODEL, GUARDED, SMALL = "scripted/tiny", "helper", "scripted/small"
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, Provider
 User.objects.create_user("alice")
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
 llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=100_000, context_length_source="admin")
+LLM.objects.create(
+    provider=provider, model_id="small", context_length=4_000, context_length_source="admin", prefill="refused"
+)
 Agent.objects.create(name="Helper", slug="helper", llm=llm, context_budget=True, context_limit=3500)
 """
 # A shell takes seconds to start, so one answers all questions: a line is an expression, its value a line.

@@ -8,7 +8,7 @@ import pytest
 
 from dialogs.api.notices import COMPACTED, COMPACTING
 from tests.clients.client import Client, Wish
-from tests.clients.conftest import GUARDED, MODEL, Served
+from tests.clients.conftest import GUARDED, MODEL, SMALL, Served
 from tests.clients.python_clients import OpenAIClient
 from tests.dialogs.api.conftest import long_history, user
 from tests.dialogs.compacting_builders import RULE, long_text
@@ -68,12 +68,12 @@ def test_a_history_above_the_threshold_is_compacted_before_it_is_sent(
     assert (answer.text, answer.finish, answer.prompt_tokens, answer.error) == ("Done.", "stop", 700, None)
 
 
-def test_an_answer_that_is_cut_for_a_compaction_is_one_answer(
+def test_an_answer_that_fills_the_window_is_one_answer(
     client: Client, served: Served, request: pytest.FixtureRequest
 ) -> None:
     sent = served.play({"text": LONG, "usage": None}, said(PROMPT_TOKENS, LAST))
 
-    answer = client.ask(Wish(model=GUARDED, messages=a_history(request, 12), stream=True))
+    answer = client.ask(Wish(model=SMALL, messages=a_history(request, 10), stream=True))
 
     begun = answer.text.removesuffix(LAST)
     assert answer.text == begun + LAST
@@ -146,4 +146,5 @@ def test_models_are_listed_and_found_with_their_limits(openai_client: OpenAIClie
         found = client.models.retrieve(MODEL)
 
     assert listed[MODEL] == found
-    assert [getattr(listed[one], "context_length") for one in (GUARDED, MODEL)] == [3500, 100_000]  # noqa: B009
+    # Of a window of 100,000 tokens a tenth is kept for the answer.
+    assert [getattr(listed[one], "context_length") for one in (GUARDED, MODEL)] == [3500, 90_000]  # noqa: B009
