@@ -30,7 +30,7 @@ from dialogs.models import LLM, Agent, CompactionDisplay, Provider
 from dialogs.services.dialogs import create_dialog
 from health.models import ContextSettings
 from tests.dialogs.compacting_builders import a_history
-PRUNE = 'context_config: {breaking_strategy: {chain_order: [prune_with_agent, prioritize_recent]}}'
+PRUNE = 'context_config: {how: chain, breaking_strategy: {chain_order: [prune_with_agent, prioritize_recent]}}'
 ContextSettings.objects.update_or_create(pk=1, defaults={"values": PRUNE})
 provider, _ = Provider.objects.get_or_create(name="scripted", kind="scripted", base_url="script.json")
 llm, _ = LLM.objects.get_or_create(provider=provider, model_id="tiny", context_length=100_000)
