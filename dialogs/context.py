@@ -123,7 +123,9 @@ class Piece:
         """What is sent of it, before any notice."""
         if self.entry.content is not None or self.message is None:
             return self.entry.content or ""
-        return str(self.message.parts.get("withheld") or self.message.content)
+        said = str(self.message.parts.get("withheld") or self.message.content)
+        handover = self.message.parts.get("handover", {})
+        return f"{said}\n\n{handover['text']}" if handover and not handover["away"] else said
 
     @property
     def role(self) -> Role:

@@ -61,6 +61,18 @@ def current_course(dialog: Dialog) -> Course | None:
     return found.order_by("-number").first()
 
 
+def opening_of(dialog: Dialog, number: int) -> Message | None:
+    """The message with which a course began, other than the first."""
+    found = Message.objects.filter(course__dialog=dialog, course__number=number, origin=MessageOrigin.HANDOVER)
+    return found.select_related("parent__course").first()
+
+
+def handover_of(course: Course) -> dict[str, Any] | None:
+    """What was carried into a course of what was said before: text, tokens, whether a person took it away."""
+    opening = Message.objects.filter(course=course, origin=MessageOrigin.HANDOVER).only("parts").first()
+    return opening.parts.get("handover") if opening else None
+
+
 def stretch(*, course_id: int, last_id: int) -> Stretch:
     """The way to a message, from where its course begins."""
     rows = Message.objects.filter(course_id=course_id).values_list("pk", "parent_id", "role", "result_of")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dialogs.models import Course, Dialog, Generation, Message
+from dialogs.models import Course, Dialog, Generation, Message, Reminder
 from dialogs.models.message import Role
+from dialogs.models.reminder import Author
 from dialogs.selectors.tool_calls import CLEAR_MIND
 
 # So many courses in a row that came to nothing: opening another one does not help.
@@ -22,6 +23,11 @@ def only_clears(dialog: Dialog) -> bool:
     newest = _newest(dialog)
     answers = Message.objects.filter(course__in=newest, role=Role.ASSISTANT)
     return len(newest) == FUTILE_COURSES and not answers.exclude(calls__name=CLEAR_MIND).exists()
+
+
+def has_curated(course_id: int) -> bool:
+    """Whether the agent wrote a reminder in this course that still stands."""
+    return Reminder.objects.filter(course_id=course_id, author=Author.AGENT, removed_at=None).exists()
 
 
 def _newest(dialog: Dialog) -> list[Course]:

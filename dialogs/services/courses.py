@@ -1,91 +1,131 @@
 """A new course: the earlier one stays readable, the model sees only what is carried over.
 
-Carried are reminders and Taskdoc (always), the goal of a run, and the person's message that has had no answer.
+Carried are reminders and Taskdoc (always), the goal of a run, the person's messages that have had no answer, and a
+handover of what was said before, which a person may leave or take away.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from dialogs.broadcast import changed_on_commit
+from dialogs.compacting.carry_over import Handover, handover_for, is_answered, unanswered_in
 from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, Message, Question, Reminder
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.selectors.autonomous import active_run
+from dialogs.selectors.courses import opening_of
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.tool_calls import offers_tools
 from dialogs.services import task_snapshot
-from dialogs.services.remediation import close_prompts
+from dialogs.services.remediation import close_prompts, forget
 from dialogs.services.rows import (
     add_message,
     close_answer,
     current_course,
     lock,
     newest_course,
+    save,
     want_answer,
     written_here,
 )
 from dialogs.services.tool_calls import OVERTAKEN, withdraw_open_calls
+from dialogs.services.view_changes import resting
 
 OpenedBy = Course.OpenedBy
 
 
-@transaction.atomic
-def start_course(*, dialog: Dialog) -> Course:
-    """Begin a new course at a person's word. The agent says nothing before it is asked."""
-    row = written_here(lock(dialog))
-    if row.trashed_at:
-        raise DialogError(_("This dialog is in the trash. Restore it to go on."))
-    if row.is_busy:
-        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
-    if row.current_leaf is None or row.current_leaf.origin == MessageOrigin.HANDOVER:
-        raise DialogError(_("This course has just begun: there is nothing to leave behind."))
-    course = open_course(row, opened_by=OpenedBy.USER)
-    task_snapshot.reset(row)
-    close_answer(row)
-    return course
+def start_course(*, dialog: Dialog, empty: bool = False) -> Course:
+    """Begin a new course at a person's word. The agent says nothing before it is asked. `empty`: without a handover."""
+    handover = None if empty else handover_for(dialog.pk)
+    with transaction.atomic():
+        row = written_here(lock(dialog))
+        if row.trashed_at:
+            raise DialogError(_("This dialog is in the trash. Restore it to go on."))
+        if row.is_busy:
+            raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+        if row.current_leaf is None or row.current_leaf.origin == MessageOrigin.HANDOVER:
+            raise DialogError(_("This course has just begun: there is nothing to leave behind."))
+        course = open_course(row, opened_by=OpenedBy.USER, handover=handover)
+        task_snapshot.reset(row)
+        close_answer(row)
+        return course
 
 
-def clear_mind(row: Dialog, *, opened_by: OpenedBy) -> Course:
+def clear_mind(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = None) -> Course:
     """Begin a new course in mid-work and want its first answer."""
-    course = open_course(row, opened_by=opened_by)
+    course = open_course(row, opened_by=opened_by, handover=handover)
     want_answer(row)
     return course
 
 
-def open_course(row: Dialog, *, opened_by: OpenedBy) -> Course:
+def open_course(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = None) -> Course:
     """Close the current course and open the next with its first message. Changes `row`, which the caller saves."""
     earlier = current_course(row)
     withdrawn = list(Question.objects.filter(dialog=row, status=Question.Status.PENDING))
-    request = unanswered_request(row) if opened_by != OpenedBy.USER else None
+    requests = unanswered(row) if opened_by != OpenedBy.USER else ()
     withdraw_open_calls(row, words=OVERTAKEN)
     close_prompts(earlier)
     course = Course.objects.create(
         dialog=row,
         number=newest_course(row).number + 1,
         opened_by=opened_by,
-        carried=_carried(row, request, withdrawn),
+        carried=_carried(row, requests, withdrawn),
     )
-    text = _opening(row, course, earlier=earlier, request=request, withdrawn=withdrawn)
+    text = _opening(row, course, earlier=earlier, requests=requests, withdrawn=withdrawn)
     add_message(
-        row, role=Role.USER, origin=MessageOrigin.HANDOVER, content=text, parent=row.current_leaf, course=course
+        row,
+        role=Role.USER,
+        origin=MessageOrigin.HANDOVER,
+        content=text,
+        parent=row.current_leaf,
+        parts={"handover": handover.as_parts()} if handover else None,
+        course=course,
     )
     return course
 
 
-def _carried(row: Dialog, request: Message | None, withdrawn: list[Question]) -> dict[str, object]:
+@transaction.atomic
+def set_handover_away(*, dialog: Dialog, number: int, away: bool) -> None:
+    """Let the model see the handover of a course no more, or again. Raises DialogError where there is none."""
+    row = written_here(resting(lock(dialog)))
+    opening = opening_of(row, number)
+    if opening is None or "handover" not in opening.parts:
+        raise DialogError(_("This course has no handover."))
+    opening.parts["handover"]["away"] = away
+    opening.save(update_fields=["parts"])
+    changed_on_commit(row.pk)
+
+
+@transaction.atomic
+def return_to_earlier(*, dialog: Dialog, number: int) -> None:
+    """Go on from where the course before this one ended. What was said in this one stays, as another version."""
+    row = written_here(resting(lock(dialog)))
+    opening = opening_of(row, number)
+    if opening is None or opening.parent is None or current_course(row).number != number:
+        raise DialogError(_("There is no earlier course to go back to."))
+    row.current_leaf = opening.parent
+    forget(opening.parent.course)
+    save(row, "current_leaf")
+    changed_on_commit(row.pk)
+
+
+def _carried(row: Dialog, requests: Sequence[Message], withdrawn: list[Question]) -> dict[str, object]:
     reminders = Reminder.objects.filter(dialog=row, removed_at=None).values_list("number", flat=True)
     return {
         "reminders": list(reminders),
         "taskdoc": bool(row.taskdoc.strip()),
-        "request": request.pk if request else None,
+        "request": requests[0].pk if requests else None,
         "questions": [question.pk for question in withdrawn],
     }
 
 
 def _opening(
-    row: Dialog, course: Course, *, earlier: Course, request: Message | None, withdrawn: list[Question]
+    row: Dialog, course: Course, *, earlier: Course, requests: Sequence[Message], withdrawn: list[Question]
 ) -> str:
     run = active_run(row)
     return prompt(
@@ -99,20 +139,26 @@ def _opening(
         taskdoc=course.carried["taskdoc"],
         goal=run.goal if run else "",
         questions=[question.text for question in withdrawn],
-        request=request.content if request else "",
+        requests=[message.content for message in requests],
     )
 
 
-def unanswered_request(row: Dialog) -> Message | None:
-    """The newest message that a person typed, if no answer in words has followed it yet, in this course or before."""
+def unanswered(row: Dialog) -> tuple[Message, ...]:
+    """What a person typed and no answer in words has followed yet, in this course or before, oldest first."""
     branch = course_branch(row.current_leaf)
-    calling = set(
-        Message.objects.filter(pk__in=[m.pk for m in branch], calls__isnull=False).values_list("pk", flat=True)
-    )
-    for message in reversed(branch):
-        if message.origin == MessageOrigin.TYPED:
-            return message
-        if message.role == Role.ASSISTANT and message.content.strip() and message.pk not in calling:
-            return None
-    carried = branch[0].course.carried.get("request") if branch else None
-    return Message.objects.filter(dialog=row, pk=carried).first() if carried else None
+    found = unanswered_in(branch)
+    first = branch[0].course.carried.get("request") if branch and not is_answered(branch) else None
+    return (*_typed_since(first, branch[0]), *found) if first else found
+
+
+def _typed_since(first: int, opening: Message) -> tuple[Message, ...]:
+    """What was typed in earlier courses from that message on, until this one began. Empty where it is not there."""
+    found: list[Message] = []
+    while opening.parent is not None:
+        branch = course_branch(opening.parent)
+        found = [one for one in branch if one.origin == MessageOrigin.TYPED] + found
+        ids = [one.pk for one in found]
+        if first in ids:
+            return tuple(found[ids.index(first) :])
+        opening = branch[0]
+    return ()

@@ -8,10 +8,11 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from dialogs.compacting.carry_over import Handover, handover_for
 from dialogs.errors import DialogError
 from dialogs.models import Course, Dialog, Question, ToolCall
 from dialogs.models.reminder import Author
-from dialogs.selectors.remediation_state import only_clears
+from dialogs.selectors.remediation_state import has_curated, only_clears
 from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
 from dialogs.services import courses
 from dialogs.services.lease import Claim, fenced
@@ -91,12 +92,18 @@ def perform(held: Claim, call: ToolCall, action: Callable[[Dialog], str]) -> Non
     save(row)
 
 
-@transaction.atomic
 def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
     """Open a new course at the agent's word, unless a sibling of this round failed or still waits for a person.
 
-    An agent that does nothing else is refused: its rounds come to an end, courses would not.
+    An agent that does nothing else is refused: its rounds come to an end, courses would not. One that wrote a reminder
+    in this course has chosen itself what goes along.
     """
+    curated = bool(reminder.strip()) or has_curated(call.message.course_id)
+    _clear_mind(held, call, reminder=reminder, handover=handover_for(held.dialog_id, curated=curated))
+
+
+@transaction.atomic
+def _clear_mind(held: Claim, call: ToolCall, *, reminder: str, handover: Handover | None) -> None:
     row = fenced(held)
     call.refresh_from_db(fields=["status"])
     if not call.is_open:
@@ -118,7 +125,7 @@ def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
             return
         mark_curated(current_course(row))
     close_call(row, call, Status.DONE, CLEARED)
-    courses.clear_mind(row, opened_by=Course.OpenedBy.AGENT)
+    courses.clear_mind(row, opened_by=Course.OpenedBy.AGENT, handover=handover)
 
 
 def _refusal(row: Dialog, siblings: Sequence[ToolCall]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
+from dialogs.compacting.carry_over import handover_for
 from dialogs.compacting.guard import active_guard, guard_of
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy
@@ -85,15 +86,17 @@ def carry_notice(held: Claim) -> None:
     save(row)
 
 
-@transaction.atomic
 def clear_mind(held: Claim, *, overflow: bool) -> None:
     """What the `clear_mind` tool does, with empty arguments and by the driver. No person is asked."""
-    row = fenced(held)
-    if clearing_is_futile(row):
-        row.paused_by = PausedBy.FULL
-        close_answer(row, "paused_by")
-    else:
-        courses.clear_mind(row, opened_by=Course.OpenedBy.RECOVERY if overflow else Course.OpenedBy.AUTO)
+    handover = handover_for(held.dialog_id)
+    with transaction.atomic():
+        row = fenced(held)
+        if clearing_is_futile(row):
+            row.paused_by = PausedBy.FULL
+            close_answer(row, "paused_by")
+            return
+        opened_by = Course.OpenedBy.RECOVERY if overflow else Course.OpenedBy.AUTO
+        courses.clear_mind(row, opened_by=opened_by, handover=handover)
 
 
 @transaction.atomic

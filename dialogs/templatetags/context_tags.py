@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.compacting.guard import is_off
 from dialogs.reasons import in_words
+from dialogs.selectors.courses import handover_of
 from dialogs.templatetags.dialog_tags import tokens
 from health.critic.patterns import COHERENCE_DROP
 from health.models import ContextEvent
@@ -69,6 +70,7 @@ EFFECTS = {
 
 register.filter("in_words", in_words)
 register.filter("is_off", is_off)
+register.filter("handover", handover_of)
 
 
 @register.filter

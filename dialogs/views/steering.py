@@ -20,7 +20,7 @@ from dialogs.models import Dialog
 from dialogs.models.dialog import WorkLanguage
 from dialogs.models.llm import Compaction
 from dialogs.services import autonomous, pausing
-from dialogs.services.courses import start_course
+from dialogs.services.courses import return_to_earlier, set_handover_away, start_course
 from dialogs.services.dialogs import set_compaction, set_work_language
 from dialogs.services.questions import answer_question
 from dialogs.views.common import dialog_or_404, number_or_zero
@@ -28,13 +28,33 @@ from dialogs.views.dialog import act
 from dialogs.views.manage import confirm
 
 USUAL_GENERATIONS = 50
-_COURSE_QUESTION: dict[str, Promise | str] = {
+_COURSE_QUESTION: dict[str, Any] = {
     "question": gettext_lazy("Begin a new course?"),
     "words": gettext_lazy(
         "The Taskdoc and all reminders are carried over. Earlier messages stay readable here, "
         "but the model no longer sees them."
     ),
     "label": gettext_lazy("Begin a new course"),
+    "button": "button-primary",
+    "name_of_choice": "what",
+    "choices": (
+        (
+            "carry",
+            gettext_lazy("Carry over"),
+            gettext_lazy(
+                "The model keeps what you laid down, what is pinned, the last exchange and the most telling passages."
+            ),
+        ),
+        ("empty", gettext_lazy("Begin empty"), gettext_lazy("The model keeps nothing else of what was said.")),
+    ),
+}
+_BACK_QUESTION: dict[str, Promise | str] = {
+    "question": gettext_lazy("Go back to the earlier course?"),
+    "words": gettext_lazy(
+        "The model sees the earlier course again, compacted first where it does not fit. What was said in this course "
+        "stays stored: once you write, it is another version of what follows."
+    ),
+    "label": gettext_lazy("Go back"),
     "button": "button-primary",
 }
 
@@ -44,7 +64,23 @@ def course_new(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method != "POST":
         return confirm(request, dialog, _COURSE_QUESTION)
-    return act(request, dialog, partial(start_course, dialog=dialog))
+    return act(request, dialog, partial(start_course, dialog=dialog, empty=request.POST.get("what") == "empty"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def course_back(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return confirm(request, dialog, _BACK_QUESTION)
+    return act(request, dialog, partial(return_to_earlier, dialog=dialog, number=number))
+
+
+@require_POST
+def handover(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+    """Take the handover of a course away from the model, or bring it back."""
+    dialog = dialog_or_404(request, dialog_id)
+    away = bool(request.POST.get("away"))
+    return act(request, dialog, partial(set_handover_away, dialog=dialog, number=number, away=away))
 
 
 @require_POST

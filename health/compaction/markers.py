@@ -22,7 +22,7 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _OURS = re.compile(
-    r"\[(?=(?:Summary of \d|End of summary|Ledger of earlier|End of ledger|Seen in the|Earlier messages|Omitted"
+    r"\[(?=(?:Summary of \d|End of summary|Ledger of earlier|End of ledger|Seen in the|End of what was seen|Earlier messages|Omitted"
     r"|[^\[\]\n]{1,200}: history, not instructions)\b)"
 )
 

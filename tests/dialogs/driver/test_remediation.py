@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dialogs.compacting.carry_over import OPENING
 from dialogs.models import LLM, Course, Dialog, Generation, Message, Question, RemediationPrompt
 from dialogs.models.message import MessageOrigin
 from dialogs.prompts import NOTICE_MARKS
@@ -125,18 +126,19 @@ def test_an_unknown_reading_in_the_middle_changes_nothing(dialog: Dialog, play: 
     assert dialog.courses.count() == 2
 
 
-def test_the_new_course_shows_the_model_reminders_and_nothing_of_the_old(dialog: Dialog, play: Play) -> None:
+def test_the_new_course_shows_the_model_reminders_and_of_the_old_one_a_handover(dialog: Dialog, play: Play) -> None:
     add = calling(190_000, "add_reminder", '{"content": "Port 8080\\nRun make"}')
     requests = play(CRITICAL, add, *[CRITICAL] * 4, HEALTHY)
 
-    ask(dialog, "A secret of the first course")
+    ask(dialog, "Something of the first course")
     drive_until_idle(dialog)
 
     last = requests()[-1]["messages"]
     assert [message["role"] for message in last] == ["system", "user"]
     assert "Port 8080\nRun make" in last[0]["content"]
-    assert "A secret" not in str(last)
-    assert "cleared automatically" in last[1]["content"]
+    opening, handover = last[1]["content"].split(OPENING)
+    assert "cleared automatically" in opening
+    assert "> user: Something of the first course" in handover
 
 
 def test_a_clear_on_the_second_prompt_ends_the_countdown(dialog: Dialog, play: Play) -> None:

@@ -13,6 +13,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings as django_settings
 
+from dialogs.compacting.carry_over import OPENING
 from dialogs.driver import run_tools
 from dialogs.driver.generate import generate
 from dialogs.driver.run import policy
@@ -345,7 +346,7 @@ def test_a_request_without_an_answer_goes_along_into_the_new_course(dialog: Dial
     assert Course.objects.get(number=3).carried["request"] == Message.objects.get(origin="typed").pk
 
 
-def test_a_request_that_was_answered_is_left_behind(dialog: Dialog, play: Play) -> None:
+def test_a_request_that_was_answered_is_not_asked_again(dialog: Dialog, play: Play) -> None:
     requests = play(said(10, "Four."), calling(10, "clear_mind"), HEALTHY)
     ask(dialog, "What is 2 + 2?")
     drive_until_idle(dialog)
@@ -353,7 +354,9 @@ def test_a_request_that_was_answered_is_left_behind(dialog: Dialog, play: Play) 
     ask(dialog, "Tidy up")
     drive_until_idle(dialog)
 
-    assert "2 + 2" not in str(requests()[-1]["messages"])
+    opening, handover = requests()[-1]["messages"][-1]["content"].split(OPENING)
+    assert "2 + 2" not in opening
+    assert "> user: What is 2 + 2?" in handover
 
 
 def test_clear_mind_comes_after_its_siblings(dialog: Dialog, play: Play) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -206,3 +207,59 @@ def test_a_call_of_another_dialog_is_not_there(as_alice: Client, second: Dialog,
     other = Dialog.objects.create(owner=second.owner, agent=second.agent, llm=second.llm, active_at=second.active_at)
 
     assert as_alice.get(f"/dialogs/{other.pk}/calls/{call.pk}/").status_code == 404
+
+
+# --- What a new course brings along ------------------------------------------------------------
+
+RULE = "You must never delete the table of customers."
+
+
+@pytest.fixture
+def ruled(dialog: Dialog) -> Dialog:
+    """Alice laid something down, and the agent answered."""
+    post_message(dialog=dialog, content=RULE)
+    an_answer(dialog, "I will not.")
+    dialog.refresh_from_db()
+    return dialog
+
+
+def test_the_divider_says_what_was_carried_over_and_opens_to_show_it(as_alice: Client, ruled: Dialog) -> None:
+    as_alice.post(f"/dialogs/{ruled.pk}/course/", {"what": "carry"})
+
+    found = page(as_alice, f"/dialogs/{ruled.pk}/")
+    assert "Carried over:" in words(found)
+    assert re.search(r"handover ≈\d+ tokens", words(found))
+    assert RULE in words(found)
+    assert "Take the handover away" in words(found)
+    as_alice.post(f"/dialogs/{ruled.pk}/courses/2/handover/", {"away": "1"})
+    found = page(as_alice, f"/dialogs/{ruled.pk}/")
+    assert "a handover, which you took away" in words(found)
+    assert "Bring the handover back" in words(found)
+
+
+def test_begun_empty_the_divider_says_so(as_alice: Client, ruled: Dialog) -> None:
+    as_alice.post(f"/dialogs/{ruled.pk}/course/", {"what": "empty"})
+
+    assert "Nothing was carried over." in words(page(as_alice, f"/dialogs/{ruled.pk}/"))
+
+
+def test_bob_neither_takes_a_handover_away_nor_goes_back(as_bob: Client, second: Dialog) -> None:
+    start = f"/dialogs/{second.pk}/courses/2/"
+
+    assert {as_bob.post(start + path).status_code for path in ("handover/", "back/")} == {404}
+
+
+def test_beginning_a_course_by_hand_offers_both_ways(as_alice: Client, ruled: Dialog) -> None:
+    asked = page(as_alice, f"/dialogs/{ruled.pk}/course/")
+
+    assert [attrs["value"] for tag, attrs in asked.tags if attrs.get("name") == "what"] == ["carry", "empty"]
+
+
+def test_going_back_to_the_earlier_course_is_asked_about_first(as_alice: Client, second: Dialog) -> None:
+    assert "stays stored" in words(page(as_alice, f"/dialogs/{second.pk}/courses/2/back/"))
+
+    as_alice.post(f"/dialogs/{second.pk}/courses/2/back/")
+
+    second.refresh_from_db()
+    assert second.current_leaf is not None
+    assert second.current_leaf.content == "I **begin**."
