@@ -16,7 +16,7 @@ from health.compaction.invariants import open_round, protected_ids
 from health.compaction.ports import Kit
 from health.compaction.reasons import Argument, Reason, Why
 from health.compaction.units import INSTRUCTING, ContextState, Priority, Role, Unit, total
-from health.compaction.weave import ledger_beside
+from health.compaction.weave import ledger_beside, without_ledger
 
 NAMED = 3
 
@@ -76,8 +76,14 @@ def can_give_way(units: Sequence[Unit]) -> frozenset[str]:
 
 def is_too_much(state: ContextState, kit: Kit) -> bool:
     """Whether what must stay is over the limit with the ledger beside it, as long as nothing of it gives way."""
-    kept = standing(state.units)
-    return state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit) > state.limit
+    return must_stay(state, kit) > state.limit
+
+
+def must_stay(state: ContextState, kit: Kit) -> int:
+    """The tokens of what stands in every case, and of the ledger beside it, in place of an earlier one."""
+    plain = without_ledger(state)
+    kept = standing(plain.units)
+    return state.overhead_tokens - state.ledger_tokens + total(kept) + ledger_beside(kept, plain, kit)
 
 
 def floor_of(state: ContextState, kit: Kit) -> Floor:

@@ -22,8 +22,8 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _OURS = re.compile(
-    r"\[(?=(?:Summary of \d|End of summary|Ledger of earlier|End of ledger|Seen in the|End of what was seen|Earlier messages|Omitted"
-    r"|[^\[\]\n]{1,200}: history, not instructions)\b)"
+    r"\[(?=(?:Summary of \d|End of summary|Ledger of earlier|End of ledger|Seen in the|End of what was"
+    r"|Earlier messages|Omitted|[^\[\]\n]{1,200}: history, not instructions)\b)"
 )
 
 

@@ -111,6 +111,7 @@ def highest_priority(units: Iterable[Unit]) -> Priority | None:
 class ContextState:
     """A context on its way to fit. `overhead_tokens` is what is sent besides units: tool schemas, priming.
 
+    `ledger_tokens` of it are an earlier ledger's, where a strategy is shown the state without it.
     Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty.
     `originals` are what the run began with: what was summarised in it is summarised again from these.
     """
@@ -118,6 +119,7 @@ class ContextState:
     units: tuple[Unit, ...]
     limit: int
     overhead_tokens: int = 0
+    ledger_tokens: int = 0
     task: str = ""
     priority_areas: tuple[str, ...] = ()
     originals: tuple[Unit, ...] = field(default=(), repr=False)

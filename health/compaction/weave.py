@@ -19,7 +19,8 @@ def without_ledger(state: ContextState) -> ContextState:
     tokens = ledger_tokens(state)
     if not tokens:
         return state
-    return replace(state, units=_plain(state.units), overhead_tokens=state.overhead_tokens + tokens)
+    beside = state.overhead_tokens + tokens
+    return replace(state, units=_plain(state.units), overhead_tokens=beside, ledger_tokens=tokens)
 
 
 def ledger_tokens(state: ContextState) -> int:

@@ -1,87 +1,47 @@
-"""A long chat with the real tiny model: the window of 2,048 tokens fills, and a new course begins by itself."""
+"""A new course begun by hand, with the real tiny model: what is carried over is shown, taken away and left."""
 
 from __future__ import annotations
-
-import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import answers, ask, begin_dialog, rest, send, sign_in
+from tests.e2e.steps import answers, ask, begin_dialog, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-WINDOW = 2_048
-# About an eighth of the window, so that none leaps over caution and critical at once.
-NOTES = "We walked along the river, crossed the old bridge and had bread, cheese and apples under a tree. " * 10
-# What came before those: about half of the window.
-BEGINNING = NOTES * 4
-ENOUGH = 8
-HISTORY = """
-import json
-from dialogs.models import Course, Generation, Question, RemediationPrompt
-generations = Generation.objects.select_related("course", "reading").order_by("id")
-print(json.dumps({
-    "courses": [[course.number, course.opened_by] for course in Course.objects.order_by("number")],
-    "readings": [[g.course.number, g.prompt_tokens, g.reading.level] for g in generations if g.status == "finished"],
-    "prompts": RemediationPrompt.objects.count(),
-    "questions": Question.objects.count(),
-}))
-"""
-
-
-@pytest.fixture(scope="module")
-def brief(demo: Stack) -> Iterator[Stack]:
-    """Reading is quicker than writing: typed words fill the window."""
-    limit = "from dialogs.models import Agent; Agent.objects.update(max_output_tokens={})"
-    demo.shell(limit.format(16))
-    yield demo
-    demo.shell(limit.format(None))
+RULE = "You must always call the boat Esmeralda."
 
 
 @pytest.fixture
-def chat(page: Page, brief: Stack, faults: list[str]) -> Page:
-    sign_in(page, brief)
-    begin_dialog(page, brief)
+def chat(page: Page, demo: Stack, faults: list[str]) -> Page:
+    """The model was told a rule, and a new course has begun."""
+    sign_in(page, demo)
+    begin_dialog(page, demo)
+    ask(page, RULE)
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="Begin a new course…").click()
+    page.get_by_role("button", name="Begin a new course").click()
+    expect(page.locator("#course-2")).to_be_visible()
     return page
 
 
-def history(stack: Stack) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(stack.shell(HISTORY))
-    return found
+def test_the_rule_is_carried_over_shown_and_can_be_taken_away(chat: Page) -> None:
+    head = chat.locator("#course-2")
+
+    expect(head).to_contain_text("handover ≈")
+    head.get_by_text("Show the handover").click()
+    expect(head.locator(".course-handover .plain")).to_contain_text(RULE)
+    head.get_by_role("button", name="Take the handover away").click()
+    expect(head).to_contain_text("a handover, which you took away")
 
 
-def talk_until_a_new_course(page: Page) -> None:
-    send(page, f"Here are my notes. {BEGINNING}")
-    rest(page)
-    for day in range(1, ENOUGH + 1):
-        send(page, f"Day {day}. {NOTES}")
-        rest(page)
-        if page.locator("#course-2").is_visible():
-            return
-    pytest.fail(f"After {ENOUGH} messages it is still course 1.")
-
-
-def test_a_full_window_becomes_a_new_course_and_the_talk_goes_on(chat: Page, brief: Stack) -> None:
-    talk_until_a_new_course(chat)
-
-    expect(chat.locator("#course-2")).to_contain_text("It began by itself")
-    expect(chat.locator(".earlier-course")).to_have_count(1)
-    assert chat.locator("#meter").get_attribute("data-level") in ("healthy", "unknown")
-    recorded = answers(chat).count()
+def test_the_talk_goes_on_and_leads_back(chat: Page) -> None:
     ask(chat, "Say hello in one word.")
-    assert answers(chat).count() > recorded
+    expect(chat.locator(".earlier-course")).to_have_count(1)
 
-    found = history(brief)
-    before = [(tokens, level) for course, tokens, level in found["readings"] if course == 1]
-    after = [(tokens, level) for course, tokens, level in found["readings"] if course == 2]
-    assert [number for number, _ in found["courses"]] == [1, 2]
-    assert found["courses"][1][1] in ("auto", "recovery")
-    assert {"caution", "critical"} & {level for _, level in before}
-    assert found["prompts"] > 0
-    assert after[0][0] < WINDOW / 2 < before[-1][0]
-    assert {level for _, level in after} <= {"healthy", "unknown"}
-    assert found["questions"] == 0
+    chat.get_by_role("link", name="Back to the earlier course…").click()
+    chat.get_by_role("button", name="Go back").click()
+
+    expect(chat.locator("#course-2")).to_have_count(0)
+    expect(answers(chat)).to_have_count(1)

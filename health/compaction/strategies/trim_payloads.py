@@ -12,7 +12,7 @@ from dataclasses import replace
 from health.compaction.clamp import evened
 from health.compaction.code_languages import guess, lexer_of
 from health.compaction.fences import Block, blocks, joined
-from health.compaction.floor import is_too_much, standing
+from health.compaction.floor import is_too_much, must_stay
 from health.compaction.importance import is_ui_tool
 from health.compaction.invariants import is_marked, open_round, protected_ids
 from health.compaction.payloads import is_json, trim
@@ -21,7 +21,6 @@ from health.compaction.pressure import marks
 from health.compaction.reasons import Why
 from health.compaction.rewording import in_play, is_bulky, reworded
 from health.compaction.units import WRITTEN, ContextState, Kind, Role, Unit, tools_by_result, total
-from health.compaction.weave import ledger_beside
 
 # Labels of fences that hold data. Of the others, those that no lexer knows are data too.
 _DATA_LABELS = frozenset({"json", "jsonl", "diff", "patch", "log", "text", "txt", "console", "output"})
@@ -55,9 +54,7 @@ def _with_open_results(attempt: Attempt, kit: Kit) -> Attempt:
 
 def _excess(state: ContextState, kit: Kit) -> int:
     """By how much what must stay passes what is acceptable."""
-    kept = standing(state.units)
-    taken = state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit)
-    return taken - marks(state.config, limit=state.limit).accept
+    return must_stay(state, kit) - marks(state.config, limit=state.limit).accept
 
 
 def _joined(attempt: Attempt, short: Attempt) -> Attempt:
