@@ -18,7 +18,7 @@ ROWS = """
 from dialogs.models import LLM, Agent, Provider
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
 llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=1000, context_length_source="admin",
-    optimal_max_tokens=500)
+    optimal_max_tokens=500, compaction="off")
 Agent.objects.create(name="Helper", slug="helper", llm=llm)
 """
 # Longer than a phone is wide, and without a place to break it.
