@@ -74,18 +74,23 @@ class Watch:
             return most + self.received_tokens
         return self.sizing.foretold.tokens + self.received_tokens
 
-    @cached_property
-    def can_help(self) -> bool:
-        """May a compaction in the middle of the answer be made, and would it leave room for the rest?"""
-        return self.may_compact and _leaves_room(self.sizing, self.guard)
-
     @property
-    def is_to_be_cut(self) -> bool:
+    def is_at_the_mark(self) -> bool:
+        """Is it so much that it is to be cut, where that helps?"""
         if self.window is None:
             return False
         over = self.tokens - SEVERE_SHARE * self.window
         patience = self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * self.window)
-        return over >= 0 and over >= patience and self.can_help
+        return over >= 0 and over >= patience
+
+    def can_help(self) -> bool:
+        """May a compaction in the middle of the answer be made, and would it leave room for the rest? Reads the
+        database the first time."""
+        return self._can_help
+
+    @cached_property
+    def _can_help(self) -> bool:
+        return self.may_compact and _leaves_room(self.sizing, self.guard)
 
     def _patience(self) -> float:
         """The share of all patience that what was said last may have."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from uuid import UUID
 
 from dialogs.models import Message
+from dialogs.models.message import MessageOrigin, Role
+from health.models import CompactionRun
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,37 @@ def course_branch(leaf: Message | None) -> tuple[Message, ...]:
         branch.append(found[at])
         at = found[at].parent_id
     return tuple(reversed(branch))
+
+
+def said_since(run: CompactionRun, leaf: Message) -> tuple[Message, ...] | None:
+    """What the leaf's branch says behind the message up to which this run made its view, first one first.
+
+    None where that message is not on the branch. Costs what was said since, however long the course is.
+    """
+    later = {
+        one.pk: one for one in Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=run.through_seq).order_by()
+    }
+    branch: list[Message] = []
+    at: int | None = leaf.pk
+    while at in later:
+        branch.append(later[at])
+        at = later[at].parent_id
+    return tuple(reversed(branch)) if at == run.leaf_id else None
+
+
+def with_seams(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:
+    """These messages of the leaf's branch, and what tells which of them are pieces of one answer: the messages that
+    asked to go on with it, and the pieces of the one that is to be gone on with now."""
+    found = {one.pk: one for one in (*messages, leaf)}
+    before = {one.parent_id for one in found.values() if one.role == Role.ASSISTANT} - found.keys()
+    asking = Message.objects.filter(pk__in=before, origin=MessageOrigin.CONTINUATION).order_by() if before else ()
+    found |= {one.pk: one for one in asking}
+    at = leaf
+    while at.origin == MessageOrigin.CONTINUATION and (cut := _parent(at, found)) and (asked := _parent(cut, found)):
+        found |= {cut.pk: cut, asked.pk: asked}
+        at = asked
+    return tuple(sorted(found.values(), key=attrgetter("seq")))
+
+
+def _parent(message: Message, read: Mapping[int, Message]) -> Message | None:
+    return read.get(message.parent_id or 0) or message.parent
