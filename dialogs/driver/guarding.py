@@ -7,7 +7,7 @@ from typing import Any
 
 from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard, guard_of, is_off
-from dialogs.compacting.material import beside, units_of
+from dialogs.compacting.material import beside, of_the_floor
 from dialogs.compacting.present import next_context, offered_tools
 from dialogs.context import Context
 from dialogs.driver.decide import MAX_COMPACTIONS
@@ -86,7 +86,7 @@ def look(dialog: Dialog, guard: Guard, *, was_too_much: bool = False) -> Guardin
 
 
 def _is_left_as_it_is(found: Guarding) -> bool:
-    """Will nothing be compacted, whatever must stay of it? To know that, all of the course is read."""
+    """Will nothing be compacted, whatever must stay of it?"""
     was_tried = found.tried or found.spared or found.vain or found.compactions >= MAX_COMPACTIONS
     is_too_much = found.pressure is Pressure.OVERFLOW
     return found.running or found.pressure is Pressure.NORMAL or (was_tried and not is_too_much)
@@ -167,7 +167,7 @@ class _Floor:
         kit = Kit(counter=counter)
         tools = offered_tools(context.dialog, compacted=True)
         besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
-        units = kit.counted(units_of(context.whole(), counter))
+        units = of_the_floor(context, counter)
         return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
 
     @property

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard
-from dialogs.compacting.material import MOST_PINNED, beside, units_of
+from dialogs.compacting.material import MOST_PINNED, beside, of_the_floor
 from dialogs.providers.base import ArgumentsDelta, ReasoningDelta, StreamEvent, TextDelta
 from health.compaction.floor import floor_of
 from health.compaction.ports import Kit
@@ -118,5 +118,5 @@ def _floor(sizing: Sizing, guard: Guard) -> int:
     context, counter = sizing.context, sizing.counter
     besides = overhead(context.dialog.llm, sizing.tools, counter) + beside(context, counter)
     kit = Kit(counter=counter)
-    units = kit.counted(units_of(context.whole(), counter))
+    units = of_the_floor(context, counter)
     return floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit).tokens
