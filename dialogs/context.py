@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
+
+from django.db.models import QuerySet
 
 from dialogs import model_view
 from dialogs.attachments import blobs_of, with_blobs
@@ -30,9 +33,11 @@ from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
+from dialogs.selectors.path import course_branch, said_since, with_seams
 from dialogs.selectors.providers import max_output_of
 from dialogs.selectors.tool_calls import calls_by_message
 from health.compaction.wire import is_text
+from health.models import CompactionRun
 
 CONTINUATION = MessageOrigin.CONTINUATION
 
@@ -42,6 +47,7 @@ class Context:
     """All that the model is to see. `notice` belongs to the typed message `notice_on`, if to any.
 
     `branch` are the stored messages in question, `view` what is sent of them; None: all, as they were said.
+    Not `is_whole`: of the course's branch no more was read than the view shows, and what was said since.
     """
 
     dialog: Dialog
@@ -59,8 +65,9 @@ class Context:
     blobs: Mapping[str, str] = field(default_factory=dict)
     # How far the task is, where it is told.
     task: str = ""
+    is_whole: bool = True
 
-    @property
+    @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """What goes along after the system message, in order."""
         said = {message.pk: message for message in self.branch}
@@ -107,8 +114,10 @@ class Context:
         return replace(self, view=tuple(view), run_id=None)
 
     def whole(self) -> Context:
-        """The same course as it was said, whatever was compacted, and what a person brought back into it."""
-        return self.seeing(model_view.as_said_with_quotes(self.view or (), self.branch))
+        """The same course as it was said, whatever was compacted, and what a person brought back into it. Reads the
+        database where not all of the course has been read."""
+        found = self if self.is_whole else replace(self, **_of_messages(course_branch(self.branch[-1])), is_whole=True)
+        return found.seeing(model_view.as_said_with_quotes(self.view or (), found.branch))
 
 
 @dataclass(frozen=True)
@@ -152,22 +161,61 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
     """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
     ids = [message.pk for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
-    newest = _newest_prompt(dialog, ids)
+    newest = None if dialog.is_client_driven else _prompts().filter(message_id__in=ids).last()
+    return _read(dialog, branch, run, newest, guard)
+
+
+def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
+    """The same of the branch that is shown, with no more of it than the model sees, however long the course is.
+
+    None where no view holds, or where what is not seen plays a part: then all is to be read.
+    """
+    leaf = dialog.current_leaf
+    run = _course(dialog, leaf).head_run if leaf else None
+    while run is not None and run.status == CompactionRun.Status.UNDONE:
+        run = run.parent_run
+    since = said_since(run, leaf) if run and leaf else None
+    if run is None or leaf is None or since is None:
+        return None
+    shown = Message.objects.filter(pk__in=[entry.message_id for entry in model_view.load(run.view) if entry.message_id])
+    branch = with_seams((*shown.order_by(), *since), leaf)
+    newest = None if dialog.is_client_driven else _prompts().filter(course_id=leaf.course_id).last()
+    if newest is not None and newest.message_id not in {message.pk for message in branch}:
+        return None
+    return replace(_read(dialog, branch, run, newest, guard), is_whole=False)
+
+
+def _read(
+    dialog: Dialog,
+    branch: Sequence[Message],
+    run: CompactionRun | None,
+    newest: RemediationPrompt | None,
+    guard: Guard | None,
+) -> Context:
+    """`run` made the view that holds, `newest` is the last prompt of remediation on this branch."""
     carries = newest is not None and newest.notice and not _pushed_since(newest, branch)
     return Context(
         dialog=dialog,
-        branch=tuple(branch),
-        calls=calls_by_message(ids),
+        **_of_messages(branch),
         reminders=() if dialog.is_client_driven else tuple(Reminder.objects.filter(dialog=dialog, removed_at=None)),
         notice=newest.notice if newest and carries else "",
         notice_on=newest.message_id if newest and carries else None,
         view=model_view.view_of(run, branch),
-        marks={mark.message_id: mark for mark in MessageMark.objects.filter(message_id__in=ids)},
         run_id=run.pk if run else None,
         client=dialog.client if dialog.is_client_driven else None,
-        blobs=blobs_of(message.parts for message in branch),
         task=task_block(dialog, guard),
     )
+
+
+def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
+    """The fields of a context that these messages make."""
+    ids = [message.pk for message in branch]
+    return {
+        "branch": tuple(branch),
+        "calls": calls_by_message(ids),
+        "marks": {mark.message_id: mark for mark in MessageMark.objects.filter(message_id__in=ids)},
+        "blobs": blobs_of(message.parts for message in branch),
+    }
 
 
 def _course(dialog: Dialog, last: Message) -> Course:
@@ -178,10 +226,8 @@ def _course(dialog: Dialog, last: Message) -> Course:
     return Course.objects.select_related("head_run").get(pk=last.course_id)
 
 
-def _newest_prompt(dialog: Dialog, ids: Sequence[int]) -> RemediationPrompt | None:
-    if dialog.is_client_driven:
-        return None
-    return RemediationPrompt.objects.filter(message_id__in=ids).order_by("message__seq").last()
+def _prompts() -> QuerySet[RemediationPrompt]:
+    return RemediationPrompt.objects.order_by("message__seq")
 
 
 def _pushed_since(newest: RemediationPrompt, branch: Sequence[Message]) -> bool:

@@ -31,7 +31,11 @@ def split(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mapping[str,
 
 def chained(messages: Iterable[Mapping[str, Any]], *, root: str) -> Iterator[ClientMessage]:
     """The messages with the hash of each prefix. `root` keeps apart what must never meet, such as two models."""
-    prefix = hashlib.sha256(root.encode()).hexdigest()
+    return following_on(messages, hashlib.sha256(root.encode()).hexdigest())
+
+
+def following_on(messages: Iterable[Mapping[str, Any]], prefix: str) -> Iterator[ClientMessage]:
+    """The messages that stand behind the prefix with this hash."""
     for message in messages:
         text, calls = _text(message), _calls(message)
         prefix = following(prefix, canonical(message, text, calls))

@@ -12,10 +12,11 @@ from django.http import HttpRequest
 
 from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background
-from dialogs.api.canonical import chained, split
+from dialogs.api.canonical import split
 from dialogs.api.errors import invalid_request, too_large
 from dialogs.api.foresight import Foreseen, foreseen
 from dialogs.api.model_list import target_of
+from dialogs.api.recent import Recent
 from dialogs.api.schemas import ChatBody, read_body
 from dialogs.clients import ClientRequest
 from dialogs.models import ApiKey
@@ -25,6 +26,7 @@ from dialogs.services.client_turns import Target
 # In the User-Agent of the AI SDK's OpenAI-compatible provider.
 SHOW_THOUGHTS = ("ai-sdk/openai-compatible",)
 NOTICES_HEADER = "x-dominds-notices"
+RECENT = Recent()
 DIALOG_HEADER = "x-dominds-dialog"
 CHAT_HEADERS = ("x-dominds-chat", "x-openwebui-chat-id")
 
@@ -68,7 +70,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
     tools = tuple(tool.model_dump(exclude_none=True) for tool in body.tools or ())
     asked = ClientRequest(
         model=body.model,
-        messages=tuple(chained(turns, root=f"{key.owner_id} {body.model}")),
+        messages=RECENT.chained(turns, root=f"{key.owner_id} {body.model}", size=len(raw)),
         instructions=instructions,
         tools=tools,
         options=body.options(),

@@ -10,19 +10,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db.models import Q
+
 from dialogs import quotes
 from dialogs.attachments import with_blobs
 from dialogs.compacting.estimate import counter_of, estimate, overhead
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, Piece, read_context, system_text
 from dialogs.model_view import HANDOVER
+from dialogs.models import MessageMark
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
 from health.compaction.config import ContextConfig
 from health.compaction.messages import MARKS, WRITTEN_AS, parse
 from health.compaction.ports import Counter, Kit
-from health.compaction.units import ContextState, Kind, Unit
+from health.compaction.units import ContextState, Kind, Priority, Unit
 from health.models import CompactionRun
 from health.tokens.corrected import correction_of
 from health.tokens.images import media_in
@@ -51,7 +54,8 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     counter = counter_of(dialog.llm)
     tools = offered_tools(dialog, compacted=True)
     now = estimate(context, offered_tools(dialog), counter)
-    source = context if READS_THE_VIEW in run.chain else context.whole()
+    whole = context.whole()
+    source = context if READS_THE_VIEW in run.chain else whole
     kit = Kit(counter=counter)
     units = _protected(kit.counted(units_of(source, counter)), run)
     state = ContextState(
@@ -62,12 +66,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         config=config,
     )
     # In a view a message may be shortened already: what it says by itself is what was said.
-    said = {
-        str(piece.message.pk): piece.content
-        for one in (source, context.whole())
-        for piece in one.pieces
-        if piece.message
-    }
+    said = {str(piece.message.pk): piece.content for one in (source, whole) for piece in one.pieces if piece.message}
     return Material(
         state=state,
         kit=kit,
@@ -80,6 +79,21 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 def beside(context: Context, counter: Counter) -> int:
     """What is sent with the messages and is none of them: how far the task is."""
     return counter.count([context.task])[0] if context.task else 0
+
+
+def of_the_floor(context: Context, counter: Counter) -> tuple[Unit, ...]:
+    """Units among which is all that must stay. No strategy touches that, so a view has it; for what was marked since
+    the view was made, all of the course is read."""
+    units = units_of(context.whole() if context.is_whole or _is_more_marked(context) else context, counter)
+    return Kit(counter=counter).counted(units)
+
+
+def _is_more_marked(context: Context) -> bool:
+    seen = [message.pk for message in context.branch]
+    marks = MessageMark.objects.filter(
+        Q(pinned=True) | Q(priority=Priority.P1), message__course=context.branch[-1].course_id
+    )
+    return marks.exclude(message_id__in=seen).exists()
 
 
 def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ...]:

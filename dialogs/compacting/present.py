@@ -6,7 +6,7 @@ from typing import Any
 
 from dialogs.compacting.estimate import Estimate, counter_of, estimate
 from dialogs.compacting.guard import Guard
-from dialogs.context import Context, read_context
+from dialogs.context import Context, read_context, read_seen
 from dialogs.driver.tools.base import wire
 from dialogs.driver.tools.registry import tools_for
 from dialogs.models import Dialog
@@ -14,7 +14,13 @@ from dialogs.selectors.path import course_branch
 
 
 def present_context(dialog: Dialog, guard: Guard | None = None) -> Context:
+    """With all of the course, whatever of it the model sees."""
     return read_context(dialog, course_branch(dialog.current_leaf), guard)
+
+
+def next_context(dialog: Dialog, guard: Guard | None = None) -> Context:
+    """What the next request is made of: where a view holds, no more of the course than that."""
+    return read_seen(dialog, guard) or present_context(dialog, guard)
 
 
 def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict[str, Any]]:
@@ -25,7 +31,7 @@ def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict
 
 
 def present_estimate(dialog: Dialog) -> Estimate:
-    return estimate(present_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
+    return estimate(next_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
 
 
 def present_tokens(dialog: Dialog) -> int:

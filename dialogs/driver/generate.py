@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from dialogs.compacting.estimate import Sizing, calibration_of
 from dialogs.compacting.guard import Guard, bounds_of, guard_of
-from dialogs.compacting.present import offered_tools
-from dialogs.context import Context, chat_request, instructions_of, read_context
+from dialogs.compacting.present import next_context, offered_tools
+from dialogs.context import Context, chat_request, instructions_of
 from dialogs.continuing import continuing, cut_answer, request_to_go_on
 from dialogs.driver.audience import NOBODY, Audience
 from dialogs.driver.debugging import log_statistics
@@ -35,7 +35,6 @@ from dialogs.providers.base import (
     ToolsRefused,
 )
 from dialogs.selectors.compaction import may_compact
-from dialogs.selectors.path import course_branch
 from dialogs.selectors.prefix import stable_prefix
 from dialogs.selectors.providers import max_output_of, settings_for
 from dialogs.selectors.turns import dialog_to_drive
@@ -61,7 +60,7 @@ UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
 def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
     """Read what is sent, record that it is sent."""
     guard = guard_of(dialog)
-    context = continuing(read_context(dialog, course_branch(dialog.current_leaf), guard))
+    context = continuing(next_context(dialog, guard))
     sizing = Sizing(context, offered_tools(dialog))
     request = fitted(request_to_go_on(context, chat_request(context, tools=sizing.tools)), sizing, guard)
     sent = _sent(sizing, request)

@@ -7,9 +7,10 @@ from typing import Any
 
 from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard, guard_of, is_off
-from dialogs.compacting.material import beside, units_of
-from dialogs.compacting.present import offered_tools, present_context
+from dialogs.compacting.material import beside, of_the_floor
+from dialogs.compacting.present import next_context, offered_tools
 from dialogs.context import Context
+from dialogs.driver.decide import MAX_COMPACTIONS
 from dialogs.driver.state import Guarding, State
 from dialogs.models import Dialog, Generation, Message
 from dialogs.selectors.compaction import (
@@ -45,7 +46,7 @@ def guarded(state: State, dialog: Dialog) -> State:
 
 
 def sizing_of(dialog: Dialog, guard: Guard | None) -> Sizing:
-    return Sizing(present_context(dialog, guard), offered_tools(dialog))
+    return Sizing(next_context(dialog, guard), offered_tools(dialog))
 
 
 def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
@@ -72,17 +73,27 @@ def look(dialog: Dialog, guard: Guard, *, was_too_much: bool = False) -> Guardin
         return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=open_run(dialog.pk) is not None)
     tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
-    floor = _Floor.of(sizing, guard) if level is not Pressure.NORMAL and not guard.refused else None
-    return replace(
+    found = replace(
         _tried(dialog, guard, tokens),
         spared=_fits_before_a_cut(tokens, guard) and _was_just_compacted(dialog),
         pressure=level,
         tokens=tokens,
         limit=guard.limit,
-        stuck=floor.stuck(tokens, level) if floor else None,
-        refused=guard.refused or (floor.refused if floor else None),
+        refused=guard.refused,
         running=open_run(dialog.pk) is not None,
     )
+    return found if guard.refused or _is_left_as_it_is(found) else _with_floor(found, _Floor.of(sizing, guard))
+
+
+def _is_left_as_it_is(found: Guarding) -> bool:
+    """Will nothing be compacted, whatever must stay of it?"""
+    was_tried = found.tried or found.spared or found.vain or found.compactions >= MAX_COMPACTIONS
+    is_too_much = found.pressure is Pressure.OVERFLOW
+    return found.running or found.pressure is Pressure.NORMAL or (was_tried and not is_too_much)
+
+
+def _with_floor(found: Guarding, floor: _Floor) -> Guarding:
+    return replace(found, stuck=floor.stuck(found.tokens, found.pressure), refused=floor.refused)
 
 
 def _fits_before_a_cut(tokens: int, guard: Guard) -> bool:
@@ -156,7 +167,7 @@ class _Floor:
         kit = Kit(counter=counter)
         tools = offered_tools(context.dialog, compacted=True)
         besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
-        units = kit.counted(units_of(context.whole(), counter))
+        units = of_the_floor(context, counter)
         return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
 
     @property

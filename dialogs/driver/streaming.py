@@ -88,23 +88,24 @@ async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Au
     async with aclosing(begun or told(provider, call.request, audience, call.seam)) as events:
         async for event in events:
             live.add(event, now=timezone.now())
-            if call.watch and (ending := watched_ending(call.watch, event)):
+            if call.watch and (ending := await watched_ending(call.watch, event)):
                 return ending
     return Ending.FINISHED
 
 
-def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
+async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
     """Nothing is cut that is whole: neither at what closes an answer, nor at the last piece of a call."""
     if isinstance(event, ArgumentsDelta):
-        ending = _ending_now(watch)
+        ending = await _ending_now(watch)
         watch.add(event)
         return ending
     watch.add(event)
-    return _ending_now(watch) if isinstance(event, TextDelta | ReasoningDelta) else None
+    return await _ending_now(watch) if isinstance(event, TextDelta | ReasoningDelta) else None
 
 
-def _ending_now(watch: Watch) -> Ending | None:
-    if watch.is_to_be_cut:
+async def _ending_now(watch: Watch) -> Ending | None:
+    # What must stay of the course is read only where the answer comes so far.
+    if watch.is_at_the_mark and await in_db(watch.can_help)():
         return Ending.CUT
     return Ending.FULL if watch.is_full else None
 

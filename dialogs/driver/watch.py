@@ -13,7 +13,7 @@ from functools import cached_property
 
 from dialogs.compacting.estimate import Sizing, overhead
 from dialogs.compacting.guard import Guard
-from dialogs.compacting.material import MOST_PINNED, beside, units_of
+from dialogs.compacting.material import MOST_PINNED, beside, of_the_floor
 from dialogs.providers.base import ArgumentsDelta, ReasoningDelta, StreamEvent, TextDelta
 from health.compaction.floor import floor_of
 from health.compaction.ports import Kit
@@ -74,18 +74,23 @@ class Watch:
             return most + self.received_tokens
         return self.sizing.foretold.tokens + self.received_tokens
 
-    @cached_property
-    def can_help(self) -> bool:
-        """May a compaction in the middle of the answer be made, and would it leave room for the rest?"""
-        return self.may_compact and _leaves_room(self.sizing, self.guard)
-
     @property
-    def is_to_be_cut(self) -> bool:
+    def is_at_the_mark(self) -> bool:
+        """Is it so much that it is to be cut, where that helps?"""
         if self.window is None:
             return False
         over = self.tokens - SEVERE_SHARE * self.window
         patience = self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * self.window)
-        return over >= 0 and over >= patience and self.can_help
+        return over >= 0 and over >= patience
+
+    def can_help(self) -> bool:
+        """May a compaction in the middle of the answer be made, and would it leave room for the rest? Reads the
+        database the first time."""
+        return self._can_help
+
+    @cached_property
+    def _can_help(self) -> bool:
+        return self.may_compact and _leaves_room(self.sizing, self.guard)
 
     def _patience(self) -> float:
         """The share of all patience that what was said last may have."""
@@ -113,5 +118,5 @@ def _floor(sizing: Sizing, guard: Guard) -> int:
     context, counter = sizing.context, sizing.counter
     besides = overhead(context.dialog.llm, sizing.tools, counter) + beside(context, counter)
     kit = Kit(counter=counter)
-    units = kit.counted(units_of(context.whole(), counter))
+    units = of_the_floor(context, counter)
     return floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit).tokens

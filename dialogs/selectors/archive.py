@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Left, Length
 
 from dialogs.compacting.estimate import counter_of
-from dialogs.compacting.present import present_context
+from dialogs.compacting.present import next_context
 from dialogs.models import Course, Dialog, Message, ToolCall
 from dialogs.search import search
 from dialogs.selectors.archived import Removal, removals
@@ -115,7 +115,7 @@ def _group(
 
 def _standing(dialog: Dialog) -> str:
     """All that the model sees now: a loss that was brought back is none."""
-    return "\n".join(piece.content for piece in present_context(dialog).pieces)
+    return "\n".join(piece.content for piece in next_context(dialog).pieces)
 
 
 def _items(dialog: Dialog, shown: Iterable[tuple[Removal, int]]) -> dict[int, Item]:

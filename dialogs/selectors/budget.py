@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from dialogs.compacting.estimate import calibration_of, counter_of, estimate
 from dialogs.compacting.guard import Guard, guard_of
-from dialogs.compacting.present import offered_tools, present_context
+from dialogs.compacting.present import next_context, offered_tools
 from dialogs.compacting.words import kept_in_dialog
 from dialogs.models import Dialog, Generation
 from dialogs.selectors.learned_window import LearnedWindow, learned_window, lowered
@@ -78,7 +78,7 @@ class Budget:
 
 def budget(dialog: Dialog) -> Budget:
     guard, leaf = guard_of(dialog), dialog.current_leaf
-    guessed = estimate(present_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
+    guessed = estimate(next_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
     limit, reserve = _limit(dialog, guard)
     free = max(0, (limit or 0) - guessed.tokens - reserve)
     known = calibration_of(dialog.llm)

@@ -8,7 +8,7 @@ the conversation is known by our answers in the rest of the history, and without
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from operator import attrgetter
@@ -23,8 +23,10 @@ from dialogs.models.message import MessageOrigin, Role
 
 # One message alone is no history: many conversations begin with the same word.
 LEAST_KNOWN = 2
-# Hashes looked for in one query; the end of a history is the likeliest part to be known.
+# Hashes looked for in one query.
 AT_ONCE = 200
+# As many as a request brings along at the most, if it goes on with what is stored.
+NEWEST = 16
 # No client puts more than so many messages before each conversation: a longer history was brought along by somebody.
 MOST_FRAMED = 30
 # So many other conversations that begin alike are no chance.
@@ -71,8 +73,7 @@ Places = dict[str, list[Place]]
 def longest_known(*, owner: User, request: ClientRequest) -> Known:
     if len(request.messages) < LEAST_KNOWN and not (request.chat or request.dialog_id):
         return Known(0, ())
-    for end in range(len(request.messages), 0, -AT_ONCE):
-        start = max(0, end - AT_ONCE)
+    for start, end in _spans(len(request.messages)):
         places = _places(owner, request.messages[start:end], request.dialog_id)
         for length in range(end, start, -1):
             meant = [place for place in _at(places, request, length) if _is_meant(place.chat, request, length)]
@@ -80,6 +81,19 @@ def longest_known(*, owner: User, request: ClientRequest) -> Known:
                 found = meant if length > MOST_FRAMED else _settled(meant, places, request, length)
                 return Known(length, _messages(found, request)) if found else _begun_alike(places, request, length)
     return _replaced(owner, request)
+
+
+def _spans(length: int) -> Iterator[tuple[int, int]]:
+    """Where known prefixes are looked for, one after another. A long history grows at its end, so that comes first; and
+    what is short enough for a client's frame is looked at whole."""
+    end = length
+    if length > AT_ONCE:
+        end = length - NEWEST
+        yield end, length
+    while end > 0:
+        start = end - AT_ONCE if end - AT_ONCE > MOST_FRAMED else 0
+        yield start, end
+        end = start
 
 
 def _replaced(owner: User, request: ClientRequest) -> Known:

@@ -20,6 +20,8 @@ Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 OPEN = (Status.QUEUED, Status.RUNNING)
 BY_THE_GUARD = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM)
+# What grows with a course. Who asks only how a run ended leaves it where it is.
+LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 BY_ITSELF = (*BY_THE_GUARD, Trigger.OVERFLOW)
 
 
@@ -44,8 +46,10 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
     while at in parents:
         branch.add(at)
         at = parents[at]
-    runs = CompactionRun.objects.filter(leaf_id__in=branch, turn=leaf.turn, trigger__in=BY_ITSELF).exclude(
-        status=Status.CANCELLED
+    runs = (
+        CompactionRun.objects.filter(leaf_id__in=branch, turn=leaf.turn, trigger__in=BY_ITSELF)
+        .exclude(status=Status.CANCELLED)
+        .defer(*LARGE)
     )
     given_up = (
         Generation.objects.filter(prompt_leaf_id__in=branch, status=Generation.Status.FAILED, retry_at=None)
@@ -105,7 +109,7 @@ def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int
 def last_run_of_course(course_id: int) -> CompactionRun | None:
     """The newest that the guard began and nobody cancelled."""
     runs = CompactionRun.objects.filter(course_id=course_id, trigger__in=BY_ITSELF).exclude(status=Status.CANCELLED)
-    return runs.order_by("-pk").first()
+    return runs.defer(*LARGE).order_by("-pk").first()
 
 
 def neglected_runs() -> list[int]:

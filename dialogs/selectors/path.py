@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from dialogs.models import Message
+from dialogs.models.message import MessageOrigin, Role
+from health.models import CompactionRun
 
 
 @dataclass(frozen=True)
@@ -57,3 +62,49 @@ def course_branch(leaf: Message | None) -> tuple[Message, ...]:
         branch.append(found[at])
         at = found[at].parent_id
     return tuple(reversed(branch))
+
+
+def said_since(run: CompactionRun, leaf: Message) -> tuple[Message, ...] | None:
+    """What the leaf's branch says behind the message up to which this run made its view, first one first.
+
+    None where that message is not on the branch. Costs what was said since, however long the course is.
+    """
+    later = {one.pk: one for one in _later(run, leaf).order_by()}
+    path = _path_to(run, leaf, {one.pk: one.parent_id for one in later.values()})
+    return None if path is None else tuple(later[pk] for pk in path)
+
+
+def is_behind(run: CompactionRun, leaf: Message) -> bool:
+    """Is the message up to which this run made its view on the leaf's branch? Costs less than `said_since`."""
+    return _path_to(run, leaf, dict(_later(run, leaf).order_by().values_list("pk", "parent_id"))) is not None
+
+
+def _later(run: CompactionRun, leaf: Message) -> QuerySet[Message]:
+    return Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=run.through_seq)
+
+
+def _path_to(run: CompactionRun, leaf: Message, parents: Mapping[int, int | None]) -> list[int] | None:
+    path: list[int] = []
+    at: int | None = leaf.pk
+    while at is not None and at in parents:
+        path.append(at)
+        at = parents[at]
+    return path[::-1] if at == run.leaf_id else None
+
+
+def with_seams(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:
+    """These messages of the leaf's branch, and what tells which of them are pieces of one answer: the messages that
+    asked to go on with it, and the pieces of the one that is to be gone on with now."""
+    found = {one.pk: one for one in (*messages, leaf)}
+    before = {one.parent_id or 0 for one in found.values() if one.role == Role.ASSISTANT} - found.keys()
+    asking = Message.objects.filter(pk__in=before, origin=MessageOrigin.CONTINUATION).order_by() if before else ()
+    found |= {one.pk: one for one in asking}
+    at = leaf
+    while at.origin == MessageOrigin.CONTINUATION and (cut := _parent(at, found)) and (asked := _parent(cut, found)):
+        found |= {cut.pk: cut, asked.pk: asked}
+        at = asked
+    return tuple(sorted(found.values(), key=attrgetter("seq")))
+
+
+def _parent(message: Message, read: Mapping[int, Message]) -> Message | None:
+    return read.get(message.parent_id or 0) or message.parent

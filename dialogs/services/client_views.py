@@ -18,7 +18,7 @@ from dialogs.compacting.estimate import counter_of
 from dialogs.model_view import Entry, as_said, dump, is_in_force, load
 from dialogs.models import Course, Dialog, Message, ToolCall, ViewChange
 from dialogs.models.message import Role
-from dialogs.selectors.path import course_branch, read_tree
+from dialogs.selectors.path import course_branch, is_behind, read_tree
 from dialogs.selectors.tool_calls import calls_by_message
 from dialogs.services.client_forks import Copies, about, ids_of, translated
 from health.compaction.ledger import Entry as Stated
@@ -40,12 +40,11 @@ def carry_view(row: Dialog, course: Course) -> bool:
 
     False where there is no such view, or too little of what it was made of.
     """
-    head = _newest(course)
-    path = read_tree(row.pk).path(row.current_leaf_id) if head else ()
-    if head is None or head.leaf_id in path:
+    head, leaf = _newest(course), row.current_leaf
+    if head is None or leaf is None or is_behind(head, leaf):
         return head is not None
     found = Message.objects.filter(course=course).in_bulk()
-    branch = [found[pk] for pk in path if pk in found]
+    branch = [found[pk] for pk in read_tree(row.pk).path(leaf.pk) if pk in found]
     was = [found[pk] for pk in read_tree(row.pk).path(head.leaf_id) if pk in found]
     same = _same(was, branch)
     end = _end(branch, same, head) if len(same) >= LEAST_SHARED * len(was) else -1

@@ -10,7 +10,7 @@ from dialogs.broadcast import compaction_on_commit
 from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, ViewChange
 from dialogs.selectors.lineage import Lineage, lineage_of
-from dialogs.selectors.path import course_branch
+from dialogs.selectors.path import course_branch, is_behind
 from dialogs.services.rows import lock, save
 from health.models import CompactionRun
 
@@ -32,10 +32,7 @@ def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> boo
 
 
 def is_on_branch(row: Dialog, run: CompactionRun) -> bool:
-    message = row.current_leaf
-    while message is not None and message.seq > run.through_seq:
-        message = message.parent
-    return message is not None and message.pk == run.leaf_id
+    return row.current_leaf is not None and is_behind(run, row.current_leaf)
 
 
 @transaction.atomic

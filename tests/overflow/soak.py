@@ -1,7 +1,9 @@
 """A conversation of a thousand turns, with tools and pictures, at a server that cuts what it has no room for.
 
 The client sends everything again each time, as clients do. What is counted is what a person would notice: a turn that
-failed, a prompt of which the server read only a part, a turn that takes longer than the first ones did.
+failed, a prompt of which the server read only a part, a turn that takes longer than the first ones did. A turn's time
+begins when its request is on its way: what OpenAI's library does with the whole history before that grows with it, and
+is no work of ours.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+import httpx2
 import openai
 
-from tests.overflow.house import Caller, House
+from tests.overflow.house import PATIENCE_SECONDS, Caller, House
 from tests.overflow.pictures import shown
 from tests.overflow.talk import RULES, prose, task
 from tests.standins.compatible import Lists, Overlong, Reply, answer_to, text_of
@@ -46,13 +49,33 @@ def reply(body: Mapping[str, Any]) -> Reply:
     return Reply(text=answer_to(asked, sentences=2))
 
 
+class Timed(httpx2.HTTPTransport):
+    """What is spent between a request and the end of its answer, of all requests since it was last asked: by the clock,
+    and computed by this process, which is Dominds and the stand-in. Other work of the machine shows less in that."""
+
+    seconds = cpu_seconds = 0.0
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        began, computed = time.perf_counter(), time.process_time()
+        response = super().handle_request(request)
+        response.read()
+        self.seconds += time.perf_counter() - began
+        self.cpu_seconds += time.process_time() - computed
+        return response
+
+    def since(self) -> tuple[float, float]:
+        spent = self.seconds, self.cpu_seconds
+        self.seconds = self.cpu_seconds = 0.0
+        return spent
+
+
 @dataclass
 class Soaked:
     """`confirmed_at` is how many requests the server had seen when it was known to cut."""
 
     home: House
+    # Each turn's, as `Timed` has them.
     seconds: list[float] = field(default_factory=list)
-    # Of this process: the client, Dominds and the stand-in. Other work of the machine hardly shows in it.
     cpu_seconds: list[float] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     confirmed_at: int | None = None
@@ -73,17 +96,18 @@ class Soaked:
 
 
 def soak(home: House, turns: int) -> Soaked:
-    soaked, caller = Soaked(home), home.caller(tools=[REGISTER])
+    soaked, caller, timed = Soaked(home), home.caller(tools=[REGISTER]), Timed()
+    caller.client = caller.client.with_options(http_client=httpx2.Client(transport=timed, timeout=PATIENCE_SECONDS))
     for number in range(1, turns + 1):
-        began, computed = time.perf_counter(), time.process_time()
         try:
             _turn(caller, number)
         except openai.APIError as error:
             soaked.failed[number] = str(error)
             # The next turn is to find a history that is whole.
             caller.messages.append({"role": "assistant", "content": "(no answer)"})
-        soaked.seconds.append(time.perf_counter() - began)
-        soaked.cpu_seconds.append(time.process_time() - computed)
+        seconds, cpu_seconds = timed.since()
+        soaked.seconds.append(seconds)
+        soaked.cpu_seconds.append(cpu_seconds)
         if soaked.confirmed_at is None and home.confirmed_cuts():
             soaked.confirmed_at = len(home.standin.seen)
     return soaked
