@@ -1,4 +1,4 @@
-"""The only caller of `group_send`. Events are hints or absolute states: losing one loses nothing.
+"""Whether somebody watches a dialog, and the only caller of `group_send`. Events are hints or absolute states.
 
 A browser that missed an event notices by the dialog's version and fetches what is true.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Any
 from uuid import UUID
 
@@ -18,11 +19,24 @@ from dialogs.threads import home
 
 logger = logging.getLogger(__name__)
 MOMENT_SECONDS = 0.05
+# An open page joins its dialog's group anew every few seconds (`consumers.LOOK_EVERY_SECONDS`).
+JOINED_FOR_SECONDS = 15.0
 _waiting: dict[tuple[Any, ...], asyncio.Task[None]] = {}
 
 
 def group_name(dialog_id: UUID) -> str:
     return f"dialog.{dialog_id.hex}"
+
+
+async def is_watched(dialog_id: UUID) -> bool:
+    """Is a page open on it? While Redis is away nobody can tell, so somebody may be watching."""
+    layer = get_channel_layer()
+    try:
+        found: bool = await layer.has_listener(group_name(dialog_id), since=time.time() - JOINED_FOR_SECONDS)
+    except Exception as error:
+        logger.info("Nobody can tell whether dialog %s is watched: %s", dialog_id, error)
+        return True
+    return found
 
 
 async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:

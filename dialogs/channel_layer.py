@@ -25,6 +25,11 @@ class ChannelLayer(RedisChannelLayer):
         """Whose commands are tried once more, at once: a connection that lay idle may have been closed."""
         return create_pool({**self.hosts[index], "retry": Retry(NoBackoff(), 1, (ConnectionLost,))})
 
+    async def has_listener(self, group: str, *, since: float) -> bool:
+        """Has anybody joined the group, or joined it anew, since this moment? Seconds since the epoch."""
+        connection = self.connection(self.consistent_hash(group))
+        return bool(await connection.zcount(self._group_key(group), since, "+inf"))
+
     async def receive(self, channel: str) -> dict[str, Any]:
         """The next event. A receiver that is cancelled ends, whatever the Redis client does just then."""
         receiving = asyncio.create_task(self._receive(channel))

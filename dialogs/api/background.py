@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from dialogs.api.schemas import ChatBody
 
 TASK_HEADER = "x-dominds-task"
+# In the name of a chore: its answer will stand in place of the history.
+SUMMARISING = ("summar", "compact", "compress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class Chore:
     has: tuple[str, ...] = ()
     ends: str = ""
     streams: bool = False
+    summarises: bool = False
 
 
 CHORES = (
@@ -71,6 +74,7 @@ CHORES = (
         system="*Briefly* summarize this partial conversation about programming.\n"
         "Include less detail about older parts",
         begins="# ",
+        summarises=True,
     ),
     Chore(
         sender="opencode, a title",
@@ -87,10 +91,24 @@ CHORES = (
 
 def is_background(request: HttpRequest, body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
     """Said by a header, or by a request that only a program known to us writes so."""
-    task = request.headers.get(TASK_HEADER, "").strip()
-    if task and not task.startswith("{{"):
-        return True
-    return not body.tools and any(_is(chore, messages) for chore in CHORES if chore.streams or not body.stream)
+    return bool(_task(request)) or _known(body, messages) is not None
+
+
+def is_summarising(request: HttpRequest, body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Of these chores: is the history to be replaced by what is answered?"""
+    known = _known(body, messages)
+    return any(word in _task(request) for word in SUMMARISING) or (known is not None and known.summarises)
+
+
+def _task(request: HttpRequest) -> str:
+    """The client's name of its chore; a template that it did not fill in is none."""
+    task = request.headers.get(TASK_HEADER, "").strip().lower()
+    return "" if task.startswith("{{") else task
+
+
+def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> Chore | None:
+    asked = () if body.tools else (chore for chore in CHORES if chore.streams or not body.stream)
+    return next((chore for chore in asked if _is(chore, messages)), None)
 
 
 def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -166,9 +184,10 @@ def request_of(asked: Asked) -> ChatRequest:
     system, turns = split(asked.messages)
     text = "\n\n".join(filter(None, (asked.target.agent.instructions.strip(), system)))
     first = [{"role": "system", "content": text}] if text else []
+    sent = fitted([*first, *turns], asked.target, asked.request, summarises=asked.is_summarising)
     return ChatRequest(
         model=asked.target.llm.model_id,
-        messages=tuple(map(_sent, fitted([*first, *turns], target=asked.target, request=asked.request))),
+        messages=tuple(map(_sent, sent)),
         tools=tuple(map(dict, asked.request.tools)),
         max_output_tokens=asked.request.max_output_tokens,
         options=asked.request.options,

@@ -14,10 +14,10 @@ from dialogs.compacting.estimate import counter_of, overhead
 from dialogs.compacting.guard import guard_of
 from dialogs.models import ClientConversation, Dialog
 from dialogs.services.client_turns import Target
-from health.compaction.clamp import clamped
+from health.compaction.clamp import HEAD_SHARE, clamped
 from health.compaction.messages import parse, render
 from health.compaction.ports import Counter, Kit
-from health.compaction.units import INSTRUCTING, Unit, total
+from health.compaction.units import INSTRUCTING, Unit, rounds, total
 from health.services import compact_messages
 from health.tokens.counters import counter_for
 
@@ -25,11 +25,28 @@ Messages = Sequence[Mapping[str, Any]]
 # Fewer have nothing to choose among: the longest is shortened.
 LEAST_TO_COMPACT = 4
 LEAST_TOKENS = 120
+# Of a text that is to be summarised nearly all that is kept is its beginning; its end may say what to do.
+OLDEST_SHARE = 0.95
+# How clients begin the summary that they have put in place of a history. Decides only what gets room.
+SUMMARY_BEGINS = (
+    "i spoke to you previously about",
+    "this session is being continued from a previous",
+    "the conversation history before this point was compacted",
+    "this is a summary of",
+    "here is a summary of",
+    "summary of the conversation",
+    "summary of our conversation",
+    "conversation summary",
+    "<summary>",
+)
 NOTE = "\n[… {count:,} characters left out here …]\n"
 
 
-def fitted(messages: Messages, *, target: Target, request: ClientRequest) -> Messages:
-    """The messages as they are where they fit, or nobody guards the model. Raises ApiError where they cannot fit."""
+def fitted(messages: Messages, target: Target, request: ClientRequest, *, summarises: bool) -> Messages:
+    """The messages as they are where they fit, or nobody guards the model. Raises ApiError where they cannot fit.
+
+    `summarises`: what is answered will replace them in the client's history.
+    """
     dialog = Dialog(agent=target.agent, llm=target.llm, is_client_driven=True)
     dialog.client = ClientConversation(dialog=dialog, max_output_tokens=request.max_output_tokens)
     guard = guard_of(dialog)
@@ -41,6 +58,8 @@ def fitted(messages: Messages, *, target: Target, request: ClientRequest) -> Mes
     room = guard.limit - guard.reserve - overhead(target.llm, request.tools, counter)
     if _tokens(messages, counter) <= room:
         return messages
+    if summarises:
+        return _shortened(_oldest(messages, room, counter), room, counter, head_share=OLDEST_SHARE)
     chosen = _compacted(messages, room, target.llm.model_id, counter) if len(messages) >= LEAST_TO_COMPACT else messages
     return _shortened(chosen, room, counter)
 
@@ -56,7 +75,39 @@ def _compacted(messages: Messages, room: int, model: str, counter: Counter) -> M
     return compact_messages(messages, limit_tokens=limit, model=model, embedder="static").messages
 
 
-def _shortened(messages: Messages, room: int, counter: Counter) -> Messages:
+def _oldest(messages: Messages, room: int, counter: Counter) -> Messages:
+    """What the client is about to replace: the oldest text first, as what is newest stays in its history anyway.
+
+    Its instructions, its last words and its last summary stay. What that summary covers comes after all else.
+    """
+    kit, parsed = Kit(counter=counter), parse(messages, counter=counter)
+    cuts = rounds(parsed.units)
+    summary = max((at for at, cut in enumerate(cuts[:-1]) if _is_summary(cut[0])), default=-1)
+    stays = [at for at, cut in enumerate(cuts) if cut[0].role in INSTRUCTING or at in (summary, len(cuts) - 1)]
+    found: dict[int, Sequence[Unit]] = {at: cuts[at] for at in stays}
+    left = room - sum(map(total, found.values()))
+    for at in (one for one in (*range(summary + 1, len(cuts)), *range(summary)) if one not in stays):
+        found[at] = _within(cuts[at], left, kit)
+        if found[at] != cuts[at]:
+            break
+        left -= total(cuts[at])
+    return render([unit for at in sorted(found) for unit in found[at]], parsed.originals)
+
+
+def _is_summary(unit: Unit) -> bool:
+    return unit.content.lstrip(" #*\n").lower().startswith(SUMMARY_BEGINS)
+
+
+def _within(cut: Sequence[Unit], room: int, kit: Kit) -> Sequence[Unit]:
+    """A cut as it is where it fits; else the beginning of a long text, and nothing of calls with their results."""
+    if total(cut) <= room:
+        return cut
+    excess, first = total(cut) - room, cut[0]
+    is_text = len(cut) == 1 and kit.tokens(first.content) - excess >= LEAST_TOKENS
+    return (_short(first, excess, kit, OLDEST_SHARE),) if is_text else ()
+
+
+def _shortened(messages: Messages, room: int, counter: Counter, *, head_share: float = HEAD_SHARE) -> Messages:
     """The longest texts to their beginnings and ends, one after another, until all fit; never the instructions."""
     kit, parsed = Kit(counter=counter), parse(messages, counter=counter)
     units = list(parsed.units)
@@ -65,7 +116,7 @@ def _shortened(messages: Messages, room: int, counter: Counter) -> Messages:
         if excess <= 0:
             return render(units, parsed.originals)
         at = max(range(len(units)), key=lambda place: _may_give(units[place]))
-        units[at] = _short(units[at], excess, kit)
+        units[at] = _short(units[at], excess, kit, head_share)
     if total(units) > room:
         needs, limit = f"≈{total(units):,}", f"{max(0, room):,}"
         raise _too_large(f"This task needs {needs} tokens, and there is room for {limit}. Its texts cannot be shorter.")
@@ -76,9 +127,9 @@ def _may_give(unit: Unit) -> int:
     return 0 if unit.role in INSTRUCTING else unit.estimated_tokens or 0
 
 
-def _short(unit: Unit, excess: int, kit: Kit) -> Unit:
-    size = kit.tokens(unit.content)
-    content = clamped(unit.content, max_tokens=max(LEAST_TOKENS, size - excess), kit=kit, note=NOTE)
+def _short(unit: Unit, excess: int, kit: Kit, head_share: float) -> Unit:
+    least = max(LEAST_TOKENS, kit.tokens(unit.content) - excess)
+    content = clamped(unit.content, max_tokens=least, kit=kit, note=NOTE, head_share=head_share)
     (short,) = kit.counted([unit.saying(content)])
     return short
 

@@ -11,7 +11,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 
 from dialogs.api.auth import authenticate, require_chat, secret_in
-from dialogs.api.background import is_background
+from dialogs.api.background import is_background, is_summarising
 from dialogs.api.canonical import split
 from dialogs.api.errors import invalid_request, too_large
 from dialogs.api.foresight import Foreseen, foreseen
@@ -42,6 +42,8 @@ class Asked:
     request: ClientRequest
     # The client's own task: it makes no dialog.
     is_background: bool
+    # One whose answer the client will put in place of its history.
+    is_summarising: bool
     foreseen: Foreseen | None
     notices: str
 
@@ -87,6 +89,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         notices=_notices(request, key),
         request=asked,
         is_background=is_aside,
+        is_summarising=is_aside and is_summarising(request, body, messages),
         foreseen=None if is_aside else foreseen(key=key, target=target, request=asked),
     )
 

@@ -8,6 +8,7 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
+from dialogs.broadcast import is_watched
 from dialogs.compacting.estimate import Sizing, calibration_of
 from dialogs.compacting.guard import Guard, bounds_of, guard_of
 from dialogs.compacting.present import next_context, offered_tools
@@ -38,7 +39,7 @@ from dialogs.selectors.compaction import may_compact
 from dialogs.selectors.prefix import stable_prefix
 from dialogs.selectors.providers import max_output_of, settings_for
 from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services import cutting, generations, windows
+from dialogs.services import cutting, generations, turns, windows
 from dialogs.services.calibration import learn_from_usage
 from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
@@ -160,7 +161,8 @@ async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, aud
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
         await in_db(record)(claim, call, live, ending)
-        await learn(call, live)
+        if await learn(call, live) and ending is Ending.FINISHED:
+            await ask_unwatched(claim, call)
         await prepare_to_go_on(dialog, call, live, ending)
 
 
@@ -188,16 +190,27 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
         log_statistics(claim.dialog_id)
 
 
-async def learn(call: Call, live: LiveAnswer) -> None:
-    """Let estimates and what is known of the window learn from what was reported of this request."""
+async def ask_unwatched(claim: Claim, call: Call) -> None:
+    """An answer to a part of the prompt: a person who watches may ask again, and a client will."""
+    if not call.is_clients and not await is_watched(claim.dialog_id):
+        await in_db(turns.ask_once_more)(claim, generation=call.generation)
+
+
+async def learn(call: Call, live: LiveAnswer) -> bool:
+    """Let estimates and what is known of the window learn from what was reported of this request.
+
+    True where the server is now known to have read only a part of it.
+    """
     llm = call.generation.llm
     if llm is None or not isinstance(live.usage, Usage):
-        return
+        return False
     suspect = await in_db(_learn)(call, live.usage.prompt_tokens)
-    if suspect:
-        # The server may have been started again with a smaller window.
-        window = await window_now(llm)
-        await in_db(windows.suspect_cut)(call.generation, suspect, window=window)
+    if not suspect:
+        return False
+    # The server may have been started again with a smaller window.
+    window = await window_now(llm)
+    is_cut: bool = await in_db(windows.suspect_cut)(call.generation, suspect, window=window)
+    return is_cut
 
 
 def _learn(call: Call, reported: int) -> Report | None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.db.models import F, Q
 
 from dialogs.clients import ClientCall, ClientMessage, ClientRequest
 from dialogs.models import Dialog, Generation, Message, PrefixNode, ToolCall
@@ -35,6 +36,10 @@ SEVERAL = 2
 MOST_ALIKE = 20
 # Fewer characters may be the same by chance.
 LEAST_ANSWERED = 40
+# Who asks for a summary and then begins with it has put it in place of the history.
+ASKS_FOR_SUMMARY = re.compile(r"summar|compact|condense|总结|摘要|概括|压缩", re.IGNORECASE)
+# Such a request has few messages, and begins with so many characters at least.
+MOST_SUMMARISED, LEAST_SUMMARISED = 4, 200
 # Answers of ours are looked for among so many of a history's first, and so many of its newest.
 MOST_ANSWERS = 50
 # In a system text: what changes while the conversation stays the same.
@@ -72,7 +77,8 @@ Places = dict[str, list[Place]]
 
 def longest_known(*, owner: User, request: ClientRequest) -> Known:
     if len(request.messages) < LEAST_KNOWN and not (request.chat or request.dialog_id):
-        return Known(0, ())
+        summarised = _summarised(owner, request)
+        return Known(0, _leaf(summarised) if summarised else ())
     for start, end in _spans(len(request.messages)):
         places = _places(owner, request.messages[start:end], request.dialog_id)
         for length in range(end, start, -1):
@@ -97,10 +103,15 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _replaced(owner: User, request: ClientRequest) -> Known:
-    """A client that compacts its own history sends a summary, and behind it what we had answered lately."""
+    """A client that compacts its own history sends a summary, and behind it what we had answered lately.
+
+    Or nothing but the summary, where it had asked us for it.
+    """
     dialogs = Dialog.objects.filter(owner=owner, is_client_driven=True, trashed_at=None, client__model=request.model)
     if request.dialog_id:
         return Known(0, _leaf(UUID(request.dialog_id)))
+    if summarised := _summarised(owner, request):
+        return Known(0, _leaf(summarised))
     if not any(message.role == Role.ASSISTANT for message in request.messages):
         return Known(0, ())
     newest = dialogs.filter(client__chat=request.chat).select_related("client").order_by("-active_at")[:MOST_ALIKE]
@@ -109,6 +120,20 @@ def _replaced(owner: User, request: ClientRequest) -> Known:
     said = {dialog: sum(found.values()) for dialog, found in answers.items()}
     best = max(said, key=lambda dialog: said[dialog], default=None)
     return Known(0, _leaf(best) if best and said[best] >= LEAST_ANSWERED else ())
+
+
+def _summarised(owner: User, request: ClientRequest) -> UUID | None:
+    """The dialog whose newest answer is a summary that was asked for, and with which the request begins."""
+    begins = "\n".join(one.text for one in request.messages[:LEAST_KNOWN])
+    if len(request.messages) > MOST_SUMMARISED or len(begins) < LEAST_SUMMARISED:
+        return None
+    clients = Q(dialog__client__model=request.model, dialog__client__chat=request.chat, dialog__trashed_at=None)
+    leaves = Message.objects.filter(clients, pk=F("dialog__current_leaf"), origin=MessageOrigin.AGENT)
+    newest = leaves.filter(dialog__owner=owner, dialog__is_client_driven=True).order_by("-dialog__active_at")
+    for dialog, said, asked in newest.values_list("dialog", "content", "parent__content")[:MOST_ALIKE]:
+        if len(said) >= LEAST_ANSWERED and said.strip() in begins and ASKS_FOR_SUMMARY.search(asked or ""):
+            return dialog
+    return None
 
 
 def _leaf(dialog_id: UUID) -> tuple[Message, ...]:

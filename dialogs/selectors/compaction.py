@@ -41,11 +41,7 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
 
     Those of another version of the message are not this request's; nor are those before a person tried again.
     """
-    parents = dict(Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn).values_list("pk", "parent_id"))
-    branch, at = set[int](), leaf.pk
-    while at in parents:
-        branch.add(at)
-        at = parents[at]
+    branch = branch_of_turn(leaf)
     runs = (
         CompactionRun.objects.filter(leaf_id__in=branch, turn=leaf.turn, trigger__in=BY_ITSELF)
         .exclude(status=Status.CANCELLED)
@@ -57,6 +53,16 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
         .first()
     )
     return list(runs.filter(queued_at__gt=given_up.started_at) if given_up else runs)
+
+
+def branch_of_turn(leaf: Message) -> set[int]:
+    """The messages of the leaf's turn that lead to it, itself included."""
+    parents = dict(Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn).values_list("pk", "parent_id"))
+    branch, at = set[int](), leaf.pk
+    while at in parents:
+        branch.add(at)
+        at = parents[at]
+    return branch
 
 
 def compactions_of_request(leaf: Message, runs: Sequence[CompactionRun]) -> int:

@@ -88,6 +88,11 @@ class MessageRow:
         return bool(self.generation and self.generation.manifest.get("cut"))
 
     @property
+    def was_asked_again(self) -> bool:
+        """By itself, for that reason: the answer beside it was made after a compaction."""
+        return bool(self.generation and self.generation.manifest.get("asked_again"))
+
+    @property
     def lowered(self) -> tuple[int, int] | None:
         return lowered(self.generation)
 

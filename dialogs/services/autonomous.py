@@ -5,6 +5,8 @@ A person's two functions take the dialog; the driver's take its row, locked, so 
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -90,6 +92,13 @@ def finish_run(row: Dialog, *, summary: str) -> bool:
     if ended:
         task_snapshot.complete(row, summary=storable(summary))
     return ended
+
+
+def go_on(row: Dialog, *, since: datetime) -> None:
+    """An answer that does not count said that the goal is reached: the run that it ended since then is not over."""
+    ended = AutonomousRun.objects.filter(dialog=row, ended_by=EndedBy.DONE, ended_at__gte=since)
+    if ended.update(ended_by="", ended_at=None, summary=""):
+        task_snapshot.reopen(row)
 
 
 def _end(row: Dialog, ended_by: AutonomousRun.EndedBy, *, summary: str = "") -> bool:

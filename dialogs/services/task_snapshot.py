@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dialogs.models import Dialog, ToolCall
-from health.compaction.snapshot import COMPLETED, TaskSnapshot, as_json, begun, from_json
+from health.compaction.snapshot import COMPLETED, EXECUTING, TaskSnapshot, as_json, begun, from_json
 
 Change = Callable[[TaskSnapshot], TaskSnapshot]
 
@@ -53,6 +53,11 @@ def observe(row: Dialog, text: str) -> None:
 def complete(row: Dialog, summary: str) -> None:
     """The agent says that the goal is reached."""
     _change(row, lambda now: (now.observed(summary) if summary.strip() else now).updated(current_phase=COMPLETED))
+
+
+def reopen(row: Dialog) -> None:
+    """It was not completed after all."""
+    _change(row, lambda now: now.updated(current_phase=EXECUTING))
 
 
 def _change(row: Dialog, change: Change) -> None:

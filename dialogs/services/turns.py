@@ -8,14 +8,15 @@ from dataclasses import replace
 from django.db import transaction
 
 from dialogs.compacting.carry_over import handover_for
-from dialogs.compacting.guard import active_guard, guard_of
+from dialogs.compacting.guard import active_guard, guard_of, may_be_guarded
 from dialogs.compacting.present import present_tokens
 from dialogs.errors import DialogBusy
-from dialogs.models import Course, Dialog, Generation, QueuedMessage
+from dialogs.models import Course, Dialog, Generation, Message, QueuedMessage
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import DONE_MARK, prompt
 from dialogs.selectors.autonomous import active_run
+from dialogs.selectors.compaction import branch_of_turn
 from dialogs.selectors.display import display_of
 from dialogs.selectors.remediation_state import clearing_is_futile
 from dialogs.selectors.tool_calls import offers_tools
@@ -33,6 +34,7 @@ from health.models import CompactionRun
 
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls."
 RUN_USED_UP = "Not made: the run has used all its generations."
+READ_IN_PART = "Not made: the server had read only a part of the prompt, and was asked again."
 
 
 @transaction.atomic
@@ -72,6 +74,30 @@ def take_queued(held: Claim) -> None:
         add_typed(row, queued.content)
         queued.delete()
         want_answer(row)
+
+
+@transaction.atomic
+def ask_once_more(held: Claim, *, generation: Generation) -> None:
+    """Nobody watches, and the server read only a part of what this answer was made from: want another beside it.
+
+    Compaction comes first, under the bound that was just learned. Once a turn, and not where compaction is off.
+    """
+    row = fenced(held)
+    answer, leaf = generation.message, generation.prompt_leaf
+    is_at_rest = answer is not None and row.current_leaf_id == answer.pk and not row.stop_requested
+    if not is_at_rest or not may_be_guarded(dialog_to_drive(row.pk)) or _was_asked_once_more(leaf):
+        return
+    generation.manifest["asked_again"] = True
+    generation.save(update_fields=["manifest"])
+    withdraw_open_calls(row, words=READ_IN_PART)
+    autonomous.go_on(row, since=generation.started_at)
+    row.current_leaf = leaf
+    want_answer(row)
+
+
+def _was_asked_once_more(leaf: Message) -> bool:
+    tries = Generation.objects.filter(prompt_leaf_id__in=branch_of_turn(leaf), manifest__asked_again=True)
+    return tries.exists()
 
 
 @transaction.atomic

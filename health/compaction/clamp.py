@@ -23,15 +23,17 @@ LEAST_TOKENS = 120
 SAFETY = 0.97
 
 
-def clamped(text: str, *, max_tokens: int, kit: Kit, tool: str = "", note: str = NOTE) -> str:
+def clamped(
+    text: str, *, max_tokens: int, kit: Kit, tool: str = "", note: str = NOTE, head_share: float = HEAD_SHARE
+) -> str:
     """The text within so many tokens: as it is if it fits, and empty if not even the note fits.
 
-    `tool` is the name of the tool whose result it is.
+    `tool` is the name of the tool whose result it is; `head_share` of what is kept is of the beginning.
     """
     tokens = kit.tokens(text)
     if tokens <= max_tokens:
         return text
-    cut: Cut = partial(_within_json, tool=tool) if is_json(text) else partial(_ends, note=note)
+    cut: Cut = partial(_within_json, tool=tool) if is_json(text) else partial(_ends, note=note, head_share=head_share)
     chars = int(len(text) * max_tokens / tokens)
     while chars > 0:
         piece = cut(text, chars)
@@ -79,7 +81,7 @@ def _within_json(text: str, chars: int, *, tool: str) -> str:
     return short if is_json(short) else written(NOTE.format(count=len(text)).strip())
 
 
-def _ends(text: str, chars: int, *, note: str) -> str:
-    head = int(chars * HEAD_SHARE)
+def _ends(text: str, chars: int, *, note: str, head_share: float) -> str:
+    head = int(chars * head_share)
     tail = len(text) - (chars - head)
     return f"{text[:head]}{note.format(count=tail - head)}{text[tail:]}"

@@ -111,6 +111,47 @@ async def test_one_long_text_keeps_its_beginning_and_its_end(guarded_client: Cli
     assert len(sent) < len(diff) / 2
 
 
+async def test_what_a_client_is_about_to_replace_is_read_from_its_beginning(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120, "A summary"))
+    history = long_history(40)
+
+    await guarded_client.ask(*history, user("Summarise all this."), headers={"X-Dominds-Task": "chat-summary"})
+
+    sent = [one["content"] for one in read()[0]["messages"]][1:]
+    whole = [one["content"] for one in history]
+    assert sent[:-2] == whole[: len(sent) - 2]
+    assert len(sent) > len(whole) / 4
+    assert sent[-2][:40] == whole[len(sent) - 2][:40]
+    assert sent[-1] == "Summarise all this."
+
+
+async def test_what_an_earlier_summary_of_the_clients_covers_gets_room_last(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120, "A summary"))
+    covered, summary, rest = long_history(10), user("This is a summary of the first ten questions."), long_history(40)
+
+    await guarded_client.ask(
+        *covered, summary, *rest[20:], user("Summarise all this."), headers={"X-Dominds-Task": "compaction"}
+    )
+
+    sent = [one["content"] for one in read()[0]["messages"]][1:]
+    assert sent[0] == summary["content"]
+    assert sent[1:-2] == [one["content"] for one in rest[20:]][: len(sent) - 3]
+    assert sent[-1] == "Summarise all this."
+
+
+async def test_one_long_text_to_be_summarised_keeps_its_beginning(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(120, "A summary"))
+    said_so_far = "\n".join(f"# USER\n{long_text(number)}\n# ASSISTANT\nDone." for number in range(200))
+
+    await guarded_client.ask(system(SUMMARISING), user(said_so_far))
+
+    sent = read()[0]["messages"][1]["content"]
+    beginning, _note, end = sent.partition("\n[… ")
+    assert said_so_far.startswith(beginning)
+    assert len(beginning) > 15 * len(end)
+    assert said_so_far.endswith(end.partition("…]\n")[2])
+
+
 async def test_a_chore_that_cannot_fit_is_refused_with_both_sizes(guarded_client: Client, play: Play) -> None:
     await sync_to_async(play)(said(120, "A title"))
 

@@ -69,6 +69,36 @@ async def test_what_was_laid_down_and_pinned_is_kept_beside_a_clients_summary(
     assert await CompactionRun.objects.exclude(trigger="carried").acount() == 1
 
 
+async def test_a_summary_that_we_were_asked_for_is_a_branch_although_nothing_else_of_ours_is_left(
+    guarded_client: Client, play: Play
+) -> None:
+    summary = f"The pump was checked twice, the valve once; the boiler is still to be done. {long_text(901, 2)}"
+    read = await sync_to_async(play)(said(900, ANSWER), said(900, summary), said(900, "Good."))
+    history = await asked(guarded_client, *long_history(30), user("And now?"))
+    pinned = await Message.objects.aget(content__startswith="Question 3.")
+    await MessageMark.objects.acreate(message=pinned, pinned=True)
+    await asked(guarded_client, *history, user("Write a summary for whoever goes on with this."))
+
+    await asked(guarded_client, user(f"This is what was done before.\n\n{summary}\n\nGo on with the boiler."))
+
+    sent = contents(read()[2])
+    assert await Dialog.objects.acount() == 1
+    assert RULE in sent
+    assert pinned.content in sent
+    assert len(sent) < len(contents(read()[1]))
+
+
+async def test_an_answer_that_somebody_quotes_in_a_new_chat_begins_a_dialog(
+    client_of_alice: Client, play: Play
+) -> None:
+    await sync_to_async(play)(said(120, ANSWER), said(120, "Well."))
+    await asked(client_of_alice, user("What about the pump?"))
+
+    await asked(client_of_alice, user(f"You said before: {ANSWER}"), assistant("Did I?"), user("Yes."))
+
+    assert await Dialog.objects.acount() == 2
+
+
 async def test_a_client_that_leaves_its_oldest_messages_out_keeps_its_view(guarded_client: Client, play: Play) -> None:
     await sync_to_async(play)(said(900, ANSWER), said(900, "Well."))
     history = await asked(guarded_client, *long_history(30), user("And now?"))
