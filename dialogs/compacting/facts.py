@@ -7,6 +7,7 @@ from typing import Any
 from dialogs import model_view
 from dialogs.compacting.material import SYSTEM, Material
 from dialogs.compacting.progress import badge
+from health.compaction.floor import oversized
 from health.compaction.outcome import CompactionOutcome, Status
 from health.compaction.reasons import Reason, Why, columns_of
 from health.models import CompactionRun
@@ -28,7 +29,10 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         "grade": str(outcome.grade),
         "embedder": outcome.embedder[:120],
         "reward": outcome.reward,
-        "warnings": [one.as_json() if isinstance(one, Reason) else one for one in outcome.warnings],
+        "warnings": [
+            one.as_json() if isinstance(one, Reason) else one
+            for one in (*outcome.warnings, *_oversized(outcome, begun))
+        ],
         "code": str(outcome.code or ""),
         **columns_of(outcome.why),
         "tokens_now": outcome.estimated_tokens_after,
@@ -44,6 +48,13 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         why = Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
         return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, **columns_of(why)}
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
+
+
+def _oversized(outcome: CompactionOutcome, begun: Material) -> list[Reason]:
+    """Of the tool results that are too large for the model's context: those that were shortened for it."""
+    before = {unit.id: unit.content for unit in begun.state.units}
+    changed = {unit.id for unit in outcome.state.units if unit.content != before.get(unit.id)}
+    return [why for name, why in oversized(begun.state).items() if name in changed]
 
 
 def _reset_to(outcome: CompactionOutcome, run: CompactionRun) -> dict[str, Any]:

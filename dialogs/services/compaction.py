@@ -22,7 +22,7 @@ from dialogs.services.events import Code, log
 from dialogs.services.resuming import resume_after
 from dialogs.services.rows import lock, save
 from dialogs.services.view_changes import apply_run
-from health.compaction.reasons import Reason, Why
+from health.compaction.reasons import Reason, Why, columns_of, from_json
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -180,6 +180,9 @@ def _last_phase(run: CompactionRun, status: str) -> str:
 def _log(row: Dialog, run: CompactionRun) -> None:
     for code in _codes(run):
         log(code, row, run=run, estimated=run.estimated_before, limit=run.limit_tokens, trigger=run.trigger)
+    for why in filter(None, map(from_json, run.warnings)):
+        if why.why is Why.RESULT_TOO_LARGE:
+            log(Code.TOKEN_LIMIT_EXCEEDED, row, run=run, limit=run.limit_tokens, **columns_of(why))
 
 
 def _codes(run: CompactionRun) -> Iterator[str]:

@@ -5,12 +5,14 @@ JSON is never cut in its middle: it is trimmed further and further, and stays JS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from health.compaction.payload_json import written
 from health.compaction.payloads import is_json, trim
 from health.compaction.ports import Kit
+from health.compaction.reasons import Reason
 from health.compaction.units import Unit, tools_by_result, total
 
 Cut = Callable[[str, int], str]
@@ -24,16 +26,26 @@ SAFETY = 0.97
 
 
 def clamped(
-    text: str, *, max_tokens: int, kit: Kit, tool: str = "", note: str = NOTE, head_share: float = HEAD_SHARE
+    text: str,
+    *,
+    max_tokens: int,
+    kit: Kit,
+    tool: str = "",
+    note: str = NOTE,
+    head_share: float = HEAD_SHARE,
+    said: str = "",
 ) -> str:
     """The text within so many tokens: as it is if it fits, and empty if not even the note fits.
 
-    `tool` is the name of the tool whose result it is; `head_share` of what is kept is of the beginning.
+    `tool` is the name of the tool whose result it is; `head_share` of what is kept is of the beginning. `said` is told
+    beside the note.
     """
     tokens = kit.tokens(text)
     if tokens <= max_tokens:
         return text
-    cut: Cut = partial(_within_json, tool=tool) if is_json(text) else partial(_ends, note=note, head_share=head_share)
+    note = note.replace(" …]", f". {said} …]") if said else note
+    ends: Cut = partial(_ends, note=note, head_share=head_share)
+    cut: Cut = partial(_within_json, tool=tool, said=said) if is_json(text) else ends
     chars = int(len(text) * max_tokens / tokens)
     while chars > 0:
         piece = cut(text, chars)
@@ -45,21 +57,31 @@ def clamped(
     return alone if kit.tokens(alone) <= max_tokens else ""
 
 
-def shortened(unit: Unit, *, max_tokens: int, kit: Kit, tool: str = "") -> Unit:
+def shortened(unit: Unit, *, max_tokens: int, kit: Kit, tool: str = "", said: str = "") -> Unit:
     """The unit, counted, of at most so many tokens as a whole; but its text keeps LEAST_TOKENS in any case."""
     fixed = total([unit]) - kit.tokens(unit.content)
-    content = clamped(unit.content, max_tokens=max(LEAST_TOKENS, max_tokens - fixed), kit=kit, tool=tool)
+    content = clamped(unit.content, max_tokens=max(LEAST_TOKENS, max_tokens - fixed), kit=kit, tool=tool, said=said)
     (short,) = kit.counted([unit.saying(content)])
     return short
 
 
-def evened(units: Sequence[Unit], *, may: Collection[str], excess: int, kit: Kit) -> tuple[Unit, ...]:
-    """The units with `excess` tokens less, taken from the largest of those that `may` be shortened, if they can."""
+def evened(
+    units: Sequence[Unit],
+    *,
+    may: Collection[str],
+    excess: int,
+    kit: Kit,
+    said: Mapping[str, Reason] = MappingProxyType({}),
+) -> tuple[Unit, ...]:
+    """The units with `excess` tokens less, taken from the largest of those that `may` be shortened, if they can.
+
+    `said` is what some of them say of it, by their ids.
+    """
     sizes = [total([unit]) for unit in units if unit.id in may]
     level = _level(sizes, room=sum(sizes) - excess)
     tools = tools_by_result(units)
     return tuple(
-        shortened(unit, max_tokens=level, kit=kit, tool=tools.get(unit.id, ""))
+        shortened(unit, max_tokens=level, kit=kit, tool=tools.get(unit.id, ""), said=str(said.get(unit.id, "")))
         if unit.id in may and total([unit]) > level
         else unit
         for unit in units
@@ -76,9 +98,10 @@ def _level(sizes: Sequence[int], *, room: int) -> int:
     return max(sizes, default=0)
 
 
-def _within_json(text: str, chars: int, *, tool: str) -> str:
+def _within_json(text: str, chars: int, *, tool: str, said: str) -> str:
     short = trim(text, tool=tool, max_chars=chars)
-    return short if is_json(short) else written(NOTE.format(count=len(text)).strip())
+    short = short if is_json(short) else written(NOTE.format(count=len(text)).strip())
+    return f'{{"note": {written(said)}, "result": {short}}}' if said else short
 
 
 def _ends(text: str, chars: int, *, note: str, head_share: float) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from health.compaction.clamp import shortened
 from health.compaction.cuts import cuts
 from health.compaction.handover import is_handover
-from health.compaction.invariants import open_round, protected_ids
+from health.compaction.invariants import is_marked, open_round, protected_ids
 from health.compaction.ports import Kit
 from health.compaction.reasons import Argument, Reason, Why
 from health.compaction.units import INSTRUCTING, ContextState, Priority, Role, Unit, total
@@ -72,6 +72,18 @@ def can_give_way(units: Sequence[Unit]) -> frozenset[str]:
     marked = {unit.id for unit in units if unit.pinned or unit.priority is Priority.P1}
     open_results = {unit.id for unit in open_round(units) if unit.role is Role.TOOL}
     return frozenset({unit.id for unit in units} - protected_ids(units) | (open_results - marked))
+
+
+def oversized(state: ContextState) -> dict[str, Reason]:
+    """The results of the open round that do not fit beside what must stay, each even alone: what is said of them."""
+    kept, marked = standing(state.units), {unit.id for unit in state.units if is_marked(unit)}
+    results = [unit for unit in open_round(state.units) if unit.role is Role.TOOL and unit.id not in marked]
+    room = state.limit - state.overhead_tokens - total(kept) + total(results)
+    return {
+        unit.id: Reason(Why.RESULT_TOO_LARGE, {"tokens": total([unit]), "room": max(0, room)})
+        for unit in results
+        if total([unit]) > room
+    }
 
 
 def is_too_much(state: ContextState, kit: Kit) -> bool:

@@ -87,6 +87,11 @@ class Why(Enum):
     GIVE_A_FILE = _("give a long message as a file")
     UNPIN_ROUNDS = _("unpin messages of long rounds")
 
+    RESULT_TOO_LARGE = _(
+        "This tool result exceeds the model's context limit: ≈%(tokens)s tokens, and %(room)s have room beside what "
+        "must stay. A model with a larger context can read all of it."
+    )
+
     # How a run ended.
     REDUCED = _("Context reduced to ≈%(tokens)s / %(limit)s tokens.")
     NO_MESSAGES = _("There are no messages.")

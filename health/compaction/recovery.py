@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from health.compaction.clamp import evened
-from health.compaction.floor import can_give_way, standing
+from health.compaction.floor import can_give_way, oversized, standing
 from health.compaction.handover import handover
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.pressure import marks, tokens
@@ -74,12 +74,12 @@ def _fitted(units: tuple[Unit, ...], state: ContextState, kit: Kit) -> tuple[Uni
     taken = state.overhead_tokens + total(units)
     if taken <= state.limit:
         return units
-    may = can_give_way(units)
+    may, said = can_give_way(units), oversized(state)
     accept = marks(state.config, limit=state.limit).accept
-    less = evened(units, may=may, excess=taken - accept, kit=kit)
+    less = evened(units, may=may, excess=taken - accept, kit=kit, said=said)
     if state.overhead_tokens + total(less) <= state.limit:
         return less
-    return evened(units, may=may, excess=taken, kit=kit)
+    return evened(units, may=may, excess=taken, kit=kit, said=said)
 
 
 def _placed(written: Sequence[Unit], kept: Sequence[Unit], before: Sequence[Unit]) -> tuple[Unit, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from health.compaction import placeholders
 from health.compaction.cuts import Cut, cuts
+from health.compaction.floor import oversized
 from health.compaction.markers import harmless
 from health.compaction.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
 from health.compaction.pruning import Change, Rejected, decision
@@ -30,6 +31,9 @@ def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     offered = offered_to(state.units)
     if not offered:
         return unchanged(state, Why.NOTHING_OLDER)
+    if too_large := oversized(state):
+        # What it may decide about is not what is too much.
+        return unchanged(state, next(iter(too_large.values())))
     try:
         changes, said = yield from _decided(state, offered)
         written = yield from _summaries(changes, state, kit)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from health.compaction.clamp import evened
 from health.compaction.code_languages import guess, lexer_of
 from health.compaction.fences import Block, blocks, joined
-from health.compaction.floor import is_too_much, must_stay
+from health.compaction.floor import is_too_much, must_stay, oversized
 from health.compaction.importance import is_ui_tool
 from health.compaction.invariants import is_marked, open_round, protected_ids
 from health.compaction.payloads import is_json, trim
@@ -48,7 +48,8 @@ def _with_open_results(attempt: Attempt, kit: Kit) -> Attempt:
             return _joined(attempt, short)
     short = reworded(contents, state, kit) or attempt
     may = frozenset(unit.id for unit in opened)
-    units = evened(short.state.units, may=may, excess=_excess(short.state, kit), kit=kit)
+    said = oversized(short.state)
+    units = evened(short.state.units, may=may, excess=_excess(short.state, kit), kit=kit, said=said)
     return _joined(attempt, replace(short, state=state.having(units), changed=short.changed or units != state.units))
 
 
