@@ -3,6 +3,9 @@
 The same requests to the server itself and through each gateway, in turn, in one run: so many at a time, every one a
 conversation of its own; then conversations that resend twenty turns and grow. Peers are installed by `--install`.
 The load of the machine distorts milliseconds; it hardly distorts what a request costs the gateway's processes in CPU.
+
+`--guard`: what the guard costs a request that is far from its room. The same conversations with a model whose window is
+guarded and with one whose compaction is off, request by request in turn; exits with 1 above a millisecond.
 """
 
 from __future__ import annotations
@@ -11,20 +14,23 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
-from statistics import quantiles
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from statistics import median, quantiles
 from urllib.parse import urlsplit
 
-from benchmarks.gateways import GATEWAYS, Gateway, direct, install, installed, serving
+from benchmarks.gateways import GATEWAYS, UNGUARDED, Gateway, direct, install, installed, serving
 from benchmarks.instant import ANSWER, FIRST
 
 AT_ONCE = (1, 16, 64)
 REQUESTS = 256
 TURNS = 20
 WARM_UP = 8
+# How often the guard's cost is measured, and what it may be.
+RUNS, MOST_MS = 5, 1.0
 Message = dict[str, str]
 
 
@@ -140,13 +146,55 @@ def table(gateways: dict[str, Gateway], *, at_once: int, requests: int, turns: i
         print(line(name, found[name], found["direct"]), flush=True)
 
 
+def guard_costs(runs: int, requests: int) -> bool:
+    """Is it no more than `MOST_MS`, in the median of the runs?"""
+    with ExitStack() as opened:
+        guarded = opened.enter_context(GATEWAYS["dominds"](opened.enter_context(serving("benchmarks.instant"))))
+        pair = (replace(guarded, model=UNGUARDED), guarded)
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; p50 of the first word, ms")
+        return max(compared(pair, turns, runs, requests) for turns in (0, TURNS)) <= MOST_MS
+
+
+def compared(pair: Sequence[Gateway], turns: int, runs: int, requests: int) -> float:
+    """What the second adds to the first, in milliseconds."""
+    print(
+        f"\n{f'{turns} turns resent' if turns else 'new conversations'}\n{'unguarded':>12}{'guarded':>10}{'added':>10}"
+    )
+    added = []
+    for _run in range(runs):
+        plain, guarded = (1000 * median(times) for times in asyncio.run(in_turn(pair, turns, requests)))
+        added.append(guarded - plain)
+        print(f"{plain:12.2f}{guarded:10.2f}{guarded - plain:+10.2f}", flush=True)
+    print(f"median of {runs} runs: {median(added):+.2f} ms")
+    return median(added)
+
+
+async def in_turn(gateways: Sequence[Gateway], turns: int, requests: int) -> list[list[float]]:
+    """Seconds to the first word, of each gateway. Request by request, so that other load meets both alike."""
+    async with AsyncExitStack() as opened:
+        clients = [await opened.enter_async_context(connected(gateway)) for gateway in gateways]
+        told = f"{os.getpid()}-{time.monotonic_ns()}"
+        messages = [message for turn in range(turns) for message in said(f"{told}, turn {turn}")]
+        times: list[list[float]] = [[] for _client in clients]
+        for request in range(-WARM_UP, requests):
+            asked = said(f"{told}, request {request}")
+            messages = [*messages, *asked] if turns else asked
+            for client, taken in zip(clients, times, strict=True):
+                taken.append((await client.ask(messages[:-1])).first)
+        return [taken[WARM_UP:] for taken in times]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--install", action="store_true", help="install the peers first")
     parser.add_argument("--requests", type=int, default=REQUESTS)
     parser.add_argument("--at-once", type=int, nargs="+", default=AT_ONCE)
     parser.add_argument("--only", nargs="+", choices=sorted(GATEWAYS), default=sorted(GATEWAYS))
+    parser.add_argument("--guard", action="store_true", help="measure what the guard adds, and nothing else")
+    parser.add_argument("--runs", type=int, default=RUNS, help="of --guard")
     wanted = parser.parse_args()
+    if wanted.guard:
+        sys.exit(not guard_costs(wanted.runs, wanted.requests))
     if wanted.install:
         install()
     with ExitStack() as opened:

@@ -76,12 +76,15 @@ def _program(name: str) -> str:
     return str(peers() / "bin" / name)
 
 
+# Spoken to so, nothing is ever compacted.
+UNGUARDED = "bench/unguarded"
 # With the model as an LLM where it takes any number of tokens, and else as one that an agent with a limit stands for.
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, Provider
 provider = Provider.objects.create(name="bench", kind="openai", base_url="{upstream}")
 llm = LLM.objects.create(provider=provider, model_id="m", context_length={window} or 100_000)
+LLM.objects.create(provider=provider, model_id="unguarded", context_length=llm.context_length, compaction="off")
 if {window}:
     Agent.objects.create(name="Bench", slug="bench", llm=llm, context_budget=True, context_limit={window})
 User.objects.create_user("bench")

@@ -15,12 +15,13 @@ from dialogs.context import Context, Piece, system_text
 from dialogs.models import LLM
 from dialogs.models.message import Role
 from health.compaction.ports import Counter, Grade
+from health.compaction.wire import is_text
 from health.models import LlmCalibration
 from health.tokens.calibration import Calibrating, Calibration, Correction, RawEstimate, Uncalibrated
 from health.tokens.corrected import CautiousCounter, CorrectedCounter, correction_of, likely_of, plain_of
 from health.tokens.counters import counter_for
 from health.tokens.families import family_of
-from health.tokens.images import NO_MEDIA, Media, media_in
+from health.tokens.images import NO_MEDIA, Media, is_image, media_in
 from health.tokens.messages import overhead_tokens, tools_tokens
 from health.tokens.tools import as_sent
 
@@ -83,12 +84,13 @@ class Sizing:
 
     @cached_property
     def at_most(self) -> int | None:
-        """None with images, which bytes say nothing of."""
-        if any(piece.parts for piece in self.context.pieces):
+        """None with what bytes say nothing of: sounds, files, and images until reports have taught what they cost."""
+        shown = _most_shown(self.context)
+        if shown is None:
             return None
         texts = [sent_text(piece, self.context) for piece in self.context.pieces]
         said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, system_text(self.context), self.context.task))
-        return said + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
+        return said + shown + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -105,6 +107,19 @@ class Sizing:
     def is_within(self, tokens: int) -> bool:
         """Is it surely no more than that? Without an estimate."""
         return self.at_most is not None and self.at_most <= tokens
+
+
+def _most_shown(context: Context) -> int | None:
+    """Twice of what the images of a context cost by their family and by the reports. None where nobody can tell yet."""
+    showing = [piece for piece in context.pieces if piece.parts]
+    if not showing:
+        return 0
+    known = calibration_of(context.dialog.llm)
+    is_learned = isinstance(known, Calibration) and known.is_trusted and known.has_images
+    if not is_learned or not all(is_text(part) or is_image(part) for piece in showing for part in piece.parts):
+        return None
+    media = sum((media_of(piece, context) for piece in showing), NO_MEDIA)
+    return 2 * max(media.tokens, known.correction.of_images(media.tokens, media.pictures))
 
 
 def calibration_of(llm: LLM) -> Calibrating:

@@ -66,9 +66,9 @@ def is_far(sizing: Sizing, guard: Guard) -> bool:
 
 def look(dialog: Dialog, guard: Guard, *, was_too_much: bool = False) -> Guarding:
     """`was_too_much`: the last try was refused as too long, or filled the window: what was done about it counts."""
-    sizing = sizing_of(dialog, guard)
     if guard.off:
-        return _off(sizing, guard)
+        return _off(dialog, guard)
+    sizing = sizing_of(dialog, guard)
     if is_far(sizing, guard) and not was_too_much:
         return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=open_run(dialog.pk) is not None)
     tokens = sizing.estimate.tokens + guard.reserve
@@ -111,9 +111,10 @@ def _was_just_compacted(dialog: Dialog) -> bool:
     return answers.count() < ANSWERS_BETWEEN
 
 
-def _off(sizing: Sizing, guard: Guard) -> Guarding:
+def _off(dialog: Dialog, guard: Guard) -> Guarding:
     """Where compaction is switched off: what would be cut without a word is refused, all else is sent."""
-    if not guard.cuts_silently or sizing.is_within(guard.room):
+    sizing = sizing_of(dialog, guard) if guard.cuts_silently else None
+    if sizing is None or sizing.is_within(guard.room):
         return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, off=True)
     tokens = sizing.estimate.tokens + guard.reserve
     return Guarding(

@@ -28,7 +28,8 @@ def stable_prefix(course_id: int) -> float | None:
     )
     if len(manifests) < 2 or not all(manifest.get("messages") for manifest in manifests):
         return None
-    lengths = dict(Message.objects.filter(course_id=course_id).values_list("pk", Length("content")))
+    sent = {pk for manifest in manifests for pk in manifest["messages"]}
+    lengths = dict(Message.objects.filter(pk__in=sent).values_list("pk", Length("content")))
     newest, earlier = (list(_parts(manifest, lengths)) for manifest in manifests)
     common = takewhile(lambda pair: pair[0] == pair[1], zip(newest, earlier, strict=False))
     return sum(part[1] for part, _same in common) / max(1, sum(length for _what, length in newest))

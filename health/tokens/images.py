@@ -50,6 +50,10 @@ def media_in(content: Any, model: str) -> Media:
     return Media(tokens=sum(costs), pictures=len(costs))
 
 
+def is_image(part: Mapping[str, Any]) -> bool:
+    return part.get("type") in _IMAGE_PARTS
+
+
 def media_tokens(message: Mapping[str, Any], model: str) -> int:
     return media_in(message.get("content"), model).tokens
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.compacting.estimate import Estimate, Foretold, counter_of, estimate, foretold
+from dialogs.compacting.estimate import Estimate, Foretold, Sizing, counter_of, estimate, foretold
 from dialogs.compacting.material import units_of
 from dialogs.compacting.present import present_context
 from dialogs.models import LLM, Blob, Dialog
@@ -33,6 +33,46 @@ def show(dialog: Dialog, *, images: int, url: str) -> None:
     dialog.save()
 
 
+def at_most(dialog: Dialog) -> int | None:
+    return Sizing(present_context(dialog_to_drive(dialog.pk)), []).at_most
+
+
+def learn_images(llm: LLM, *, each: int, reports: int = 3) -> None:
+    for turn in range(1, reports + 1):
+        raw = RawEstimate(text=2000, images=768 * turn, pictures=turn)
+        learn_from_usage(llm=llm, foretold=Foretold(tokens=raw.tokens, raw=raw), reported=2000 + each * turn)
+
+
+def test_without_an_estimate_nobody_knows_how_large_a_picture_is_of_which_nothing_was_reported(dialog: Dialog) -> None:
+    calibrate(dialog.llm)
+    show(dialog, images=1, url=png(100, 100))
+
+    assert at_most(dialog) is None
+
+
+def test_once_reports_have_taught_what_images_cost_they_are_bounded_without_an_estimate(
+    dialog: Dialog, llm: LLM
+) -> None:
+    learn_images(llm, each=3000)
+    before = at_most(dialog) or 0
+    show(dialog, images=3, url=png(100, 100))
+
+    bound = at_most(dialog) or 0
+
+    assert 2 * 8_800 < bound - before < 2 * 9_300
+    assert bound > guessed(dialog).tokens
+
+
+def test_how_large_a_sound_is_bytes_never_say(dialog: Dialog, llm: LLM) -> None:
+    learn_images(llm, each=3000)
+    show(dialog, images=1, url=png(100, 100))
+    said = dialog.messages.get()
+    said.parts["wire"]["content"].append({"type": "input_audio", "input_audio": {"data": "", "format": "wav"}})
+    said.save()
+
+    assert at_most(dialog) is None
+
+
 def test_images_are_counted_by_the_models_family_and_their_size(dialog: Dialog, llm: LLM) -> None:
     llm.model_id = "claude-sonnet-4-5"
     llm.save()
@@ -48,9 +88,7 @@ def test_what_reports_taught_of_images_is_in_the_estimate_and_in_what_compaction
     dialog: Dialog, llm: LLM
 ) -> None:
     show(dialog, images=3, url=png(100, 100))
-    for turn in range(1, 4):
-        raw = RawEstimate(text=2000, images=768 * turn, pictures=turn)
-        learn_from_usage(llm=llm, foretold=Foretold(tokens=raw.tokens, raw=raw), reported=2000 + 3000 * turn)
+    learn_images(llm, each=3000)
     context, counter = present_context(dialog_to_drive(dialog.pk)), counter_of(llm)
 
     units = Kit(counter=counter).counted(units_of(context))
