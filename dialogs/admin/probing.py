@@ -12,11 +12,12 @@ from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
+from dialogs.compacting.words import better_as_ollama
 from dialogs.models import LLM, Provider
-from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
-from dialogs.providers.probe import read_limits, test_connection
+from dialogs.providers.base import ModelFacts, ProviderError
+from dialogs.providers.probe import ProbeResult, read_limits, test_connection
 from dialogs.selectors.providers import settings_for
-from dialogs.services.providers import record_limits
+from dialogs.services.providers import record_limits, record_server
 
 # For all calls of one click together: a person waits for the page.
 PROBE_SECONDS = 20.0
@@ -65,8 +66,8 @@ def show(request: HttpRequest, findings: Iterable[Finding]) -> None:
 
 def try_providers(providers: Iterable[Provider]) -> list[Finding]:
     rows = list(providers)
-    results = async_to_sync(_all)([_test(settings_for(row)) for row in rows])
-    return [_finding(str(row), result) for row, result in zip(rows, results, strict=True)]
+    results = async_to_sync(_all)([test_connection(settings_for(row)) for row in rows])
+    return [_finding(str(row), _answered(row, result)) for row, result in zip(rows, results, strict=True)]
 
 
 def refresh_limits(llms: Iterable[LLM]) -> list[Finding]:
@@ -74,6 +75,15 @@ def refresh_limits(llms: Iterable[LLM]) -> list[Finding]:
     rows = list(llms)
     results = async_to_sync(_all)([read_limits(settings_for(row.provider), row.model_id) for row in rows])
     return [_finding(row.slug, _record(row, result)) for row, result in zip(rows, results, strict=True)]
+
+
+def _answered(row: Provider, result: ProbeResult | Finding) -> str | Finding:
+    if isinstance(result, Finding):
+        return result
+    record_server(provider=row, is_ollama=result.is_ollama)
+    if result.ok and row.is_hidden_ollama:
+        return Finding(messages.WARNING, f"{result.text} {better_as_ollama()}")
+    return result.text if result.ok else Finding(messages.ERROR, result.text)
 
 
 def _record(row: LLM, result: ModelFacts | Finding) -> str | Finding:
@@ -84,11 +94,6 @@ def _finding(name: str, result: str | Finding) -> Finding:
     if isinstance(result, Finding):
         return Finding(result.level, f"{name}: {result.text}")
     return Finding(messages.SUCCESS, f"{name}: {result}")
-
-
-async def _test(settings: ProviderSettings) -> str | Finding:
-    result = await test_connection(settings)
-    return result.text if result.ok else Finding(messages.ERROR, result.text)
 
 
 async def _all(calls: list[Awaitable[Answer]]) -> list[Answer | Finding]:

@@ -25,8 +25,6 @@ from health.tokens.windows import Bounds, ceiling
 # What runs for LM Studio: its pruning agent, and where that fails, passages beside the last five messages, else those
 # alone.
 LMSTUDIO_CHAIN = ("prune_with_agent", PASSAGES_AND_LAST_FIVE, "keep_last_five")
-# The port of an Ollama that was added as some OpenAI-compatible server: it cuts what does not fit, as LM Studio does.
-OLLAMA_PORT = ":11434"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +132,7 @@ def may_be_guarded(dialog: Dialog) -> bool:
 def cuts_silently(llm: LLM) -> bool:
     """Does its server read only a part of a prompt that does not fit, and answer as if it had read all?"""
     provider, bounds = llm.provider, bounds_of(llm)
-    is_ollama = provider.kind == ProviderKind.OPENAI and OLLAMA_PORT in provider.base_url
-    return provider.kind == ProviderKind.LMSTUDIO or is_ollama or bounds.cut_at is not None
+    return provider.kind == ProviderKind.LMSTUDIO or provider.is_hidden_ollama or bounds.cut_at is not None
 
 
 def bounds_of(llm: LLM) -> Bounds:

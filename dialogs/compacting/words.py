@@ -8,8 +8,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.guard import OLLAMA_PORT, Guard, bounds_of, cuts_silently, guard_of, has_limit
-from dialogs.models import LLM, Agent, Dialog, Provider
+from dialogs.compacting.guard import Guard, bounds_of, cuts_silently, guard_of, has_limit
+from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.llm import Compaction, ProviderKind, WindowSource
 from dialogs.providers.addresses import native_root
 from dialogs.reasons import in_words
@@ -76,11 +76,6 @@ def switched_off(dialog: Dialog) -> Switch:
             "ask again."
         )
     return Switch(elsewhere or is_here, is_here, said)
-
-
-def is_at_ollamas_port(provider: Provider) -> bool:
-    """An Ollama that was added as some OpenAI-compatible server, by its port; `probe.is_ollama` asks one elsewhere."""
-    return provider.kind == ProviderKind.OPENAI and OLLAMA_PORT in provider.base_url
 
 
 def better_as_ollama() -> str:

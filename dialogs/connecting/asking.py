@@ -17,6 +17,7 @@ from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
 from dialogs.selectors.providers import llms_at, provider_at, settings_for
 from dialogs.services.connecting import connect
+from dialogs.services.providers import record_server
 
 # For all questions of one click together: a person waits for the page.
 PATIENCE_SECONDS = 20.0
@@ -70,7 +71,7 @@ def look(wish: Wish) -> Found:
 def add(wish: Wish, model_id: str) -> Model | Found:
     """Make this model ready to chat with; what stands in the way, if the server does not know it."""
     try:
-        facts = async_to_sync(_facts)(_settings(wish), model_id)
+        facts, is_ollama = async_to_sync(_facts)(_settings(wish), model_id)
     except ProviderError as error:
         return _problem(error.code, str(error))
     except TimeoutError:
@@ -79,6 +80,7 @@ def add(wish: Wish, model_id: str) -> Model | Found:
     agent = connect(
         name=offer.name, kind=offer.kind, label=str(offer.label), base_url=wish.address, api_key=wish.key, facts=facts
     )
+    record_server(provider=agent.llm.provider, is_ollama=is_ollama)
     return Model(facts=facts, agent=agent, kept=kept_by_agent(agent))
 
 
@@ -99,7 +101,7 @@ async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Added])
     if wish.offer.kind in probe.TERSE_LISTS:
         shown = list(await asyncio.gather(*(_more(settings, facts) for facts in shown)))
     models = tuple(Model(facts=facts, **vars(added.get(facts.model_id, Added()))) for facts in shown)
-    ollama = native_root(wish.address) if await probe.is_ollama(settings) else ""
+    ollama = native_root(wish.address) if result.is_ollama else ""
     return Found(said=result.text, models=models, hidden=len(wanted) - len(shown), ollama=ollama)
 
 
@@ -111,9 +113,10 @@ async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
         return facts
 
 
-async def _facts(settings: ProviderSettings, model_id: str) -> ModelFacts:
+async def _facts(settings: ProviderSettings, model_id: str) -> tuple[ModelFacts, bool | None]:
+    """What it says of this model; and whether it is an Ollama that is added as some other server."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        return await probe.read_limits(settings, model_id)
+        return await probe.read_limits(settings, model_id), await probe.is_ollama(settings)
 
 
 def _settings(wish: Wish) -> ProviderSettings:

@@ -6,6 +6,9 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+# The port of an Ollama that was added as some OpenAI-compatible server, as long as nobody has asked what it is.
+OLLAMA_PORT = ":11434"
+
 
 class ProviderKind(models.TextChoices):
     OPENAI = "openai", _("OpenAI-compatible")
@@ -72,6 +75,9 @@ class Provider(models.Model):
         help_text=_("So many answers are asked of it at the same time; further ones wait in line. Empty: no limit."),
     )
     origin = models.CharField(_("origin"), max_length=20, choices=Origin, default=Origin.ADMIN, editable=False)
+    # What it said when it was asked whether it is an Ollama, and at which address; null: never asked.
+    is_ollama = models.BooleanField(null=True, editable=False)
+    asked_at_url = models.CharField(max_length=500, blank=True, editable=False)
     # What the catalogue wrote last, field by field: a field that differs from it was edited here.
     catalogue_values = models.JSONField(default=dict, blank=True, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -83,6 +89,15 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.label or self.name
+
+    @property
+    def is_hidden_ollama(self) -> bool:
+        """An Ollama that was added as some OpenAI-compatible server: as it said itself, else by its port."""
+        if self.kind != ProviderKind.OPENAI:
+            return False
+        if self.is_ollama is not None and self.asked_at_url == self.base_url:
+            return self.is_ollama
+        return OLLAMA_PORT in self.base_url
 
 
 class LLM(models.Model):

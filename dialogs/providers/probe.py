@@ -24,15 +24,21 @@ from dialogs.providers.wire import as_mapping
 PATIENCE_SECONDS = 20.0
 # For a question that only servers of another kind may answer.
 SHORT_PATIENCE_SECONDS = 3.0
+# At the root of its address.
+OLLAMA_SAYS = "Ollama is running"
 # Of these kinds one model, asked for by its name, tells more than the list does.
 TERSE_LISTS = frozenset({"llamacpp", "ollama"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """`text` is a translated sentence for people; `error_code` is empty when the provider answered."""
+    """`text` is a translated sentence for people; `error_code` is empty when the provider answered.
+
+    `is_ollama`: behind OpenAI's API there is an Ollama; None where it was not asked, or did not answer.
+    """
 
     text: str
+    is_ollama: bool | None = None
     models: tuple[ModelFacts, ...] = ()
     error_code: str = ""
 
@@ -63,7 +69,8 @@ async def test_connection(settings: ProviderSettings) -> ProbeResult:
         "The provider answers (%(seconds).1f s) and lists %(count)d models.",
         len(models),
     )
-    return ProbeResult(text=said % {"seconds": time.monotonic() - begun, "count": len(models)}, models=models)
+    text = said % {"seconds": time.monotonic() - begun, "count": len(models)}
+    return ProbeResult(text=text, is_ollama=await is_ollama(settings), models=models)
 
 
 async def read_limits(settings: ProviderSettings, model_id: str) -> ModelFacts:
@@ -82,18 +89,27 @@ async def load(settings: ProviderSettings, model_id: str, *, context_length: int
         await provider.aclose()
 
 
-async def is_ollama(settings: ProviderSettings) -> bool:
-    """Is this OpenAI-compatible server an Ollama? It tells its version at its root, and nothing else there.
+async def is_ollama(settings: ProviderSettings) -> bool | None:
+    """Is this OpenAI-compatible server an Ollama? None where it does not answer that, or is of another kind.
 
-    Its key is not sent: whoever serves the root may be somebody else. Open WebUI, which answers alike, tells more.
+    It tells its version at its root, and nothing else there; or it says in words what it is. Its key is not sent:
+    whoever serves the root may be somebody else. Open WebUI, which answers alike, tells more.
     """
     if settings.kind != "openai":
-        return False
+        return None
+    root = native_root(settings.base_url)
     hurried = replace(settings, connect_timeout=SHORT_PATIENCE_SECONDS, read_timeout=SHORT_PATIENCE_SECONDS)
     try:
         async with httpx2.AsyncClient(**connecting(hurried)) as client:
-            answer = await client.get(f"{native_root(settings.base_url)}/api/version")
-            told = as_mapping(answer.json()) if answer.status_code == 200 else {}
-    except (httpx2.HTTPError, ValueError):
+            version = await client.get(f"{root}/api/version")
+            return _is_ollamas_version(version) or OLLAMA_SAYS in (await client.get(f"{root}/")).text[:200]
+    except httpx2.HTTPError:
+        return None
+
+
+def _is_ollamas_version(answer: httpx2.Response) -> bool:
+    try:
+        told = as_mapping(answer.json()) if answer.status_code == 200 else {}
+    except ValueError:
         return False
     return list(told) == ["version"] and isinstance(told["version"], str)

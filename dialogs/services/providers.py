@@ -71,6 +71,13 @@ def clean_api_key(key: str) -> str:
     return key
 
 
+def record_server(*, provider: Provider, is_ollama: bool | None) -> None:
+    """Keep what a server said of itself, at the address that it has now. None: it did not say."""
+    if is_ollama is not None:
+        provider.is_ollama, provider.asked_at_url = is_ollama, provider.base_url
+        provider.save(update_fields=["is_ollama", "asked_at_url"])
+
+
 @transaction.atomic
 def add_llm(
     *, provider: Provider, model_id: str, facts: ModelFacts | None = None, label: str = "", origin: str = Origin.ADMIN

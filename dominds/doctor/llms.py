@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import DatabaseError
 
-from dialogs.compacting.words import better_as_ollama, command_for_ollama, is_at_ollamas_port, kept_by_llm
+from dialogs.compacting.words import better_as_ollama, command_for_ollama, kept_by_llm
 from dialogs.models import LLM, Provider
 from dialogs.models.llm import Compaction, Origin
 from dialogs.providers import probe
@@ -42,7 +42,9 @@ def examined(provider: Provider) -> Finding:
     """Ask it. The demo answers only while `up` runs, which is no fault of its."""
     result = async_to_sync(probe.test_connection)(settings_for(provider))
     name = f"provider {provider.name}"
-    if result.ok and (is_at_ollamas_port(provider) or async_to_sync(probe.is_ollama)(settings_for(provider))):
+    # What it says now, which is not written down here; else what it said when it was added or checked.
+    is_ollama = provider.is_hidden_ollama if result.is_ollama is None else result.is_ollama
+    if result.ok and is_ollama:
         return note(
             name, f"{result.text} {better_as_ollama()}", fix=command_for_ollama(provider.base_url, name="ollama")
         )

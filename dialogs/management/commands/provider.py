@@ -12,13 +12,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dialogs.compacting.words import better_as_ollama, command_for_ollama, is_at_ollamas_port, kept_by_llm
+from dialogs.compacting.words import better_as_ollama, command_for_ollama, kept_by_llm
 from dialogs.models import Provider
 from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.base import ModelFacts, ProviderError
 from dialogs.selectors.providers import list_providers, missing_key, settings_for
-from dialogs.services.providers import InvalidProvider, add_agent, add_llm, add_provider, record_limits
+from dialogs.services.providers import InvalidProvider, add_agent, add_llm, add_provider, record_limits, record_server
 
 # A hub that lists hundreds would fill every menu.
 MOST_MODELS = 50
@@ -61,6 +61,7 @@ class Command(BaseCommand):
         except InvalidProvider as error:
             raise CommandError(str(error)) from error
         asked = asyncio.run(probe.test_connection(settings_for(provider)))
+        record_server(provider=provider, is_ollama=asked.is_ollama)
         chosen = self._chosen(options["model"], asked.models)
         found = asyncio.run(_limits(provider, chosen, asked.models)) if asked.ok else {}
         llms = [add_llm(provider=provider, model_id=name, facts=found.get(name)) for name in chosen]
@@ -107,6 +108,7 @@ class Command(BaseCommand):
         asked = asyncio.run(probe.test_connection(settings_for(provider)))
         if not asked.ok:
             return _checked(provider, "failed", asked.text)
+        record_server(provider=provider, is_ollama=asked.is_ollama)
         llms = {llm.model_id: llm for llm in provider.llms.filter(enabled=True)}
         found = asyncio.run(_limits(provider, list(llms), asked.models))
         models = {name: record_limits(llm=llms[name], facts=facts) for name, facts in found.items()}
@@ -165,7 +167,7 @@ def _told(provider: Provider) -> dict[str, Any]:
 
 def _advice(provider: Provider) -> list[str]:
     """What to do about an Ollama that is added as some OpenAI-compatible server."""
-    if not (is_at_ollamas_port(provider) or asyncio.run(probe.is_ollama(settings_for(provider)))):
+    if not provider.is_hidden_ollama:
         return []
     name = provider.name if "ollama" in provider.name else "ollama"
     command = command_for_ollama(provider.base_url, name=f"{name}-2" if name == provider.name else name)

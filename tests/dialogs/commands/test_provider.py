@@ -15,9 +15,10 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import override_settings
 
+from dialogs.compacting.guard import cuts_silently
 from dialogs.models import LLM, Agent, Provider
 from dialogs.services.providers import add_llm, add_provider
-from tests.dialogs.providers.upstream import Upstream, as_json, upstream
+from tests.dialogs.providers.upstream import Reply, Upstream, as_json, upstream
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.ollama import OllamaStandin
 from tests.standins.serving import serving
@@ -87,6 +88,37 @@ def test_an_ollama_that_is_added_as_something_else_is_recognised(db: Any) -> Non
     for said in (added, checked):
         assert "! This is an Ollama. Behind OpenAI's API" in said
         assert command in said.splitlines()
+
+
+def test_what_a_server_said_that_it_is_counts_more_than_its_port(server: Upstream) -> None:
+    with serving(OllamaStandin().app()) as url:
+        run("provider", "add", "openai", f"{url}/v1", "--name", "hidden")
+    server.on("/v1/models", models("tiny", max_model_len=8192))
+    run("provider", "add", "openai", server.url, "--name", "other")
+    hidden, other = Provider.objects.get(name="hidden"), Provider.objects.get(name="other")
+
+    assert cuts_silently(LLM.objects.filter(provider=hidden)[0])
+    assert not cuts_silently(LLM.objects.get(provider=other))
+    # Elsewhere it is another server, and only the port can be known until somebody asks.
+    hidden.base_url, other.base_url = "http://127.0.0.1:8000/v1", "http://127.0.0.1:11434/v1"
+    assert not cuts_silently(LLM(provider=hidden))
+    assert cuts_silently(LLM(provider=other))
+
+
+def test_a_server_at_ollamas_port_that_is_none_is_believed(server: Upstream) -> None:
+    server.on("/v1/models", models("tiny", max_model_len=8192))
+    run("provider", "add", "openai", server.url, "--name", "other")
+    provider = Provider.objects.get()
+    provider.base_url = provider.asked_at_url = "http://127.0.0.1:11434/v1"
+
+    assert not cuts_silently(LLM(provider=provider))
+
+
+def test_an_ollama_is_known_by_its_words_where_its_version_is_not_told(server: Upstream) -> None:
+    server.on("/v1/models", models("tiny"))
+    server.on("/", Reply(content_type="text/plain", pieces=(b"Ollama is running",)))
+
+    assert "This is an Ollama." in run("provider", "add", "openai", server.url, "--name", "local")
 
 
 def test_another_server_is_not_taken_for_an_ollama(server: Upstream) -> None:
