@@ -40,6 +40,10 @@ HEADLINES: dict[str, Promise] = {
         "What is sent is longer than the LLM's context window. Shorten the message, the Taskdoc or the reminders, "
         "or change to a larger LLM."
     ),
+    "answer_too_long": _(
+        "Prompt and answer together are longer than the LLM's context window; it is asked for a shorter answer. To "
+        "avoid that, lower the agent's max output tokens, or change to a larger LLM."
+    ),
     "context_filled": _("The answer filled the context before a word of it was said."),
     "context_compaction_failed": _("What must be sent does not fit the context, and compacting it does not help."),
     "compaction_off": _("What is sent does not fit the LLM's context window, and compaction is switched off."),

@@ -5,16 +5,18 @@ What it changes is shown before anything is saved: the page is filled with it, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from django.utils.translation import gettext as _
 
-from dialogs.context_settings.checking import faults_of, worded
+from dialogs.context_settings.checking import faults_of, own_faults, worded
+from dialogs.models import Agent
 from health.compaction import configuration
 from health.compaction.config import ContextConfig
-from health.compaction.configuration import ROOT, InvalidConfig
+from health.compaction.configuration import AGENTS, ROOT, InvalidConfig
 
 MOST_BYTES = 256 * 1024
 
@@ -28,7 +30,18 @@ class Problem:
     line: int | None = None
 
 
-def read_yaml(raw: bytes) -> ContextConfig | list[Problem]:
+@dataclass(frozen=True)
+class Brought:
+    """Everybody's settings; and by their short names those that agents have of their own, empty for none any more.
+
+    Agents that the file does not name keep theirs.
+    """
+
+    config: ContextConfig
+    agents: Mapping[str, str]
+
+
+def read_yaml(raw: bytes) -> Brought | list[Problem]:
     """What the file says, or what is wrong with it."""
     if len(raw) > MOST_BYTES:
         return [Problem(_("The file is larger than settings are."))]
@@ -37,15 +50,31 @@ def read_yaml(raw: bytes) -> ContextConfig | list[Problem]:
         # An alias of aliases can stand for more than a machine holds.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
             return [Problem(_("Aliases (*name) are not read here."))]
-        config = configuration.load(text)
+        found = Brought(configuration.load(text), configuration.load_agents(text))
     except UnicodeDecodeError:
         return [Problem(_("This is not a text file."))]
     except (yaml.YAMLError, RecursionError) as error:
         return [_not_yaml(error)]
     except InvalidConfig as error:
         return [Problem(worded(error), error.path, line_of(text, error.path))]
-    faults = [(f"{ROOT}.{path}", words) for path, words in faults_of(config)]
-    return [Problem(words, path, line_of(text, path)) for path, words in faults] or config
+    faults = [(f"{ROOT}.{path}", words) for path, words in faults_of(found.config)]
+    faults += faults_of_agents(found.agents)
+    return [Problem(words, path, line_of(text, path)) for path, words in faults] or found
+
+
+def read_agents(text: str) -> Mapping[str, str]:
+    """What a file's agents were told to have, as the page keeps it until it is saved; none where that is spoiled."""
+    found = read_yaml(text.encode())
+    return found.agents if isinstance(found, Brought) else {}
+
+
+def faults_of_agents(agents: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong): an agent that is not here, a chain that makes no sense."""
+    known = set(Agent.objects.filter(slug__in=agents, is_direct=False).values_list("slug", flat=True))
+    for slug, own in agents.items():
+        if slug not in known:
+            yield f"{AGENTS}.{slug}", _("There is no such agent: %(name)s.") % {"name": slug}
+        yield from ((f"{AGENTS}.{slug}", words) for words in own_faults(own))
 
 
 def line_of(text: str, path: str) -> int | None:

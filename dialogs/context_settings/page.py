@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
+import yaml
 from django.http import QueryDict
 
 from dialogs.context_settings.checking import check
 from dialogs.context_settings.drawing import FIRST, STRATEGIES, Drawing, id_of
 from dialogs.context_settings.fields import AIMS, HOW, LEARNING, LIMITS, PARAMETERS, RECOVERY, RETRIES
+from dialogs.context_settings.importing import read_agents
 from dialogs.context_settings.remarks import odd_limits, pruning_problem
 from dialogs.context_settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from dialogs.models import Agent
@@ -21,8 +25,9 @@ from dialogs.selectors.context_settings import (
     changes_page,
     pruning_agents,
 )
-from dialogs.services.context_settings import changes
+from dialogs.services.context_settings import changes, own_changes
 from health.compaction.config import ContextConfig
+from health.compaction.configuration import AGENTS
 from health.configured import config_of, context_config, context_settings
 from health.models import ContextSettings
 
@@ -34,6 +39,8 @@ class Asked:
     sheet: Sheet
     agent: Agent | None
     version: int
+    # What a file gives agents of their own, by their short names, until it is saved.
+    own: Mapping[str, str] = field(default_factory=dict)
     # The id of the element that a button leads to: rows come and go, and the keyboard must not be lost with them.
     focus: str = ""
 
@@ -42,16 +49,21 @@ class Asked:
         return cls.of(context_config())
 
     @classmethod
-    def of(cls, config: ContextConfig) -> Asked:
+    def of(cls, config: ContextConfig, own: Mapping[str, str] = MappingProxyType({})) -> Asked:
         """These settings, with the pruning agent that is chosen now: it stands in no file."""
         row = context_settings()
-        return cls(sheet=Sheet.of(config), agent=row.pruning_agent, version=row.version)
+        return cls(sheet=Sheet.of(config), agent=row.pruning_agent, version=row.version, own=own)
 
     @classmethod
     def posted(cls, data: QueryDict) -> Asked:
         slug, version = data.get("pruning_agent", ""), data.get("version", "")
         agent = Agent.objects.filter(slug=slug, is_direct=False).first() if slug else None
-        return cls(sheet=Sheet.posted(data), agent=agent, version=int(version) if version.isdecimal() else 0)
+        number, own = int(version) if version.isdecimal() else 0, read_agents(data.get("agents", ""))
+        return cls(sheet=Sheet.posted(data), agent=agent, version=number, own=own)
+
+    @property
+    def own_as_yaml(self) -> str:
+        return yaml.safe_dump({AGENTS: {slug: json.loads(own or "{}") for slug, own in self.own.items()}})
 
     def after(self, action: str, added: str) -> Asked:
         then = self.sheet.after(action, added)
@@ -107,6 +119,7 @@ def _unsaved(asked: Asked, row: ContextSettings) -> Iterator[tuple[str, str, str
     config = check(asked.sheet).config
     if config:
         yield from changes(config_of(row.values), config)
+    yield from own_changes(asked.own)
     now, then = row.pruning_agent, asked.agent
     if now != then:
         yield PRUNING_AGENT, now.slug if now else "", then.slug if then else ""

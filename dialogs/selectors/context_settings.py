@@ -26,6 +26,11 @@ def agents_with_own_settings() -> list[Agent]:
     return list(Agent.objects.exclude(own_settings="").filter(is_direct=False).order_by("name"))
 
 
+def own_settings() -> dict[str, str]:
+    """Of all agents that have some, by their short names: JSON of `configuration.load_own`."""
+    return {agent.slug: agent.own_settings for agent in agents_with_own_settings()}
+
+
 def lost_pruning_agent(settings: ContextSettings) -> str:
     """The slug of the chosen agent if it was deleted since: its row forgets, the audit trail does not."""
     if settings.pruning_agent is not None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from dialogs.compacting.guard import room_of
+from dialogs.compacting.guard import config_of, room_of
 from dialogs.models import Agent, Dialog
-from health.configured import context_config
 from health.limits import P1_FACTOR_PERCENT
 from health.models import ContextEvent, Proposal
 
@@ -30,9 +29,8 @@ class Shown:
 
 
 def open_proposals() -> Iterator[Shown]:
-    least = context_config().min_limit
     for row in _proposals().filter(status=Proposal.Status.OPEN):
-        most = most_limit(row.agent) if row.agent else None
+        least, most = (least_limit(row.agent), most_limit(row.agent)) if row.agent else (0, None)
         yield Shown(row=row, effects=_effects(row), least=least, most=most)
 
 
@@ -45,6 +43,10 @@ def decided_proposals() -> Iterator[Shown]:
 
 def _proposals() -> QuerySet[Proposal]:
     return Proposal.objects.select_related("agent__llm__provider", "decided_by")
+
+
+def least_limit(agent: Agent) -> int:
+    return config_of(Dialog(agent=agent, llm=agent.llm)).min_limit
 
 
 def most_limit(agent: Agent) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -28,19 +29,30 @@ class SettingsOutdated(DialogError):
 
 @transaction.atomic
 def save_settings(
-    *, config: ContextConfig, pruning_agent: Agent | None, by: User | None, version: int
+    *,
+    config: ContextConfig,
+    pruning_agent: Agent | None,
+    by: User | None,
+    version: int,
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> list[SettingsChange]:
-    """Put these settings into force, and say what changed. Raises SettingsOutdated unless `version` is the newest."""
+    """Put these settings into force, and say what changed. Raises SettingsOutdated unless `version` is the newest.
+
+    `own` are settings that agents have of their own, by their short names; those that are not named keep theirs.
+    """
     row, _is_new = ContextSettings.objects.get_or_create(pk=ONLY)
     changed = list(changes(config_of(row.values), config))
     agents = (lost_pruning_agent(row) or _name(row.pruning_agent), _name(pruning_agent))
     if agents[0] != agents[1]:
         changed.append((PRUNING_AGENT, *agents))
+    changed += own_changes(own)
     written = ContextSettings.objects.filter(pk=ONLY, version=version).update(
         values=configuration.dump(config), pruning_agent=pruning_agent, version=version + (1 if changed else 0)
     )
     if not written:
         raise SettingsOutdated(_("Somebody saved other settings meanwhile."))
+    for slug, settings in own.items():
+        Agent.objects.filter(slug=slug).update(own_settings=settings)
     rows = (
         SettingsChange(changed_by=by, key=key[:MOST_KEY_CHARS], before=before, after=after)
         for key, before, after in changed
@@ -54,6 +66,13 @@ def changes(before: ContextConfig, after: ContextConfig) -> Iterator[tuple[str, 
     for key in old | new:
         if old.get(key) != new.get(key):
             yield key, old.get(key, ""), new.get(key, "")
+
+
+def own_changes(own: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """The same of agents' own settings."""
+    for slug, before in Agent.objects.filter(slug__in=own).order_by("slug").values_list("slug", "own_settings"):
+        if before != own[slug]:
+            yield f"agents.{slug}.own_settings", before, own[slug]
 
 
 def flat(config: ContextConfig) -> dict[str, str]:

@@ -12,9 +12,10 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from dialogs.compacting.guard import config_of
 from dialogs.errors import DialogError
 from dialogs.learning.gathering import configured, happened, runs, subject_of
-from dialogs.models import Agent
+from dialogs.models import Agent, Dialog
 from dialogs.services.proposed_changes import (
     InvalidProposal,
     apply_chain,
@@ -65,7 +66,7 @@ def _settled() -> Iterator[tuple[int, datetime]]:
 
 
 def _propose_limit(agent: Agent, found: Collection[Finding], until: float) -> Proposal | None:
-    subject = subject_of(agent, context_config(), until=until)
+    subject = subject_of(agent, config_of(Dialog(agent=agent, llm=agent.llm)), until=until)
     change = limit_change(subject, found) if subject else None
     if subject is None or change is None:
         return None

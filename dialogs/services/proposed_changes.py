@@ -16,7 +16,7 @@ from dialogs.compacting.guard import by_limit
 from dialogs.context_settings.checking import faults_of
 from dialogs.errors import DialogError
 from dialogs.models import Agent, Dialog
-from dialogs.selectors.proposals import most_limit
+from dialogs.selectors.proposals import least_limit, most_limit
 from dialogs.services.context_settings import save_settings
 from health.configured import context_config, context_settings
 from health.models import Proposal, SettingsChange
@@ -41,7 +41,7 @@ def apply_limit(proposal: Proposal, change: Mapping[str, Any], *, by: User) -> N
     agent = _agent(proposal)
     if limit_in_force(agent) != proposal.before:
         raise ProposalOutdated(_("The limit was changed meanwhile. Dismiss this proposal and look again."))
-    least, most = context_config().min_limit, most_limit(agent)
+    least, most = least_limit(agent), most_limit(agent)
     if most is None or not least <= change["limit"] <= most:
         words = _("The limit must be from %(least)s to %(most)s: the window less what is kept for the answer.")
         raise InvalidProposal(words % {"least": f"{least:,}", "most": f"{most or 0:,}"})

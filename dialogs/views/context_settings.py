@@ -19,6 +19,7 @@ from dialogs.context_settings.checking import check
 from dialogs.context_settings.importing import read_yaml
 from dialogs.context_settings.page import Asked, context_of
 from dialogs.context_settings.what_if import what_if
+from dialogs.selectors.context_settings import own_settings
 from dialogs.services.context_settings import SettingsOutdated, save_settings
 from dialogs.views.common import staff_only
 from health.compaction import configuration
@@ -47,7 +48,11 @@ def _save(request: HttpRequest, asked: Asked) -> HttpResponse:
         return _page(request, asked, errors=checked.errors, status=422)
     try:
         changed = save_settings(
-            config=checked.config, pruning_agent=asked.agent, by=_person(request), version=asked.version
+            config=checked.config,
+            pruning_agent=asked.agent,
+            by=_person(request),
+            version=asked.version,
+            own=asked.own,
         )
     except SettingsOutdated as error:
         # Saving once more, with their changes known, is meant.
@@ -73,7 +78,7 @@ def bring(request: HttpRequest) -> HttpResponse:
     found = read_yaml(file.read()) if file else []
     if isinstance(found, list):
         return _page(request, Asked.stored(), problems=found, no_file=file is None, status=422)
-    return _page(request, Asked.of(found), is_imported=True)
+    return _page(request, Asked.of(found.config, found.agents), is_imported=True)
 
 
 @staff_only
@@ -83,7 +88,8 @@ def take_out(request: HttpRequest) -> HttpResponse:
     """The settings in force as the seed's YAML."""
     disposition = content_disposition_header(as_attachment=True, filename="context-settings.yaml")
     headers = {"Content-Disposition": disposition or ""}
-    return HttpResponse(configuration.dump(context_config()), content_type="application/yaml", headers=headers)
+    text = configuration.dump(context_config(), own_settings())
+    return HttpResponse(text, content_type="application/yaml", headers=headers)
 
 
 def _page(request: HttpRequest, asked: Asked, *, status: int = 200, **context: Any) -> HttpResponse:

@@ -12,7 +12,7 @@ from math import inf
 from time import monotonic
 
 from dialogs.compacting.facts import LEAST_GAIN
-from dialogs.compacting.guard import active_guard
+from dialogs.compacting.guard import active_guard, config_of
 from dialogs.compacting.material import Material, material
 from dialogs.compacting.work import config_for
 from dialogs.learning.growths import growth_of
@@ -25,7 +25,6 @@ from health.compaction.losses import BINDING, MOST_LOSSES
 from health.compaction.outcome import CompactionOutcome, Loss, Status
 from health.compaction.ports import Answer, Embed, Need
 from health.compaction.runner import run
-from health.configured import context_config
 from health.critic.replay import Growth, Happening, Rules, gone_through, to_the_goal
 from health.models import CompactionRun
 
@@ -86,7 +85,7 @@ class Course:
 
 
 def read_course(dialog: Dialog) -> Course:
-    config = context_config()
+    config = config_of(dialog)
     guard = active_guard(dialog, config)
     growth = growth_of(dialog, reserve=guard.reserve if guard else 0)
     return Course(dialog=dialog, growth=growth, config=guard.config if guard else config)

@@ -11,12 +11,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.guard import LMSTUDIO_CHAIN, active_guard, by_limit, room_of
+from dialogs.compacting.guard import LMSTUDIO_CHAIN, active_guard, by_limit, config_of, room_of
 from dialogs.errors import DialogError
 from dialogs.models import Agent, Dialog
 from health.compaction.config import CHAIN_ORDER, ContextConfig, How, chain_for
 from health.compaction.strategies import REGISTRY
-from health.configured import context_config
 
 MOST_LIMITS, MOST_CHAINS, MOST_DIALOGS = 6, 4, 10
 # Larger than any context: an agent that nobody guards is sent whole.
@@ -93,7 +92,7 @@ def in_force(agent: Agent, config: ContextConfig) -> InForce:
 
 def variants(asked: Asked, agent: Agent) -> list[Variant]:
     """What is in force, then every limit with every chain. Raises InvalidVariants."""
-    config = context_config()
+    config = config_of(Dialog(agent=agent, llm=agent.llm))
     now = in_force(agent, config)
     whole = partial(_whole, config)
     limits = dict.fromkeys((*_named_limits(asked.limits, now), *_typed_limits(asked.other_limits, config, now)))

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -55,6 +56,8 @@ MIN_LIMIT = 3500
 ABOVE_IT_ANSWERS_ARE_CUT = f"above 0 and at most {SEVERE_SHARE:g}, as an answer under way is cut from there on"
 ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies"
 # What an LLM type, under this key, and an agent may have for themselves: the engine, its chain and its numbers.
+# Beside the whole document a file may have those of agents, each under the agent's short name.
+AGENTS = "agents"
 OWN, OWN_KEYS = "own", ("how", BREAKING, "payloads")
 RETRY: Mapping[str, Check] = {
     "max_attempts": whole(1),
@@ -78,6 +81,12 @@ def _own(value: object, path: str) -> str:
         return ""
     section({key: KEYS[key] for key in OWN_KEYS})(value, path)
     return json.dumps(value, sort_keys=True)
+
+
+def _agents(value: object, path: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise refusal(path, "a section with a key for each agent", value)
+    return {name(slug, path): _own(own, f"{path}.{slug}") for slug, own in value.items()}
 
 
 def _switch(value: object, path: str) -> StrEnum:
@@ -147,12 +156,21 @@ def load(text: str, *, was_stored: bool = False) -> ContextConfig:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InvalidConfig(f"This is not YAML: {error}") from error
-    found = section({ROOT: section(KEYS)})({} if document is None else document, "").get(ROOT, {})
+    found = section({ROOT: section(KEYS), AGENTS: _agents})({} if document is None else document, "").get(ROOT, {})
     retries = found.pop(RETRIES, None)
     config = ContextConfig(**found.pop(BREAKING, {}), **found, **({} if retries is None else _retry(retries)))
     config = _lowered(config) if was_stored else config
     _check_order(config)
     return config
+
+
+def load_agents(text: str) -> dict[str, str]:
+    """What a file says of agents' own settings: each as JSON of `load_own`, empty where it has none. By their short
+    names. Raises InvalidConfig."""
+    document = yaml.safe_load(text)
+    found = section({ROOT: lambda *_any: None, AGENTS: _agents})({} if document is None else document, "")
+    agents: dict[str, str] = found.get(AGENTS, {})
+    return agents
 
 
 def load_own(text: str) -> str:
@@ -189,9 +207,10 @@ def _merged(below: Any, above: Any) -> Any:
     return {**below, **{key: _merged(below[key], one) if key in below else one for key, one in above.items()}}
 
 
-def dump(config: ContextConfig) -> str:
-    """YAML that `load` reads as the same configuration, in the seed's form."""
-    return yaml.safe_dump({ROOT: _document(config)}, sort_keys=False, allow_unicode=True)
+def dump(config: ContextConfig, agents: Mapping[str, str] = MappingProxyType({})) -> str:
+    """YAML that `load` reads as the same configuration, in the seed's form, and `load_agents` as these."""
+    own = {AGENTS: {slug: json.loads(text or "{}") for slug, text in agents.items()}} if agents else {}
+    return yaml.safe_dump({ROOT: _document(config), **own}, sort_keys=False, allow_unicode=True)
 
 
 def _document(config: ContextConfig) -> dict[str, Any]:

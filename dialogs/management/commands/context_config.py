@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from dialogs.context_settings.importing import Problem, read_yaml
+from dialogs.selectors.context_settings import own_settings
 from dialogs.services.context_settings import save_settings
 from health.compaction import configuration
 from health.configured import context_config, context_settings
@@ -32,7 +33,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _export(self, file: Path | None) -> None:
-        text = configuration.dump(context_config())
+        text = configuration.dump(context_config(), own_settings())
         if file is None:
             self.stdout.write(text, ending="")
             return
@@ -45,7 +46,9 @@ class Command(BaseCommand):
         if isinstance(found, list):
             raise CommandError("\n".join(f"{file}{_at(problem)}: {problem.words}" for problem in found))
         row = context_settings()
-        changed = save_settings(config=found, pruning_agent=row.pruning_agent, by=None, version=row.version)
+        changed = save_settings(
+            config=found.config, pruning_agent=row.pruning_agent, by=None, version=row.version, own=found.agents
+        )
         for change in changed:
             self.stdout.write(f"{change.key}: {change.before or '—'} → {change.after or '—'}")
         self.stdout.write(f"{len(changed)} changed.")

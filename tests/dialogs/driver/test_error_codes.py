@@ -6,19 +6,25 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.test import Client
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dialogs.models import Dialog
+from dialogs.driver.run import drive
+from dialogs.models import LLM, Agent, Dialog, Generation, Provider
 from health.compaction.config import ContextConfig, How
 from health.compaction.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 from tests.dialogs.driver.test_rounds import offer, outside, round_of  # noqa: F401  a fixture
+from tests.dialogs.views.pages import page
+from tests.standins.compatible import CompatibleStandin
 from tests.standins.serving import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -112,3 +118,23 @@ def test_what_nothing_can_help_is_recorded_and_not_sent(dialog: Dialog, play: Pl
     assert event.limit == 3500
     assert event.estimated is not None
     assert event.estimated > 3500
+
+
+def test_an_answer_that_is_too_long_beside_its_prompt_is_told_with_what_to_do(
+    dialog: Dialog, client: Client, alice: User
+) -> None:
+    standin = CompatibleStandin(window=2048, counts_answer=True)
+    Agent.objects.update(max_output_tokens=2000)
+    client.force_login(alice)
+    with serving(standin.app()) as url:
+        Provider.objects.update(kind="openai", base_url=f"{url}/v1")
+        LLM.objects.update(model_id=standin.model, context_length=None, compaction="automatic", tool_calling="off")
+        ask(dialog, long_text(1, 12))
+        # A slice of the driver is one try.
+        async_to_sync(drive)(dialog.pk)
+        shown = page(client, f"/dialogs/{dialog.pk}/").text
+        drive_until_idle(dialog)
+
+    assert list(Generation.objects.values_list("error_code", flat=True)) == ["answer_too_long", ""]
+    assert "Prompt and answer together are longer than the LLM's context window" in shown
+    assert "lower the agent's max output tokens" in shown

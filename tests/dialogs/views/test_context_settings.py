@@ -392,6 +392,17 @@ def test_a_file_is_shown_before_it_is_saved_and_comes_back_out_the_same(as_alice
     assert "The file says what is in force already." in upload(as_alice, taken_out.content.decode()).text
 
 
+def test_a_files_settings_of_agents_are_shown_and_saved_with_the_rest(as_alice: Client, agent: Agent) -> None:
+    found = upload(as_alice, "agents:\n  helper:\n    how: chain\n")
+    before = Agent.objects.get().own_settings
+    post(as_alice, sent(found, "context-form"), do="save")
+
+    assert "agents.helper.own_settings" in words(found)
+    assert before == ""
+    assert Agent.objects.get().own_settings == '{"how": "chain"}'
+    assert "how: chain" in as_alice.get(f"{URL}export.yaml").content.decode()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

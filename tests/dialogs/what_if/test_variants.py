@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dialogs.compacting.guard import by_limit
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.what_if.variants import NO_LIMIT, Asked, InvalidVariants, variants
+from health.compaction.configuration import load_own
 from health.compaction.strategies import REGISTRY
 from tests.dialogs.compacting_builders import guard
 
@@ -32,6 +34,17 @@ def test_what_is_in_force_comes_first_and_once(helper: Agent) -> None:
         (4000, "prioritize_recent"),
         (5000, "prioritize_recent"),
     ]
+
+
+def test_what_is_in_force_is_what_the_agent_and_its_llm_type_have_of_their_own(helper: Agent) -> None:
+    everybodys = variants(Asked(limits=("now",), chains=("now",)), helper)[0]
+    helper.own_settings = load_own("how: chain")
+
+    own = variants(Asked(limits=("now",), chains=("now",)), helper)[0]
+
+    assert everybodys.chain[1] == "select_passages"
+    assert own.chain == by_limit(Dialog(agent=helper, llm=helper.llm)).chain
+    assert own.chain[1] != "select_passages"
 
 
 def test_limits_can_be_chosen_and_typed(helper: Agent) -> None:
