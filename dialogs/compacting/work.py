@@ -44,8 +44,8 @@ FRESH_START = "fresh_start"
 # Of the present request: what *Compact now* aims at, and what is enough.
 WISHED_GOAL, WISHED_MOST = 0.5, 0.75
 # After a compaction so many requests as large as the last ones fit below the threshold, where what must stay and a
-# choice of this share of the limit leave that much.
-HEADROOM_REQUESTS, LEAST_CHOICE = 3, 0.05
+# choice of this share of the limit leave that much; but no less than this share of the goal is kept for it.
+HEADROOM_REQUESTS, LEAST_CHOICE, LEAST_OF_GOAL = 3, 0.05, 0.5
 
 
 class Cancelled(Exception):
@@ -128,7 +128,8 @@ def _goal_with_headroom(run: CompactionRun, begun: Material, config: ContextConf
     limit = max(1, begun.state.limit)
     # Below what must stay there is nothing to choose, and what comes after passages would choose worse.
     least = floor_of(begun.state, begun.kit).tokens / limit + LEAST_CHOICE
-    return min(config.goal, max(config.warning_threshold - HEADROOM_REQUESTS * grown / limit, least))
+    wanted = config.warning_threshold - HEADROOM_REQUESTS * grown / limit
+    return min(config.goal, max(wanted, LEAST_OF_GOAL * config.goal, least))
 
 
 def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:
