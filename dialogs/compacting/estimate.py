@@ -115,8 +115,9 @@ def _most_shown(context: Context) -> int | None:
     if not showing:
         return 0
     known = calibration_of(context.dialog.llm)
-    is_learned = isinstance(known, Calibration) and known.is_trusted and known.has_images
-    if not is_learned or not all(is_text(part) or is_image(part) for piece in showing for part in piece.parts):
+    if not isinstance(known, Calibration) or not known.is_trusted or not known.has_images:
+        return None
+    if not all(is_text(part) or is_image(part) for piece in showing for part in piece.parts):
         return None
     media = sum((media_of(piece, context) for piece in showing), NO_MEDIA)
     return 2 * max(media.tokens, known.correction.of_images(media.tokens, media.pictures))
