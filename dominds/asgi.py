@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable
 from importlib import import_module
@@ -47,3 +48,8 @@ application = ProtocolTypeRouter(
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
+
+# What is loaded by now stays loaded. To look through it again at every full collection would hold up whoever is being
+# answered for a quarter of a second, and long histories make those frequent.
+gc.collect()
+gc.freeze()

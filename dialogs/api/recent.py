@@ -18,7 +18,7 @@ from dialogs.clients import ClientMessage
 # By so many messages a conversation is told from others that begin alike.
 FIRST = 3
 # Of all requests that are remembered, as they came.
-MOST_BYTES = 32 * 1024 * 1024
+MOST_BYTES = 16 * 1024 * 1024
 Raw = Sequence[Mapping[str, Any]]
 
 

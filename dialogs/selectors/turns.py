@@ -17,6 +17,7 @@ from dialogs.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.autonomous import active_run
+from dialogs.selectors.compaction import LARGE
 from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of, offers_tools
 from health.loops.patterns import EVERY_CALLS
 from health.monitor.remediation import Due
@@ -119,17 +120,19 @@ DRIVEN = (
     *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
     *("client", "current_leaf__course__head_run"),
 )
+# Of the view that holds: what a request is not made of, and grows with the course.
+NOT_SENT = tuple(f"current_leaf__course__head_run__{name}" for name in LARGE if name != "view")
 
 
 def driven(dialog_id: UUID) -> Dialog | None:
     """The dialog with everything that is decided by and that a request is made of; None when it is gone."""
     # `first()` would sort, which costs more than a fifth of this.
-    return next(iter(Dialog.objects.select_related(*DRIVEN).filter(pk=dialog_id).order_by()), None)
+    return next(iter(Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).filter(pk=dialog_id).order_by()), None)
 
 
 def dialog_to_drive(dialog_id: UUID) -> Dialog:
     """The same of one that is there."""
-    return Dialog.objects.select_related(*DRIVEN).get(pk=dialog_id)
+    return Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).get(pk=dialog_id)
 
 
 def tries_of_due_answer(dialog: Dialog) -> list[Generation]:

@@ -167,8 +167,10 @@ def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
 
 def _title(row: Dialog, request: ClientRequest, known: Known) -> str:
     """By what was asked first. Until its frame was known, a dialog was called by that."""
+    if row.title and not known.frame:
+        return row.title
     first, *_rest = [*_asked(request.messages), request.model]
-    if row.title and not (known.frame and row.title == first):
+    if row.title and row.title != first:
         return row.title
     # Before what is asked first the client may have put more of its own.
     said = _asked(request.messages[known.frame :])[0 if known.length or not known.frame else -1 :]

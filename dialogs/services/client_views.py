@@ -18,6 +18,7 @@ from dialogs.compacting.estimate import counter_of
 from dialogs.model_view import Entry, as_said, dump, is_in_force, load
 from dialogs.models import Course, Dialog, Message, ToolCall, ViewChange
 from dialogs.models.message import Role
+from dialogs.selectors.compaction import LARGE
 from dialogs.selectors.path import course_branch, is_behind, read_tree
 from dialogs.selectors.tool_calls import calls_by_message
 from dialogs.services.client_forks import Copies, about, ids_of, translated
@@ -84,7 +85,8 @@ def _pins(head: CompactionRun, branch: Sequence[Message]) -> Iterator[Entry]:
 
 def _newest(course: Course) -> CompactionRun | None:
     """The view that holds on some branch: not one that a person undid."""
-    run = course.head_run
+    # Which messages it has is read where it is carried over: few requests need that.
+    run = CompactionRun.objects.defer(*LARGE).filter(pk=course.head_run_id).first() if course.head_run_id else None
     while run is not None and not is_in_force(run, (run.leaf_id,)):
         run = run.parent_run
     return run
