@@ -170,13 +170,18 @@ def compared(pair: Sequence[Gateway], turns: int, runs: int, requests: int) -> f
 
 
 async def in_turn(gateways: Sequence[Gateway], turns: int, requests: int) -> list[list[float]]:
-    """Seconds to the first word, of each gateway. Request by request, so that other load meets both alike."""
+    """Seconds to the first word, of each gateway. Request by request, so that other load meets both alike; a
+    conversation begins with so many turns, and grows to twice as many."""
     async with AsyncExitStack() as opened:
         clients = [await opened.enter_async_context(connected(gateway)) for gateway in gateways]
-        told = f"{os.getpid()}-{time.monotonic_ns()}"
-        messages = [message for turn in range(turns) for message in said(f"{told}, turn {turn}")]
         times: list[list[float]] = [[] for _client in clients]
+        messages: list[Message] = []
         for request in range(-WARM_UP, requests):
+            told = f"{os.getpid()}-{time.monotonic_ns()}"
+            if (turns and request % turns == 0) or not messages:
+                messages = [message for turn in range(turns) for message in said(f"{told}, turn {turn}")]
+                for client in clients if turns else ():
+                    await client.ask(messages[:-1])
             asked = said(f"{told}, request {request}")
             messages = [*messages, *asked] if turns else asked
             for client, taken in zip(clients, times, strict=True):

@@ -70,9 +70,8 @@ class Context:
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """What goes along after the system message, in order."""
-        said = {message.pk: message for message in self.branch}
         view = model_view.as_said(self.branch) if self.view is None else self.view
-        found = (Piece(entry, said.get(entry.message_id or 0)) for entry in view)
+        found = (Piece(entry, self._by_id.get(entry.message_id or 0)) for entry in view)
         pieces = [piece for piece in found if self._is_something(piece)]
         prompts = (p.message.pk for p in pieces if p.is_inserted and p.message and not p.asks_to_go_on)
         newest = self.notice_on or max(prompts, default=None)
@@ -84,11 +83,15 @@ class Context:
             if not piece.is_inserted or piece.entry.message_id == (asking if piece.asks_to_go_on else newest)
         )
 
+    @cached_property
+    def _by_id(self) -> dict[int, Message]:
+        return {message.pk: message for message in self.branch}
+
     def goes_on(self, piece: Piece, before: Piece) -> bool:
         """Are they two pieces of one answer, which was cut between them?"""
         if piece.message is None or before.message is None:
             return False
-        asked = next((one for one in self.branch if one.pk == piece.message.parent_id), None)
+        asked = self._by_id.get(piece.message.parent_id or 0)
         return asked is not None and asked.origin == CONTINUATION and asked.parent_id == before.message.pk
 
     def _is_something(self, piece: Piece) -> bool:
