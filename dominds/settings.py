@@ -32,7 +32,7 @@ DOMINDS_ADMIN_USER = env.str("DOMINDS_ADMIN_USER", default="admin")
 DOMINDS_ADMIN_PASSWORD = env.str("DOMINDS_ADMIN_PASSWORD", default="")
 DOMINDS_LLM_FILE = Path(env.str("DOMINDS_LLM_FILE", default=".minds/llm.yaml"))
 DOMINDS_LLM_FILE_REQUIRED = "DOMINDS_LLM_FILE" in os.environ
-DOMINDS_DEMO_CONTEXT = int(positive("DOMINDS_DEMO_CONTEXT", 1024))
+DOMINDS_DEMO_CONTEXT = int(positive("DOMINDS_DEMO_CONTEXT", 896))
 DOMINDS_DEMO_PORT = port("DOMINDS_DEMO_PORT", 8091)
 # `up` does not start with less free disk than this, in MB.
 DOMINDS_MIN_FREE_MB = positive("DOMINDS_MIN_FREE_MB", 200)

@@ -52,3 +52,11 @@ def lowered(generation: Generation | None) -> tuple[int, int] | None:
         return None
     asked, given = generation.manifest.get("asked"), generation.manifest.get("options", {}).get("max_output_tokens")
     return (asked, given) if asked and given and asked > given else None
+
+
+def most_asked(generation: Generation | None) -> int | None:
+    """The answer's maximum, where the answer ended there and the maximum was all that was asked for."""
+    if generation is None or generation.finish_reason != "length" or lowered(generation):
+        return None
+    most = generation.manifest.get("options", {}).get("max_output_tokens")
+    return most if most and most == generation.completion_tokens else None

@@ -15,7 +15,7 @@ from dialogs.selectors.attached import Attachment
 from dialogs.selectors.call_rows import CallRow
 from dialogs.selectors.compaction_rows import CompactionRow
 from dialogs.selectors.fates import Fate
-from dialogs.selectors.learned_window import lowered
+from dialogs.selectors.learned_window import lowered, most_asked
 
 # Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
 ASIDE_FOLDED_ABOVE = (240, 3)
@@ -95,6 +95,10 @@ class MessageRow:
     @property
     def lowered(self) -> tuple[int, int] | None:
         return lowered(self.generation)
+
+    @property
+    def most_asked(self) -> int | None:
+        return most_asked(self.generation)
 
     @property
     def is_archived(self) -> bool:

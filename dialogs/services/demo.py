@@ -10,9 +10,9 @@ from dialogs.providers.base import ModelFacts
 from dialogs.services.providers import record_limits, small_window_ceiling
 
 NAME = "demo"
-# About three sentences, with room to end them: a few such answers fill the window of 1,024 tokens, so that a chat of
-# twelve messages is compacted twice or more.
-MAX_OUTPUT_TOKENS = 200
+# A paragraph: seven such answers fill the window, so that a chat of a dozen messages is compacted twice, and most of it
+# stands each time.
+MAX_OUTPUT_TOKENS = 128
 DESCRIPTION = "A very small model that runs on this machine. For trying things out: do not trust its answers."
 INSTRUCTIONS = "You are a friendly demo assistant. Answer in a few short sentences."
 

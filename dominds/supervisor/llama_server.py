@@ -51,15 +51,14 @@ def parameters(*, model: Path, port: int, context: int, threads: int) -> Any:
 
 
 def speak_plainly(sampling: Any) -> None:
-    """As the model's makers advise, cool; and a word said in the last paragraph costs, or it says one line for ever."""
-    sampling.temp, sampling.top_p = 0.2, 0.9
-    sampling.penalty_repeat, sampling.penalty_last_n = 1.1, 256
+    """As cool as the model's makers advise; and who repeats words pays for it, else it says one line until the end."""
+    sampling.temp, sampling.top_p, sampling.penalty_repeat = 0.2, 0.9, 1.15
 
 
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--context", type=int, default=1024, help="the model's window in tokens")
+    parser.add_argument("--context", type=int, default=896, help="the model's window in tokens")
     parser.add_argument("--threads", type=int, default=demo_threads())
     return parser.parse_args()
 

@@ -75,7 +75,7 @@ def test_the_demo_can_be_chosen_and_says_what_it_is(stack: Stack) -> None:
         "print(a.is_demo, a.enabled, a.llm.context_length, a.llm.optimal_max_tokens, 'small' in a.description)"
     )
 
-    assert said == "True True 1024 768 True"
+    assert said == "True True 896 672 True"
 
 
 def test_the_doctor_finds_it_well(stack: Stack) -> None:

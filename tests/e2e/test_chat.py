@@ -52,7 +52,7 @@ def test_the_meter_shows_the_number_that_the_provider_reported(chat: Page, demo:
     reported = last_generation(demo)["prompt_tokens"]
     assert isinstance(reported, int)
     expect(chat.get_by_role("meter")).to_have_attribute("aria-valuenow", str(reported))
-    expect(chat.locator("#meter")).to_contain_text(f"{reported:,} / 1,024")
+    expect(chat.locator("#meter")).to_contain_text(f"{reported:,} / 896")
     expect(chat.locator("#meter")).to_have_attribute("data-level", "healthy")
 
 

@@ -49,6 +49,17 @@ def test_an_answer_that_was_cut_off_says_why(as_alice: Client, asked: Dialog, fi
     assert words in shown(as_alice, asked).text
 
 
+def test_an_answer_as_long_as_was_asked_for_is_not_said_to_lack_room(as_alice: Client, asked: Dialog) -> None:
+    an_answer(
+        asked, "Half", finish_reason="length", completion_tokens=128, manifest={"options": {"max_output_tokens": 128}}
+    )
+
+    found = shown(as_alice, asked).text
+
+    assert "cut off at 128 tokens, the most that was asked for" in found
+    assert "no room" not in found
+
+
 @pytest.mark.parametrize("finish_reason", ["stop", "end_turn", ""])
 def test_a_whole_answer_carries_no_badge(as_alice: Client, asked: Dialog, finish_reason: str) -> None:
     an_answer(asked, "Whole", finish_reason=finish_reason)
