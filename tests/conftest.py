@@ -13,9 +13,14 @@ from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
 from django.utils import timezone, translation
 from hypothesis import is_hypothesis_test
+from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture.providers import _get_local_constants
 
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
+
+# How long an example takes says how busy the machine is.
+hypothesis_settings.register_profile("untimed", deadline=None)
+hypothesis_settings.load_profile("untimed")
 
 # Django makes them once, with the tables; its own flush would make them anew after every test.
 KEPT = {"django_content_type", "auth_permission"}
