@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import answers, ask, begin_dialog, sign_in
+from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -33,7 +33,7 @@ def test_the_rule_is_carried_over_shown_and_can_be_taken_away(chat: Page) -> Non
     head.get_by_text("Show the handover").click()
     expect(head.locator(".course-handover .plain")).to_contain_text(RULE)
     head.get_by_role("button", name="Take the handover away").click()
-    expect(head).to_contain_text("a handover, which you took away")
+    expect(head).to_contain_text("a handover, which you took away", timeout=PATIENCE_MS)
 
 
 def test_the_talk_goes_on_and_leads_back(chat: Page) -> None:
