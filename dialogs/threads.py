@@ -97,9 +97,9 @@ def _threads_beside() -> ThreadPoolExecutor:
 
 
 def close_threads() -> None:
-    """End the threads and with them their connections. For tests: a database in use cannot be dropped."""
-    global _pool
-    if _pool is not None:
-        list(_pool.map(lambda _number: connections.close_all(), range(8 * THREADS)))
-        _pool.shutdown()
-        _pool = None
+    """End the threads and with them their connections. For tests: a database in use cannot be dropped or replaced."""
+    global _pool, _beside
+    for pool in filter(None, (_pool, _beside)):
+        list(pool.map(lambda _number: connections.close_all(), range(8 * THREADS_BESIDE)))
+        pool.shutdown()
+    _pool = _beside = None

@@ -18,6 +18,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection, connections, transaction
 
+from dialogs.threads import close_threads
 from dominds import backups
 from dominds.supervisor import lock
 
@@ -34,8 +35,9 @@ def data_dir(tmp_path: Path, settings: Any) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_thread_keeps_the_replaced_file() -> Iterator[None]:
-    """The thread on which async tests ask the database has a connection of its own, to the file that was there."""
+    """The threads on which async tests ask the database have connections of their own, to the file that was there."""
     yield
+    close_threads()
     asyncio.run(sync_to_async(connections.close_all)())
 
 
