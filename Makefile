@@ -16,6 +16,10 @@ SIDE_BY_SIDE := tests --ignore tests/e2e $(TOGETHER)
 MEASURED := tests/health tests/dialogs/driver/test_decide.py tests/dialogs/driver/test_guard_rules.py
 OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 ONE_BY_ONE := tests --ignore tests/e2e -m "stack and not long"
+# Where another database can make a difference: queries, locks, and processes that die in the middle of a write.
+QUERIES := $(addprefix tests/dialogs/,admin api commands driver learning selectors services transfer views what_if) \
+  tests/health/test_selectors.py tests/health/test_reports.py tests/health/critic tests/dominds/test_backups.py
+DEATHS := tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
 PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/driver/backoff.py,dialogs/driver/state.py,health/compaction/chain.py,health/compaction/invariants.py,health/compaction/ledger.py
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
@@ -57,9 +61,8 @@ test-long: install-dev  ## run the tests with large counts
 	$(BIN)/python -m pytest tests --ignore tests/e2e -m long
 
 test-postgres: install-dev  ## run what asks a database again, on a PostgreSQL that is started for it
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(SIDE_BY_SIDE)
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(ONE_BY_ONE)
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(QUERIES) $(TOGETHER)
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(DEATHS) -m "stack and not long"
 
 check: install-dev  ## everything a commit must pass: style, types, templates, migrations, tests
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from dialogs import model_view
+from dialogs import model_view, standing_rules
 from dialogs.attachments import blobs_of, with_blobs
 from dialogs.compacting.guard import Guard
 from dialogs.compacting.task_block import task_block
@@ -274,13 +274,17 @@ def instructions_of(context: Context) -> str:
 
 
 def system_text(context: Context) -> str:
-    if context.client:
+    """Instructions, standing rules that a person changed by hand, and for an agent of ours Taskdoc and reminders."""
+    dialog, rules = context.dialog, standing_rules.load(context.dialog.standing_rules)
+    if context.client and not rules:
         return instructions_of(context)
     return prompt(
         "system",
-        language=context.dialog.work_language,
-        instructions=context.dialog.agent.instructions.strip(),
-        taskdoc=context.dialog.taskdoc.strip(),
+        language=dialog.work_language,
+        instructions=instructions_of(context),
+        rules=standing_rules.holding(rules),
+        taken_back=standing_rules.taken_back(rules),
+        taskdoc="" if context.client else dialog.taskdoc.strip(),
         reminders=context.reminders,
     )
 

@@ -22,6 +22,7 @@ from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.courses import earlier_ids
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
+from dialogs.standing_rules import load, taken_back
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.invariants import is_marked
@@ -97,7 +98,7 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
     budget = int(SHARE * by_limit(dialog).room) - kit.tokens(f"{OPENING}\n{ENDING}")
     if not units or budget < LEAST_TOKENS:
         return None
-    kept = _laid_down(units, budget, kit) if curated else _chosen(units, budget, kit, dialog)
+    kept = _laid_down(units, budget, kit, dialog) if curated else _chosen(units, budget, kit, dialog)
     return _written(kept, kit) if kept else None
 
 
@@ -123,10 +124,16 @@ def _chosen(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> tup
     )
     run_now = active_run(dialog)
     task = (run_now.goal if run_now else dialog.taskdoc).strip()[:TASK_CHARS]
-    state = ContextState(units=tuple(units), limit=budget, overhead_tokens=0, task=task, config=_filling(config))
+    state = ContextState(
+        units=tuple(units),
+        limit=budget,
+        task=task,
+        taken_back=taken_back(load(dialog.standing_rules)),
+        config=_filling(config),
+    )
     outcome = run(compact(state, kit, chain=CHAIN))
     if outcome.status is Status.FAILED or not outcome.state.fits:
-        return _laid_down(units, budget, kit)
+        return _laid_down(units, budget, kit, dialog)
     return outcome.state.units
 
 
@@ -136,9 +143,10 @@ def _filling(config: ContextConfig) -> ContextConfig:
     return replace(whole, select_passages=replace(whole.select_passages, fill=1.0))
 
 
-def _laid_down(units: Sequence[Unit], budget: int, kit: Kit) -> tuple[Unit, ...]:
+def _laid_down(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> tuple[Unit, ...]:
     """What was laid down, and beside it what is marked to stay, the newest first while it fits."""
-    ledger = carry(extract(units), standing=(), budget_tokens=int(LEDGER_SHARE * budget), kit=kit)
+    in_force = extract(units, taken_back(load(dialog.standing_rules)))
+    ledger = carry(in_force, standing=(), budget_tokens=int(LEDGER_SHARE * budget), kit=kit)
     kept: list[Unit] = []
     left = budget - total([ledger] if ledger else [])
     for unit in reversed([one for one in units if is_marked(one)]):

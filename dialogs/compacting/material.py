@@ -22,6 +22,7 @@ from dialogs.models import MessageMark
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.selectors.path import course_branch
 from dialogs.selectors.turns import dialog_to_drive
+from dialogs.standing_rules import load, taken_back
 from health.compaction.config import ContextConfig
 from health.compaction.messages import MARKS, WRITTEN_AS, parse
 from health.compaction.ports import Counter, Kit
@@ -63,6 +64,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         limit=run.limit_tokens,
         overhead_tokens=overhead(dialog.llm, tools, counter) + run.reserve_tokens + beside(context, counter),
         task=run.focus or dialog.taskdoc.strip()[:TASK_CHARS],
+        taken_back=taken_back(load(dialog.standing_rules)),
         config=config,
     )
     # In a view a message may be shortened already: what it says by itself is what was said.

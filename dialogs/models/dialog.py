@@ -61,6 +61,8 @@ class Dialog(models.Model):
     taskdoc = models.TextField(blank=True)
     # Raised by every change of the Taskdoc, so that two editors notice each other.
     taskdoc_version = models.PositiveIntegerField(default=1)
+    # Rules that a person laid down or took back by hand, as `dialogs.standing_rules` writes them.
+    standing_rules = models.JSONField(default=list, blank=True, editable=False)
     # How far its present task is, as `health.compaction.snapshot` writes it; empty until one begins.
     task_snapshot = models.JSONField(default=dict, blank=True, editable=False)
     compaction = models.CharField(_("compaction"), max_length=20, choices=Compaction, default=Compaction.AUTOMATIC)

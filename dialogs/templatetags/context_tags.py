@@ -27,6 +27,16 @@ LOSSES = {
     "error": gettext_lazy("error message"),
     "binding": gettext_lazy("binding sentence"),
 }
+RULES = {
+    "": gettext_lazy("written here"),
+    "rule": gettext_lazy("rule"),
+    "constraint": gettext_lazy("constraint"),
+    "deadline": gettext_lazy("deadline"),
+    "decision": gettext_lazy("decision"),
+    "goal": gettext_lazy("goal"),
+    "preference": gettext_lazy("preference"),
+    "fact": gettext_lazy("fact"),
+}
 TERMS = {
     "window": gettext_lazy("Window"),
     "bound": gettext_lazy("Learned bound"),
@@ -76,6 +86,12 @@ register.filter("handover", handover_of)
 @register.filter
 def loss_kind(kind: str) -> str:
     return str(LOSSES.get(kind, kind))
+
+
+@register.filter
+def rule_kind(kind: str) -> str:
+    """The ledger's word for it; of a rule that a person wrote by hand that it is one."""
+    return str(RULES.get(kind, kind))
 
 
 @register.filter

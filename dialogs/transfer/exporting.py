@@ -23,6 +23,7 @@ from dialogs.models import (
 )
 from dialogs.services.rows import lock
 from dialogs.services.trash import BLOB_KEYS
+from dialogs.standing_rules import load
 from dialogs.transfer import exporting_events, exporting_views
 from dialogs.transfer.entries import Seqs, entry_of
 from dialogs.transfer.exporting_views import Numbers
@@ -41,6 +42,7 @@ from dialogs.transfer.shape import (
     QueuedEntry,
     ReadingEntry,
     ReminderEntry,
+    RuleEntry,
     RunEntry,
     SentEntry,
     UsageEntry,
@@ -88,6 +90,7 @@ def _file(dialog: Dialog) -> DialogFile:
         generations=tuple(_generation(row, seqs, index, numbers) for row in generations),
         queued=tuple(entry_of(QueuedEntry, row) for row in dialog.queued.all()),
         reminders=_reminders(dialog),
+        standing_rules=tuple(RuleEntry(**asdict(rule)) for rule in load(dialog.standing_rules)),
         calls=_calls(dialog, seqs),
         prompts=_prompts(dialog, seqs),
         runs=tuple(entry_of(RunEntry, row) for row in dialog.autonomous_runs.all()),

@@ -7,6 +7,7 @@ from typing import Any
 from dialogs.models.dialog import WorkLanguage
 from dialogs.models.llm import Compaction
 from dialogs.services.reminders import TASKDOC_CHARS
+from dialogs.services.standing_rules import MOST_RULES
 from dialogs.transfer.place import Place, Reader, flag, json_object, list_of, maybe, moment, one_of, record, text
 from dialogs.transfer.shape import (
     FIFTH_FORMAT,
@@ -14,6 +15,7 @@ from dialogs.transfer.shape import (
     FORMAT,
     FOURTH_FORMAT,
     SECOND_FORMAT,
+    SIXTH_FORMAT,
     THIRD_FORMAT,
     CallEntry,
     CourseEntry,
@@ -23,6 +25,7 @@ from dialogs.transfer.shape import (
     PromptEntry,
     QueuedEntry,
     ReminderEntry,
+    RuleEntry,
     RunEntry,
     SentEntry,
 )
@@ -39,6 +42,7 @@ from dialogs.transfer.tables import (
     PROMPT,
     QUEUED,
     REMINDER,
+    RULE,
     RUN,
     SENT,
     Table,
@@ -70,6 +74,7 @@ DIALOG: Table = {
     "generations": entries(GenerationEntry, GENERATION),
     "queued": entries(QueuedEntry, QUEUED),
     "reminders": entries(ReminderEntry, REMINDER),
+    "standing_rules": list_of(entry(RuleEntry, RULE), most=MOST_RULES),
     "calls": entries(CallEntry, CALL),
     "prompts": entries(PromptEntry, PROMPT),
     "runs": entries(RunEntry, RUN),
@@ -87,7 +92,8 @@ def without(table: Table, *names: str) -> dict[str, Reader[Any]]:
     return {name: read for name, read in table.items() if name not in names}
 
 
-FIFTH_DIALOG: Table = {**without(DIALOG, "compaction"), "format": one_of([FIFTH_FORMAT])}
+SIXTH_DIALOG: Table = {**without(DIALOG, "standing_rules"), "format": one_of([SIXTH_FORMAT])}
+FIFTH_DIALOG: Table = {**without(SIXTH_DIALOG, "compaction"), "format": one_of([FIFTH_FORMAT])}
 FOURTH_DIALOG: Table = {**without(FIFTH_DIALOG, "task", "events"), "format": one_of([FOURTH_FORMAT])}
 THIRD_DIALOG: Table = {**without(FOURTH_DIALOG, "client"), "format": one_of([THIRD_FORMAT])}
 SECOND_COURSE = without(COURSE, "head", "guard_held")
@@ -108,6 +114,10 @@ FIRST_DIALOG: Table = {
 
 def present(place: Place) -> DialogFile:
     return DialogFile(**record(place, DIALOG))
+
+
+def sixth(place: Place) -> DialogFile:
+    return DialogFile(**record(place, SIXTH_DIALOG))
 
 
 def fifth(place: Place) -> DialogFile:
@@ -149,6 +159,7 @@ def _first_sent(texts: dict[str, int]) -> Reader[SentEntry]:
 
 
 READERS: dict[object, Reader[DialogFile]] = {
+    SIXTH_FORMAT: sixth,
     FIFTH_FORMAT: fifth,
     FOURTH_FORMAT: fourth,
     THIRD_FORMAT: third,

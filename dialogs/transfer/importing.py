@@ -17,6 +17,7 @@ from dialogs.attachments import large_texts, without_blobs
 from dialogs.errors import DialogError
 from dialogs.models import Agent, AutonomousRun, Course, Dialog, Message, QueuedMessage, Reminder
 from dialogs.services.generations import keep_blobs
+from dialogs.standing_rules import StandingRule, dump
 from dialogs.transfer.adding import BATCH, add
 from dialogs.transfer.importing_calls import Questions, add_calls, add_prompts, add_search_texts
 from dialogs.transfer.importing_events import add_events, task_of
@@ -59,6 +60,7 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
         work_language=file.work_language,
         compaction=file.compaction,
         taskdoc=file.taskdoc,
+        standing_rules=dump(StandingRule(**asdict(entry)) for entry in file.standing_rules),
         task_snapshot=task_of(file.task),
         active_at=file.active_at,
         last_seq=max((entry.seq for entry in file.messages), default=0),

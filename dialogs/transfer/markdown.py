@@ -12,6 +12,7 @@ from dialogs.models import ClientConversation, Course, Dialog, Message, Remediat
 from dialogs.selectors.attached import Attachment, attachments_of
 from dialogs.selectors.path import messages_by_id, read_tree
 from dialogs.speakers import speaker
+from dialogs.standing_rules import holding, load
 from dialogs.transfer.markdown_calls import told_call
 from dialogs.transfer.markdown_compactions import compactions_by_leaf, told_compaction
 from dialogs.transfer.markdown_text import contained, one_line
@@ -37,6 +38,10 @@ def _notebook(dialog: Dialog) -> Iterator[str]:
     if dialog.taskdoc.strip():
         yield "## " + _("Taskdoc")
         yield contained(dialog.taskdoc)
+    rules = holding(load(dialog.standing_rules))
+    if rules:
+        yield "## " + _("Standing rules")
+        yield contained("\n".join(f"- {rule}" for rule in rules))
     reminders = dialog.reminders.filter(removed_at=None)
     if reminders:
         yield "## " + _("Reminders")

@@ -19,7 +19,9 @@ from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeE
 from health.monitor.levels import Level
 from health.monitor.remediation import COUNTDOWN_TURNS, Due
 
-FORMAT = "dominds.dialog/6"
+FORMAT = "dominds.dialog/7"
+# From before standing rules were changed by hand.
+SIXTH_FORMAT = "dominds.dialog/6"
 # From before compaction could be switched off.
 FIFTH_FORMAT = "dominds.dialog/5"
 # From before tasks and events were told.
@@ -162,6 +164,15 @@ class ReminderEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RuleEntry:
+    """A standing rule that a person laid down by hand; not `holds`: one that was taken back."""
+
+    text: str
+    holds: bool
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuestionEntry:
     """What a call asked the person."""
 
@@ -236,6 +247,7 @@ class DialogFile:
     generations: tuple[GenerationEntry, ...]
     queued: tuple[QueuedEntry, ...]
     reminders: tuple[ReminderEntry, ...] = ()
+    standing_rules: tuple[RuleEntry, ...] = ()
     calls: tuple[CallEntry, ...] = ()
     prompts: tuple[PromptEntry, ...] = ()
     runs: tuple[RunEntry, ...] = ()

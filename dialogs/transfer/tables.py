@@ -15,6 +15,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.models.reminder import Author
 from dialogs.services.autonomous import GOAL_CHARS, MAX_GENERATIONS
 from dialogs.services.reminders import REMINDER_CHARS
+from dialogs.services.standing_rules import RULE_CHARS
 from dialogs.services.trash import BLOB_KEYS
 from dialogs.transfer.place import (
     MAX_COUNTED,
@@ -163,6 +164,7 @@ REMINDER = {
     "updated_at": moment,
     "removed_at": maybe(moment),
 }
+RULE = {"text": text(RULE_CHARS, least=1), "holds": flag, "at": moment}
 QUESTION = {
     "text": long_text,
     "choices": list_of(long_text, most=100),

@@ -26,8 +26,12 @@ LEXICAL = "lexical"
 
 @dataclass
 class Journal:
-    """What a run writes down on its way: the steps as they were timed, who embedded, and what binds at which state."""
+    """What a run writes down on its way: the steps as they were timed, who embedded, and what binds at which state.
 
+    `taken_back` are rules that bind no more.
+    """
+
+    taken_back: tuple[str, ...] = ()
     steps: list[Step] = field(default_factory=list)
     embedders: dict[str, None] = field(default_factory=dict)
     extracted: list[tuple[tuple[Unit, ...], Ledger]] = field(default_factory=list)
@@ -37,7 +41,7 @@ class Journal:
         for known, entries in self.extracted:
             if known is units:
                 return entries
-        self.extracted.append((units, extract(units)))
+        self.extracted.append((units, extract(units, self.taken_back)))
         return self.extracted[-1][1]
 
     def report(self, *steps: Step) -> Generator[Step, Any, None]:

@@ -53,7 +53,7 @@ def compact(
     """
     known = REGISTRY if strategies is None else strategies
     names = tuple(chain_for(state.config) if chain is None else chain) or DEFAULT_CHAIN
-    journal = Journal()
+    journal = Journal(state.taken_back)
     found = tuple((name, known[name]) for name in names if name in known)
     passes = Passes(chain=found, kit=kit, journal=journal, originals=state.originals)
     yield from journal.report(step_of(DETECTION, state, unchanged(state)))

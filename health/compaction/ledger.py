@@ -51,8 +51,8 @@ class Ledger(Later[Entry]):
         return tuple(entry for _, entry in sorted([*self._stated, *facts], key=lambda each: each[0]))
 
 
-def extract(units: Sequence[Unit]) -> Ledger:
-    """Linear in their text; the same units, the same entries."""
+def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
+    """Linear in their text; the same units, the same entries. None says what a person took back by hand."""
     book = Book()
     for place, unit in enumerate(units):
         if is_ledger(unit):
@@ -62,6 +62,7 @@ def extract(units: Sequence[Unit]) -> Ledger:
             told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
             for sentence in told:
                 book.hear(sentence, source_id=unit.id, role=unit.role, place=place)
+    book.take_back(taken_back)
     return Ledger(units, book)
 
 

@@ -7,7 +7,7 @@ later one is about the same and has another value. Each of these looks at a few 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -81,6 +81,12 @@ class Book:
         if entry.role is Role.USER:
             self._drop(self._stale(entry.text, subject), but=entry.text)
         self._keep(entry, subject, place)
+
+    def take_back(self, texts: Iterable[str]) -> None:
+        """No longer in force, whatever was said."""
+        keys = {normal(text) for text in texts}
+        self._drop(keys & self._held.keys(), but="")
+        self.gone |= keys
 
     def _keep(self, entry: Entry, subject: Subject | None, place: int) -> None:
         """In force from here on. Said twice, an entry has its earliest source and its newest place."""

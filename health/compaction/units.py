@@ -113,6 +113,7 @@ class ContextState:
 
     `ledger_tokens` of it are an earlier ledger's, where a strategy is shown the state without it.
     Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty.
+    `taken_back` are rules that a person took back: the ledger carries none of them.
     `originals` are what the run began with: what was summarised in it is summarised again from these.
     """
 
@@ -122,6 +123,7 @@ class ContextState:
     ledger_tokens: int = 0
     task: str = ""
     priority_areas: tuple[str, ...] = ()
+    taken_back: tuple[str, ...] = ()
     originals: tuple[Unit, ...] = field(default=(), repr=False)
     config: ContextConfig = field(default_factory=ContextConfig)
 

@@ -9,6 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.models import Blob, Dialog, Generation, Message
+from dialogs.services.standing_rules import lay_down
 from health.models import HealthReading
 from tests.dialogs.api.conftest import Client, MakeKey, Play, a_tool, assistant, calling, said, text_of, user
 
@@ -204,3 +205,17 @@ def _compacted_once() -> None:
     from tests.dialogs.compaction_runs import an_applied_run
 
     an_applied_run(Dialog.objects.get())
+
+
+async def test_a_rule_that_a_person_adds_on_its_page_is_told_to_the_model(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(20, "Hello."), said(30, "Well."))
+    await client_of_alice.ask(user("Hi"))
+    dialog = await Dialog.objects.aget()
+
+    await sync_to_async(lay_down)(dialog=dialog, text="Never push to main.")
+    await client_of_alice.ask(user("Hi"), assistant("Hello."), user("Go on."))
+
+    first, second = read()
+    assert "Never push to main." not in str(first)
+    assert second["messages"][0]["role"] == "system"
+    assert "Never push to main." in second["messages"][0]["content"]

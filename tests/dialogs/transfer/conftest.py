@@ -24,6 +24,7 @@ from dialogs.models import (
 )
 from dialogs.services.events import log
 from dialogs.services.trash import BLOB_KEYS
+from dialogs.standing_rules import StandingRule, dump
 from health.compaction.snapshot import as_json, begun
 from health.models import CompactionRun, ContextEvent
 from health.monitor.levels import Configured
@@ -132,6 +133,8 @@ def working_dialog(full_dialog: Dialog) -> Dialog:
     made = write.call(opening, usage=UsageUnavailable(), status="finished", message=answer, texts=texts)
     add_compactions(full_dialog, made)
     add_events(full_dialog, opening)
+    rules = [StandingRule(text="Feed the cat.", holds=True, at=AGO), StandingRule(text="No milk.", holds=False, at=AGO)]
+    full_dialog.standing_rules = dump(rules)
     return finished(full_dialog, answer)
 
 

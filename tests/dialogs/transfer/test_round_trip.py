@@ -97,7 +97,7 @@ def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -
     imported = import_dialog(owner=alice, data=older)
 
     again = export_json(Dialog.objects.get(pk=imported.pk))
-    assert again["format"] == "dominds.dialog/6"
+    assert again["format"] == "dominds.dialog/7"
     assert again["texts"] == ["You help."]
     assert [entry["sent"]["texts"] for entry in again["generations"]] == [{"instructions": 0}] * 3
     assert {key: again[key] for key in ("messages", "queued", "title", "current_leaf")} == {
@@ -108,32 +108,53 @@ def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -
 
 def test_a_file_of_the_third_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    lacks = {"client", "task", "events", "compaction"}
+    lacks = {"client", "task", "events", "compaction", "standing_rules"}
     older = {key: value for key, value in newest.items() if key not in lacks} | {"format": "dominds.dialog/3"}
 
     imported = import_dialog(owner=alice, data=older)
 
     again = without_moment(through_a_file(export_json(Dialog.objects.get(pk=imported.pk))))
-    assert again == without_moment(newest) | {"task": None, "events": [], "compaction": "automatic"}
+    assert again == without_moment(newest) | {
+        "task": None,
+        "events": [],
+        "compaction": "automatic",
+        "standing_rules": [],
+    }
 
 
 def test_a_file_of_the_fourth_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    older = {key: value for key, value in newest.items() if key not in {"task", "events", "compaction"}}
+    older = {
+        key: value for key, value in newest.items() if key not in {"task", "events", "compaction", "standing_rules"}
+    }
 
     imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/4"})
 
     again = without_moment(through_a_file(export_json(Dialog.objects.get(pk=imported.pk))))
-    assert again == without_moment(newest) | {"task": None, "events": [], "compaction": "automatic"}
+    assert again == without_moment(newest) | {
+        "task": None,
+        "events": [],
+        "compaction": "automatic",
+        "standing_rules": [],
+    }
 
 
 def test_a_file_of_the_fifth_format_is_compacted_by_itself(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    older = {key: value for key, value in newest.items() if key != "compaction"}
+    older = {key: value for key, value in newest.items() if key not in {"compaction", "standing_rules"}}
 
     imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/5"})
 
     assert (newest["compaction"], imported.compaction) == ("off", "automatic")
+
+
+def test_a_file_of_the_sixth_format_has_no_rules_by_hand(working_dialog: Dialog, alice: User) -> None:
+    newest = through_a_file(export_json(working_dialog))
+    older = {key: value for key, value in newest.items() if key != "standing_rules"}
+
+    imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/6"})
+
+    assert (len(newest["standing_rules"]), imported.standing_rules) == (2, [])
 
 
 def test_a_file_of_the_second_format_is_still_read(dialog: Dialog, alice: User) -> None:

@@ -40,6 +40,14 @@ def carried(found: list[Entry], *, standing: tuple[Unit, ...] = (), budget: int 
     return unit
 
 
+def test_what_a_person_took_back_by_hand_is_in_force_no_more_however_often_it_is_said() -> None:
+    said = [a_unit(text, role=Role.USER) for text in ("Never push to main.", "Use tabs.", "Never push to main!")]
+
+    found = extract(said, ["never push to main"])
+
+    assert [entry.text for entry in found] == ["Use tabs."]
+
+
 # Who may lay down what
 
 
