@@ -61,6 +61,12 @@ def current_course(dialog: Dialog) -> Course | None:
     return found.order_by("-number").first()
 
 
+def has_earlier_courses(dialog: Dialog) -> bool:
+    """Is there a course before the one that is shown?"""
+    leaf = dialog.current_leaf
+    return leaf is not None and leaf.course.number > 1
+
+
 def opening_of(dialog: Dialog, number: int) -> Message | None:
     """The message with which a course began, other than the first."""
     found = Message.objects.filter(course__dialog=dialog, course__number=number, origin=MessageOrigin.HANDOVER)

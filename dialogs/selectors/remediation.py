@@ -9,7 +9,7 @@ from django.db.models import Count, Q
 from dialogs.models import Course, Dialog, RemediationPrompt
 from dialogs.selectors.courses import current_course
 from dialogs.selectors.providers import configured
-from dialogs.selectors.tool_calls import offers_tools
+from dialogs.selectors.tool_calls import offers_notes
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
 
@@ -30,7 +30,7 @@ class RemediationStatus:
     curated_yes: int
     curated_no: int
     paused_by: str
-    # The LLM is offered no tools, so nothing can be curated.
+    # The agent is not offered the tools that write reminders, so nothing can be curated.
     no_tools: bool
 
     @property
@@ -53,7 +53,7 @@ def remediation_status(dialog: Dialog) -> RemediationStatus | None:
         next_prompt_in=generations_to_next_prompt(state, cadence=cadence),
         remaining=course.countdown_turns if state.level is Level.CRITICAL else None,
         paused_by=dialog.paused_by,
-        no_tools=not offers_tools(dialog.llm),
+        no_tools=not offers_notes(dialog),
         **_compliance(course),
     )
 

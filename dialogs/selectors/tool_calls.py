@@ -1,4 +1,4 @@
-"""The calls of an answer, and how large a result may be."""
+"""The calls of an answer, which tools of ours are offered, and how large a result may be."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from operator import attrgetter
 
 from django.conf import settings
 
-from dialogs.models import LLM, Message, ToolCall
+from dialogs.compacting.guard import guard_of
+from dialogs.models import LLM, Dialog, Message, ToolCall
 from dialogs.models.llm import ToolCalling
+from dialogs.selectors.autonomous import active_run
 
 ASK_HUMAN = "ask_human"
 CLEAR_MIND = "clear_mind"
 SHORT_OF_ROOM = ("caution", "critical")
+# Tokens. All tools of ours together cost some 450.
+LEAST_ROOM_FOR_NOTES = 9_000
 # These providers' contexts are guarded by compaction, which keeps a large result whole.
 NEVER_WITHHELD = frozenset({"lmstudio"})
 
@@ -33,6 +37,19 @@ def calls_by_message(ids: Sequence[int]) -> dict[int, tuple[ToolCall, ...]]:
 
 def offers_tools(llm: LLM) -> bool:
     return llm.tool_calling == ToolCalling.AUTO
+
+
+def offers_notes(dialog: Dialog) -> bool:
+    """Is the agent shown the tools that write reminders and the Taskdoc and that begin a course?
+
+    Not where they would take more than a twentieth of a room in which compaction keeps what matters anyway; an agent
+    that works by itself has them all the same.
+    """
+    if not offers_tools(dialog.llm):
+        return False
+    guard = guard_of(dialog)
+    is_small = guard is not None and not guard.off and guard.room < LEAST_ROOM_FOR_NOTES
+    return not is_small or active_run(dialog) is not None
 
 
 def withheld_above(llm: LLM, *, level: str, guarded: bool) -> int | None:

@@ -18,7 +18,7 @@ from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.compaction import LARGE
-from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of, offers_tools
+from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of, offers_notes
 from health.loops.patterns import EVERY_CALLS
 from health.monitor.remediation import Due
 
@@ -54,9 +54,9 @@ def state_of(dialog: Dialog) -> State:
 
 
 def _may_be_asked(dialog: Dialog) -> bool:
-    """May remediation speak to the agent? One that is offered no tools cannot write reminders, and where compaction
+    """May remediation speak to the agent? One without the tools cannot write reminders, and where compaction
     makes room by itself it is spared the orders to."""
-    return offers_tools(dialog.llm) or not may_be_guarded(dialog)
+    return offers_notes(dialog) or not may_be_guarded(dialog)
 
 
 def _clients_state(dialog: Dialog, leaf: Message) -> State:

@@ -10,8 +10,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.compacting.guard import is_off
+from dialogs.models import Dialog
 from dialogs.reasons import in_words
 from dialogs.selectors.courses import handover_of
+from dialogs.selectors.tool_calls import offers_notes
 from dialogs.templatetags.dialog_tags import tokens
 from health.critic.patterns import COHERENCE_DROP
 from health.models import ContextEvent
@@ -86,6 +88,12 @@ register.filter("handover", handover_of)
 @register.filter
 def loss_kind(kind: str) -> str:
     return str(LOSSES.get(kind, kind))
+
+
+@register.filter
+def may_write_notes(dialog: Dialog) -> bool:
+    """Is its agent shown the tools that write reminders?"""
+    return offers_notes(dialog)
 
 
 @register.filter

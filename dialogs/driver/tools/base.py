@@ -68,7 +68,18 @@ def schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": kept, "required": required, "additionalProperties": False}
 
 
+# What a call is checked by, but no model need read: every token of a tool is paid for in every request.
+CHECKED_ONLY = frozenset({"additionalProperties", "minLength", "minimum", "maximum", "maxItems"})
+
+
 def wire(tool: Tool) -> dict[str, Any]:
-    """The tool in OpenAI's function form."""
-    described = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    """The tool in OpenAI's function form; one of ours without the keywords that only its calls are checked by."""
+    parameters = _as_told(tool.parameters) if isinstance(tool, DialogTool) else dict(tool.parameters)
+    described = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": described}
+
+
+def _as_told(rules: Any) -> Any:
+    if isinstance(rules, Mapping):
+        return {key: _as_told(value) for key, value in rules.items() if key not in CHECKED_ONLY}
+    return rules

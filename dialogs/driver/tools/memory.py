@@ -5,7 +5,7 @@ from __future__ import annotations
 from dialogs.driver.tools.base import Arguments, DialogTool, ToolError, schema
 from dialogs.models import Dialog
 from dialogs.models.reminder import Author
-from dialogs.selectors.course_text import COURSE_PAGE_CHARS, course_page
+from dialogs.selectors.course_text import course_page
 from dialogs.services import reminders
 from dialogs.services.remediation import mark_curated
 from dialogs.services.rows import current_course
@@ -44,35 +44,35 @@ def read_course(dialog: Dialog, arguments: Arguments) -> str:
     return page
 
 
-TOOLS = (
+REMINDERS = (
     DialogTool(
         name="add_reminder",
-        description="Write down something that you must still know in the next course. Several lines are welcome.",
+        description="Note what you must still know in the next course; several lines are welcome.",
         parameters=schema(content=TEXT),
         perform=add_reminder,
     ),
     DialogTool(
         name="update_reminder",
-        description="Replace the text of one of your reminders.",
+        description="Replace a reminder's text.",
         parameters=schema(number=NUMBER, content=TEXT),
         perform=update_reminder,
     ),
     DialogTool(
         name="delete_reminder",
-        description="Remove a reminder that is no longer needed.",
+        description="Remove a reminder.",
         parameters=schema(number=NUMBER),
         perform=delete_reminder,
     ),
     DialogTool(
         name="update_taskdoc",
-        description="Replace the Taskdoc, the standing description of the task. It is shown to you in every course.",
+        description="Replace the Taskdoc, the task's standing description.",
         parameters=schema(content={"type": "string"}),
         perform=update_taskdoc,
     ),
-    DialogTool(
-        name="read_course",
-        description=f"Read an earlier course of this dialog, about {COURSE_PAGE_CHARS:,} characters a page.",
-        parameters=schema(course=NUMBER, page=NUMBER | {"optional": True}),
-        perform=read_course,
-    ),
+)
+READ_COURSE = DialogTool(
+    name="read_course",
+    description="Read an earlier course, page by page.",
+    parameters=schema(course=NUMBER, page=NUMBER | {"optional": True}),
+    perform=read_course,
 )

@@ -96,10 +96,7 @@ def _within(texts: Iterator[str], counter: Counter) -> Iterator[str]:
 
 RECALL = DialogTool(
     name="recall",
-    description=(
-        "Look up what was said earlier in this dialog and is no longer in your context. "
-        "Give the words that you expect to stand there; you get the passages that match best."
-    ),
+    description=("Look up what was said earlier and left your context, by words that you expect to stand there."),
     parameters=schema(
         query={"type": "string", "minLength": 1},
         limit={"type": "integer", "minimum": 1, "maximum": MOST_QUOTED, "optional": True},

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dialogs.driver.tools.base import Tool
 from dialogs.driver.tools.mcp import mcp_tools
-from dialogs.driver.tools.memory import TOOLS as MEMORY
+from dialogs.driver.tools.memory import READ_COURSE, REMINDERS
 from dialogs.driver.tools.recall import RECALL, offers_recall
-from dialogs.driver.tools.steering import GOAL_DONE, STEERING
+from dialogs.driver.tools.steering import ASK, CLEAR, GOAL_DONE
 from dialogs.driver.tools.workspace import workspace_tools
 from dialogs.models import Dialog
 from dialogs.selectors.autonomous import active_run
-from dialogs.selectors.tool_calls import offers_tools
+from dialogs.selectors.courses import has_earlier_courses
+from dialogs.selectors.tool_calls import offers_notes, offers_tools
 
 
 def tools_for(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, ...]:
@@ -24,4 +25,6 @@ def tools_for(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, .
     if dialog.is_client_driven:
         return archive
     goal = (GOAL_DONE,) if active_run(dialog) else ()
-    return (*MEMORY, *archive, *STEERING, *goal, *workspace_tools(dialog.agent), *mcp_tools(dialog.agent))
+    notes = (*REMINDERS, CLEAR) if offers_notes(dialog) else ()
+    earlier = (READ_COURSE,) if has_earlier_courses(dialog) else ()
+    return (*notes, *earlier, *archive, ASK, *goal, *workspace_tools(dialog.agent), *mcp_tools(dialog.agent))

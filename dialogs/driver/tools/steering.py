@@ -23,36 +23,24 @@ def goal_done(dialog: Dialog, arguments: Arguments) -> str:
     return "Noted. Now tell the person in a few words what came of it."
 
 
-STEERING = (
-    DialogTool(
-        name=CLEAR_MIND,
-        description=(
-            "Begin a new course: the messages so far leave your context, reminders and Taskdoc stay. "
-            "Write down first what you will need; reminder_content is added as a reminder."
-        ),
-        parameters=schema(reminder_content=TEXT | {"optional": True}),
-        perform=by_the_round,
+CLEAR = DialogTool(
+    name=CLEAR_MIND,
+    description=(
+        "Begin a new course: messages leave your context, reminders and Taskdoc stay. "
+        "reminder_content is added as a reminder."
     ),
-    DialogTool(
-        name=ASK_HUMAN,
-        description="Ask the person something that only they can decide. You wait until they have answered.",
-        parameters=schema(
-            question=TEXT,
-            choices={
-                "type": "array",
-                "items": TEXT,
-                "maxItems": 8,
-                "description": "Short answers to choose from.",
-                "optional": True,
-            },
-        ),
-        perform=by_the_round,
-    ),
+    parameters=schema(reminder_content=TEXT | {"optional": True}),
+    perform=by_the_round,
 )
-
+ASK = DialogTool(
+    name=ASK_HUMAN,
+    description="Ask the person what only they can decide, and wait for the answer.",
+    parameters=schema(question=TEXT, choices={"type": "array", "items": TEXT, "maxItems": 8, "optional": True}),
+    perform=by_the_round,
+)
 GOAL_DONE = DialogTool(
     name="goal_done",
-    description="Say that the goal you are working towards by yourself is reached.",
+    description="Say that your goal is reached.",
     parameters=schema(summary=TEXT),
     perform=goal_done,
 )

@@ -75,7 +75,7 @@ def test_a_summary_has_the_priority_of_what_it_tells_of_a_placeholder_has_none(d
 @pytest.mark.django_db(transaction=True)
 def test_a_run_reports_each_strategy_as_it_begins(dialog: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
     guard(dialog)
-    said = a_history(dialog, pairs=16)
+    said = a_history(dialog, pairs=20)
     MessageMark.objects.create(message=said[-1], priority=2)
     dialog.refresh_from_db()
     run = a_run(dialog, status="queued", tokens_now=None, limit_tokens=3500, chain=["summarize_old"])

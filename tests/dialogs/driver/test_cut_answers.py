@@ -12,7 +12,7 @@ from django.conf import LazySettings
 
 from dialogs.compacting.estimate import counter_of
 from dialogs.driver.prefill import find_out
-from dialogs.models import Dialog, Generation, Message
+from dialogs.models import Dialog, Generation, Message, Question
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import prompt
@@ -332,24 +332,24 @@ def test_a_call_whose_arguments_fill_the_window_is_dropped_and_the_answer_asked_
 def test_a_call_that_is_whole_is_made_however_full_the_window_is(dialog: Dialog, play: Play) -> None:
     guard(dialog, window=WINDOW)
     a_history(dialog, pairs=4)
-    arguments = json.dumps({"content": "x"})
+    arguments = json.dumps({"question": "Which one?"})
     ask(dialog, "Note it.")
     before, said_first = estimated(dialog), words(3, 200)
     while before + tokens_of(dialog, "".join(said_first)) > 0.89 * WINDOW:
         del said_first[-20:]
     play(
-        {"text": said_first, "tool_calls": [a_call("add_reminder", arguments)], "finish": "tool_calls"},
+        {"text": said_first, "tool_calls": [a_call("ask_human", arguments)], "finish": "tool_calls"},
         said(None, "Done."),
     )
 
     drive_until_idle(dialog)
 
-    assert dialog.reminders.count() == 1
+    assert Question.objects.get().text == "Which one?"
 
 
 def test_after_an_undo_a_long_answer_is_cut_and_gone_on_with_all_the_same(dialog: Dialog, play: Play) -> None:
     guard(dialog, window=WINDOW)
-    a_history(dialog, pairs=13)
+    a_history(dialog, pairs=16)
     play(said(None, "Done."))
     ask(dialog, "What does the rotor show?")
     drive_until_idle(dialog)
@@ -367,7 +367,7 @@ def test_after_an_undo_a_long_answer_is_cut_and_gone_on_with_all_the_same(dialog
 
 def test_an_answer_is_not_cut_where_compaction_would_leave_it_no_room(dialog: Dialog, play: Play) -> None:
     guard(dialog, window=WINDOW)
-    dialog.agent.instructions = long_text(5, sentences=120)
+    dialog.agent.instructions = long_text(5, sentences=142)
     dialog.agent.save()
     play({"text": words(3, 400)})
 

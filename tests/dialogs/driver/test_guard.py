@@ -35,7 +35,7 @@ def everything(request: dict[str, Any]) -> str:
 
 def test_a_context_above_the_threshold_is_compacted_before_it_is_sent(dialog: Dialog, play: Play) -> None:
     guard(dialog)
-    a_history(dialog, pairs=16)
+    a_history(dialog, pairs=20)
     requests = play(said(None, "Done."))
     assert estimated(dialog) > 3500
 
@@ -77,7 +77,7 @@ def test_nobody_is_compacted_without_a_limit(dialog: Dialog, play: Play) -> None
 
 def test_no_message_is_deleted_or_changed(dialog: Dialog, play: Play) -> None:
     guard(dialog)
-    a_history(dialog, pairs=16)
+    a_history(dialog, pairs=20)
     before = list(Message.objects.values_list("pk", "content"))
     play(said(None, "Done."))
 
@@ -139,7 +139,7 @@ def test_a_result_larger_than_the_limit_is_shortened_and_the_agent_goes_on(
 
 def test_a_prompt_that_the_provider_refuses_is_compacted_and_sent_again(dialog: Dialog, play: Play) -> None:
     guard(dialog)
-    a_history(dialog, pairs=7)
+    a_history(dialog, pairs=10)
     refused = {"error": {"code": "context_overflow", "message": "too long", "context_window": 1500}}
     requests = play(refused, said(None, "Done."))
 
@@ -176,7 +176,7 @@ def test_instructions_that_fill_the_limit_are_named_and_no_compaction_is_tried(d
 
 def test_later_compactions_choose_from_all_that_was_said(dialog: Dialog, play: Play) -> None:
     guard(dialog)
-    a_history(dialog, pairs=16)
+    a_history(dialog, pairs=20)
     requests = play(said(None, long_text(9, sentences=20)))
 
     for number in range(8):
@@ -192,7 +192,7 @@ def test_later_compactions_choose_from_all_that_was_said(dialog: Dialog, play: P
 
 def test_a_person_who_tries_again_after_it_was_given_up_has_compactions_again(dialog: Dialog, play: Play) -> None:
     guard(dialog)
-    a_history(dialog, pairs=16)
+    a_history(dialog, pairs=20)
     play(said(None, "Done."))
     message = ask(dialog, "What does the rotor show?")
     for _ in range(3):

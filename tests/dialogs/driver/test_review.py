@@ -36,7 +36,7 @@ def reviewed(dialog: Dialog) -> Dialog:
     """A guarded dialog that is too long, whose owner reviews summaries."""
     CompactionDisplay.objects.create(user=dialog.owner, review_drafts=True)
     guard(dialog)
-    a_history(dialog, pairs=16)
+    a_history(dialog, pairs=20)
     return dialog
 
 
@@ -109,7 +109,7 @@ def test_what_is_discarded_is_not_made_again_for_this_request(reviewed: Dialog, 
 
     run = CompactionRun.objects.get()
     assert (run.status, run.why["code"]) == (Status.SKIPPED, "discarded")
-    assert len(requests()[0]["messages"]) == 34
+    assert len(requests()[0]["messages"]) == 42
 
 
 def test_a_request_that_does_not_fit_without_it_is_given_up(reviewed: Dialog, play: Play) -> None:
@@ -154,7 +154,7 @@ def test_a_stopped_turn_takes_its_draft_along(reviewed: Dialog, play: Play) -> N
 def test_an_answer_that_was_cut_is_not_kept_waiting(dialog: Dialog, play: Play) -> None:
     CompactionDisplay.objects.create(user=dialog.owner, review_drafts=True)
     guard(dialog, window=4000)
-    a_history(dialog, pairs=8)
+    a_history(dialog, pairs=11)
     play({"text": [f"{word} " for word in long_text(3, sentences=90).split()], "usage": None}, said(None, "All."))
 
     ask(dialog, "Tell me everything.")

@@ -22,8 +22,10 @@ from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Ques
 from dialogs.models.message import MessageOrigin
 from dialogs.selectors.tool_calls import ASK_HUMAN
 from dialogs.services import lease
+from dialogs.services.autonomous import start_run
 from dialogs.services.messages import request_stop, retry
 from dialogs.services.questions import answer_question
+from tests.dialogs.compacting_builders import guard
 from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,8 +84,50 @@ def test_every_tool_is_offered_with_its_schema(dialog: Dialog, play: Play) -> No
 
     names = [tool["function"]["name"] for tool in requests()[0]["tools"]]
     assert names[:2] == ["add_reminder", "update_reminder"]
-    assert {"delete_reminder", "clear_mind", "ask_human", "read_course", "update_taskdoc"} <= set(names)
-    assert "goal_done" not in names
+    assert {"delete_reminder", "clear_mind", "ask_human", "update_taskdoc"} <= set(names)
+    assert {"goal_done", "read_course", "recall"}.isdisjoint(names)
+
+
+SMALL, LARGE = 4_096, 16_384
+OURS = {"add_reminder", "update_reminder", "delete_reminder", "update_taskdoc", "clear_mind", "ask_human"}
+
+
+@pytest.mark.parametrize(("window", "offered"), [(SMALL, {"ask_human"}), (LARGE, OURS)])
+def test_tools_of_ours_cost_at_most_a_twentieth_of_a_window_in_which_compaction_makes_room(
+    dialog: Dialog, play: Play, window: int, offered: set[str]
+) -> None:
+    guard(dialog, window, window)
+    requests = play(HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    tools = requests()[0]["tools"]
+    assert {tool["function"]["name"] for tool in tools} == offered
+    assert len(json.dumps(tools)) / 4 <= 0.05 * window
+
+
+def test_in_a_small_window_an_agent_that_works_by_itself_may_write_reminders(dialog: Dialog, play: Play) -> None:
+    guard(dialog, SMALL, SMALL)
+    requests = play(HEALTHY, calling(10, "goal_done", '{"summary": "Done."}'), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+    start_run(dialog=dialog, goal="Paint it.", max_generations=3)
+    drive_until_idle(dialog)
+
+    assert {tool["function"]["name"] for tool in requests()[1]["tools"]} == {*OURS, "goal_done"}
+
+
+def test_where_compaction_is_off_a_small_window_keeps_the_tools_that_help_then(dialog: Dialog, play: Play) -> None:
+    guard(dialog, SMALL, SMALL)
+    LLM.objects.update(compaction="off")
+    requests = play(HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert {tool["function"]["name"] for tool in requests()[0]["tools"]} == OURS
 
 
 def test_several_calls_of_one_round_are_answered_in_their_order(dialog: Dialog, play: Play) -> None:
@@ -107,7 +151,6 @@ def test_several_calls_of_one_round_are_answered_in_their_order(dialog: Dialog, 
         ("add_reminder", '{"content": 5}', "is not of type 'string'"),
         ("add_reminder", '{"content": "x", "extra": 1}', "Additional properties"),
         ("update_reminder", '{"number": 9, "content": "x"}', "There is no reminder 9"),
-        ("read_course", '{"course": 4}', "There is no such course"),
         ("goal_done", '{"summary": "x"}', "There is no tool called 'goal_done'"),
     ],
 )
@@ -121,6 +164,15 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(
 
     assert words in results(requests()[1])[0][1]
     assert statuses() == [(name, "failed")]
+
+
+def test_a_course_that_is_not_there_cannot_be_read(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, "clear_mind"), calling(10, "read_course", '{"course": 4}', "c2"), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert "There is no such course" in results(requests()[2])[0][1]
 
 
 def test_ids_that_are_missing_or_doubled_are_replaced(dialog: Dialog, play: Play) -> None:

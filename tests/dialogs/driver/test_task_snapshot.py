@@ -38,7 +38,7 @@ def sent(request: dict[str, Any]) -> str:
 def test_a_task_is_planned_worked_on_and_completed(dialog: Dialog, play: Play) -> None:
     play(
         calling(10, "add_reminder", '{"content": "Port 8080"}'),
-        calling(10, "read_course", '{"course": 7}', "c2"),
+        calling(10, "delete_reminder", '{"number": 7}', "c2"),
         calling(10, "goal_done", '{"summary": "It is shipped."}', "c3"),
         said(10),
     )
@@ -52,11 +52,11 @@ def test_a_task_is_planned_worked_on_and_completed(dialog: Dialog, play: Play) -
     assert found.completed_actions == ("add_reminder", "goal_done")
     noted, failed, summary = found.key_observations
     assert (noted, summary) == ("Port 8080", "It is shipped.")
-    assert failed.startswith("read_course failed: There is no such course")
+    assert failed.startswith("delete_reminder failed: There is no reminder 7")
 
 
 def test_where_the_window_is_in_the_chain_the_model_is_told_how_far_the_task_is(dialog: Dialog, play: Play) -> None:
-    guard(dialog)
+    guard(dialog, limit=12_000)
     ContextSettings.objects.create(pk=ONLY, values=WINDOW)
     requests = play(calling(None, "add_reminder", '{"content": "Port 8080"}'), said(None))
 

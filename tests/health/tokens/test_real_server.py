@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import llama, prose
 from dialogs.driver.tools.base import wire
-from dialogs.driver.tools.memory import TOOLS as MEMORY
+from dialogs.driver.tools.memory import REMINDERS as MEMORY
 from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Uncalibrated, learn
 from health.tokens.messages import count_messages, tools_tokens
 
