@@ -13,13 +13,17 @@ from health.models import HealthReading
 from health.monitor.levels import Configured, Thresholds, context_window, thresholds
 from health.monitor.percent import clamped, percent_text
 
+# Why a reading is of a context that is no longer the dialog's.
+LEFT = ("compacted", "new_course", "other_branch")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Meter:
     """The health of a dialog as it is shown. Every number is the provider's or a person's; None is unknown.
 
     `stale` says why the reading is not the newest word: "none_yet", "failed" (a later generation brought
-    none), "llm_changed". `last_good` is the newest reading that had a level, when this one has none.
+    none), "llm_changed", or that the context has changed since: "compacted", "new_course", "other_branch". Its numbers
+    stay then, its level is no longer known. `last_good` is the newest reading that had a level, when this one has none.
     """
 
     level: str
@@ -44,6 +48,11 @@ class Meter:
     read_at: datetime | None = None
     stale: str = ""
     last_good: Meter | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Are its numbers of a context that is no longer the dialog's?"""
+        return self.stale in LEFT
 
     @property
     def value(self) -> int | None:
@@ -72,8 +81,9 @@ class Point:
     llm_name: str = ""
 
 
-def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_name: str) -> Meter:
-    """The meter of a dialog that now talks to the LLM described by the other arguments."""
+def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_name: str, left: str = "") -> Meter:
+    """The meter of a dialog that now talks to the LLM described by the other arguments. `left` says why the newest
+    reading is of a context that is no longer the dialog's."""
     readings = _readings(dialog_id)
     newest = readings.first()
     limits = _limits_now(configured, window_source=window_source, llm_name=llm_name)
@@ -95,6 +105,8 @@ def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_na
             read_at=shown.read_at,
             last_good=last_good,
         )
+    if left:
+        return replace(shown, level=HealthReading.Level.UNKNOWN, stale=left)
     return replace(shown, stale="failed") if _failed_since(newest) else shown
 
 

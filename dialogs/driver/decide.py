@@ -165,7 +165,8 @@ def _within_turn(state: State, policy: Policy) -> Action:
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
     next_try = Generate(attempt=state.failures + state.interruptions + 1)
-    return _looking(state) or _asking(state) or _filled(state) or _guarding(state) or next_try
+    # Compaction first: what was asked for since the reading before it is no longer due.
+    return _looking(state) or _filled(state) or _guarding(state) or _asking(state) or next_try
 
 
 def _looking(state: State) -> Action | None:

@@ -8,7 +8,8 @@ from uuid import UUID
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from dialogs.models import Dialog, Message
+from dialogs.models import Dialog, Generation, Message, ViewChange
+from dialogs.selectors.path import stands_behind
 from dialogs.selectors.providers import configured
 from health.selectors import Meter, meter
 
@@ -44,4 +45,19 @@ def dialog_meter(dialog: Dialog) -> Meter:
         configured=configured(dialog.llm),
         window_source=dialog.llm.context_length_source,
         llm_name=dialog.llm.slug,
+        left=_left(dialog),
     )
+
+
+def _left(dialog: Dialog) -> str:
+    """Why the newest reading is of another context than that of the next request; empty where it is of the same."""
+    measured = Generation.objects.filter(dialog=dialog, reading__isnull=False).select_related("prompt_leaf__course")
+    read, leaf = measured.order_by("-id").first(), dialog.current_leaf
+    if read is None or leaf is None or read.prompt_leaf is None:
+        return ""
+    if leaf.course_id != read.course_id:
+        return "new_course" if leaf.course.number > read.prompt_leaf.course.number else "other_branch"
+    if not stands_behind(read.prompt_leaf, leaf):
+        return "other_branch"
+    since = read.finished_at or read.started_at
+    return "compacted" if ViewChange.objects.filter(course_id=read.course_id, changed_at__gt=since).exists() else ""

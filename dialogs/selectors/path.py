@@ -79,6 +79,16 @@ def is_behind(run: CompactionRun, leaf: Message) -> bool:
     return _path_to(run, leaf, dict(_later(run, leaf).order_by().values_list("pk", "parent_id"))) is not None
 
 
+def stands_behind(message: Message, leaf: Message) -> bool:
+    """Is this message on the leaf's branch? Reads what was said after it, on any branch."""
+    later = Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=message.seq).order_by()
+    parents = dict(later.values_list("pk", "parent_id"))
+    at: int | None = leaf.pk
+    while at is not None and at in parents:
+        at = parents[at]
+    return at == message.pk
+
+
 def _later(run: CompactionRun, leaf: Message) -> QuerySet[Message]:
     return Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=run.through_seq)
 

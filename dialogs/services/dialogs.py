@@ -15,7 +15,8 @@ from dialogs.models import LLM, Agent, Course, Dialog
 from dialogs.models.dialog import WorkLanguage
 from dialogs.models.llm import Compaction
 from dialogs.schedule import drive_on_commit
-from dialogs.services.rows import lock, save, written_here
+from dialogs.services.remediation import lift
+from dialogs.services.rows import current_course, lock, save, written_here
 from dialogs.text import storable
 
 TITLE_LIMIT = 200
@@ -51,6 +52,8 @@ def rename_dialog(*, dialog: Dialog, title: str) -> Dialog:
 def change_llm(*, dialog: Dialog, llm: LLM) -> Dialog:
     """Let another LLM answer from the next message on. Past readings stay what they were."""
     row = written_here(lock(dialog))
+    if row.llm_id != llm.pk:
+        lift(row, current_course(row))
     row.llm, row.llm_after = llm, None
     save(row, "llm", "llm_after")
     return row

@@ -45,6 +45,14 @@ def forget(course: Course) -> None:
     keep(course, Remediation())
 
 
+def lift(row: Dialog, course: Course) -> None:
+    """The context is another one than that which was read: what the reading made due falls, and so does a notice that
+    a typed message carries and nobody has answered yet. Prompts that stand in the dialog stay."""
+    forget(course)
+    if row.answer_due and row.current_leaf_id:
+        RemediationPrompt.objects.filter(message=row.current_leaf_id).exclude(notice="").delete()
+
+
 def insert_prompt(row: Dialog) -> None:
     """Add the prompt that is due as a user message of its own, and want its answer."""
     course = current_course(row)

@@ -11,6 +11,7 @@ from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, ViewChange
 from dialogs.selectors.lineage import Lineage, lineage_of
 from dialogs.selectors.path import course_branch, is_behind
+from dialogs.services.remediation import lift
 from dialogs.services.rows import lock, save
 from health.models import CompactionRun
 
@@ -28,6 +29,7 @@ def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> boo
     ViewChange.objects.create(
         course_id=run.course_id, before_id=run.parent_run_id, after=run, why=ViewChange.Why.APPLIED, by=by
     )
+    lift(row, Course.objects.get(pk=run.course_id))
     return True
 
 
@@ -99,6 +101,7 @@ def _record(
 ) -> None:
     """`before` is the run that held until now."""
     ViewChange.objects.create(course_id=run.course_id, before_id=before, after_id=now.holds, why=why, by=by)
+    lift(row, Course.objects.get(pk=run.course_id))
     save(row)
     compaction_on_commit(row.pk, run.pk)
 

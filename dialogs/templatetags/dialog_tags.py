@@ -7,6 +7,7 @@ from datetime import datetime
 from django import template
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from dialogs import speakers
 from dialogs.models import Agent, Message
@@ -16,6 +17,11 @@ from health.models import HealthReading
 from health.selectors import Meter
 
 register = template.Library()
+STALE = {
+    "compacted": gettext_lazy("before compaction"),
+    "new_course": gettext_lazy("earlier course"),
+    "other_branch": gettext_lazy("other version"),
+}
 
 
 @register.filter
@@ -43,6 +49,8 @@ def level_word(level: str) -> str:
 @register.filter
 def meter_words(meter: Meter) -> str:
     """What the meter says to people who hear it."""
+    if meter.is_left:
+        return f"{tokens(meter.prompt_tokens)}, {stale_word(meter.stale)}"
     if meter.fill is None:
         return level_word(meter.level)
     return _("%(used)s of %(window)s tokens, %(percent)s, %(level)s") % {
@@ -51,6 +59,12 @@ def meter_words(meter: Meter) -> str:
         "percent": meter.percent_text,
         "level": level_word(meter.level),
     }
+
+
+@register.filter
+def stale_word(why: str) -> str:
+    """Beside an old number: the context that it was measured in."""
+    return str(STALE.get(why, why))
 
 
 @register.filter

@@ -120,9 +120,16 @@ def test_a_person_who_stops_is_obeyed_first() -> None:
     assert decided(HIGH, stop_requested=True) == Halt()
 
 
-def test_remediation_comes_before_the_guard() -> None:
-    assert decided(HIGH, due=Due.CRITICAL, leaf=Leaf.TYPED) == CarryNotice()
-    assert decided(HIGH, due=Due.CLEAR, leaf=Leaf.RESULT) == ClearMind()
+def test_the_guard_comes_before_remediation() -> None:
+    assert isinstance(decided(HIGH, due=Due.CRITICAL, leaf=Leaf.TYPED), Compact)
+    assert isinstance(decided(HIGH, due=Due.CLEAR, leaf=Leaf.RESULT), Compact)
+
+
+def test_where_compaction_came_to_nothing_remediation_comes() -> None:
+    vain = replace(HIGH, vain=True)
+
+    assert decided(vain, due=Due.CRITICAL, leaf=Leaf.TYPED) == CarryNotice()
+    assert decided(vain, due=Due.CLEAR, leaf=Leaf.RESULT) == ClearMind()
 
 
 def test_a_prompt_that_was_refused_is_compacted_where_somebody_guards() -> None:

@@ -1,0 +1,128 @@
+"""What a reading made due falls with the context that it was of: compacted, undone, another LLM, course or version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.conf import LazySettings
+
+from dialogs.compacting.work import perform
+from dialogs.models import LLM, Course, Dialog, Message, RemediationPrompt
+from dialogs.selectors.dialogs import dialog_meter
+from dialogs.selectors.turns import dialog_to_drive
+from dialogs.services.courses import start_course
+from dialogs.services.dialogs import change_llm
+from dialogs.services.manual_compaction import request
+from dialogs.services.messages import edit_message
+from dialogs.services.view_changes import undo
+from health.models import CompactionRun
+from tests.dialogs.compacting_builders import a_history, guard
+from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FULL = 95_000
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_compacts(settings: LazySettings) -> None:
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+
+
+@pytest.fixture
+def full(dialog: Dialog, play: Play) -> Dialog:
+    """A dialog that its provider has just reported to be nearly full; its LLM is offered tools from now on, so that it
+    is to be asked to write reminders."""
+    guard(dialog, limit=50_000)
+    LLM.objects.update(tool_calling="off")
+    a_history(dialog, pairs=40)
+    play(said(FULL))
+    ask(dialog, "What does the rotor show?")
+    drive_until_idle(dialog)
+    LLM.objects.update(tool_calling="auto")
+    return here(dialog)
+
+
+def here(dialog: Dialog) -> Dialog:
+    return dialog_to_drive(dialog.pk)
+
+
+def compact(dialog: Dialog) -> None:
+    perform(request(dialog=here(dialog), by=dialog.owner).pk, embedder="static")
+    assert CompactionRun.objects.latest("id").status == "applied"
+
+
+def undo_it(dialog: Dialog) -> None:
+    compact(dialog)
+    drive_until_idle(dialog)
+    undo(dialog=here(dialog), run_id=CompactionRun.objects.latest("id").pk, by=dialog.owner)
+
+
+def another_llm(dialog: Dialog) -> None:
+    larger = LLM.objects.create(provider=dialog.llm.provider, model_id="large", context_length=1_000_000)
+    change_llm(dialog=here(dialog), llm=larger)
+
+
+CHANGES: dict[str, Callable[[Dialog], None]] = {
+    "compacted": compact,
+    "undone": undo_it,
+    "another LLM": another_llm,
+    "a new course": lambda dialog: start_course(dialog=here(dialog)) and None,
+}
+
+
+def due(dialog: Dialog) -> tuple[str, str]:
+    leaf = here(dialog).current_leaf
+    assert leaf is not None
+    course = Course.objects.get(pk=leaf.course_id)
+    return course.due, course.level
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_what_was_due_falls_with_its_context(full: Dialog, how: str) -> None:
+    before = due(full)
+
+    CHANGES[how](full)
+
+    assert before[1] == "critical"
+    assert due(full) == ("", "healthy")
+
+
+def test_saying_the_last_message_anew_leaves_the_reading_behind(full: Dialog, play: Play) -> None:
+    play({"error": {"code": "unauthorized", "message": "no"}})
+    asked = Message.objects.get(content="What does the rotor show?")
+    edit_message(dialog=here(full), message=asked, content="And now?")
+
+    shown = dialog_meter(here(full))
+
+    assert (shown.level, shown.stale) == ("unknown", "other_branch")
+
+
+@pytest.mark.parametrize(("how", "stale"), [("compacted", "compacted"), ("a new course", "new_course")])
+def test_the_meter_keeps_the_old_number_and_knows_no_level_until_the_next_report(
+    full: Dialog, play: Play, how: str, stale: str
+) -> None:
+    assert dialog_meter(full).level == "critical"
+
+    CHANGES[how](full)
+
+    shown = dialog_meter(here(full))
+    assert (shown.level, shown.stale, shown.prompt_tokens) == ("unknown", stale, FULL)
+
+    play(said(900))
+    ask(here(full), "And now?")
+    drive_until_idle(full)
+    shown = dialog_meter(here(full))
+    assert (shown.level, shown.stale, shown.prompt_tokens) == ("healthy", "", 900)
+
+
+def test_a_request_that_is_compacted_first_carries_no_order_to_write_reminders(full: Dialog, play: Play) -> None:
+    requests = play(said(900))
+    guard(full, limit=2_000)
+
+    ask(here(full), "And now?")
+    drive_until_idle(full)
+
+    assert CompactionRun.objects.get().status == "applied"
+    assert "clear_mind" not in str(requests()[0]["messages"])
+    assert not RemediationPrompt.objects.exclude(notice="").exists()
