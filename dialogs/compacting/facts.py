@@ -45,7 +45,8 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
     is_reset = run.trigger == CompactionRun.Trigger.RESET
     if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before and not is_reset:
-        why = Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
+        is_wish = run.trigger == CompactionRun.Trigger.MANUAL
+        why = _nothing_to_compact(begun, run) if is_wish else Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
         return Made.SKIPPED, {**common, "estimated_after": begun.tokens_before, **columns_of(why)}
     return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
 

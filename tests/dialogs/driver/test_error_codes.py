@@ -90,7 +90,7 @@ def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(dia
     a_history(dialog, pairs=4)
     requests = play(said(None))
 
-    ask(dialog, long_text(5, sentences=108))
+    ask(dialog, long_text(5, sentences=142))
     drive_until_idle(dialog)
 
     run = CompactionRun.objects.get()

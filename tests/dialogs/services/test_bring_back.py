@@ -228,7 +228,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers(alice: User, dialog: Dial
     _apply(row, [{"message": one.pk} for one in history[-4:]], removed=[])
     guard(dialog)
 
-    with pytest.raises(DialogError, match="≈9,"):
+    with pytest.raises(DialogError, match="≈8,"):
         bring_back(dialog=dialog, message_id=vast.pk, by=alice)
 
     assert not MessageMark.objects.exists()

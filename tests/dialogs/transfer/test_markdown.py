@@ -40,6 +40,7 @@ def test_courses_are_headings_with_what_was_said_below_them(working_dialog: Dial
         "# The box",
         "## Taskdoc",
         "# The box",  # the Taskdoc's own
+        "## Standing rules",
         "## Reminders",
         "### Reminder 1",
         "## Course 1 · opened by: start",

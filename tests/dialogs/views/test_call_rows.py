@@ -276,8 +276,8 @@ def test_the_panel_says_why_nothing_is_curated(as_alice: Client, dialog: Dialog)
 
     text = words(shown(as_alice, dialog))
 
-    assert "This LLM is offered no tools, so nothing is curated; the countdown ends in an automatic new course." in text
-    assert "caution this LLM is offered no tools, so nothing is curated" in text
+    assert "The agent is offered no tools for reminders, so it curates none." in text
+    assert "caution no tools for reminders are offered, so nothing is curated" in text
 
 
 def test_the_panel_counts_prompts_and_compliance(as_alice: Client, dialog: Dialog, answer: Message) -> None:

@@ -96,6 +96,8 @@ def test_nothing_is_stored(course: Course, dialog: Dialog) -> None:
 
 def test_what_is_kept_for_the_answer_counts_as_used_and_is_not_sent(dialog: Dialog) -> None:
     a_history(dialog, pairs=24, sentences=4)
+    # In so small a room our own tools are not offered.
+    LLM.objects.update(tool_calling="off")
     plain = replayed(read_course(dialog_to_drive(dialog.pk)), Variant(NO_LIMIT, CHAIN)).happening
     Provider.objects.update(kind="lmstudio", base_url="http://127.0.0.1:9/v1")
     LLM.objects.update(detected_context_length=8000, context_length=None, compaction="automatic")
