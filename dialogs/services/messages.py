@@ -182,12 +182,15 @@ def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
 def request_stop(*, dialog: Dialog) -> None:
     """Ask the driver to end the running answer and keep what came. Where nobody drives, it ends at once.
 
-    The driver then does nothing of its own accord until the person goes on.
+    The driver then does nothing of its own accord until the person goes on; between two turns that is all.
     """
     row = lock(dialog)
-    if not row.answer_due:
+    if not row.answer_due and not row.is_busy:
         return
     row.paused_by = PausedBy.PERSON
+    if not row.answer_due:
+        save(row, "paused_by")
+        return
     if not row.is_busy or row.lease_until is None or row.lease_until < timezone.now():
         withdraw_open_calls(row)
         close_answer(row, "paused_by")

@@ -93,9 +93,10 @@ def _give(row: Dialog, course: Course, message: Message, **fields: object) -> No
 
 
 def mark_curated(course: Course) -> None:
-    """The agent has written a reminder: the newest prompt of this course has been complied with."""
+    """The agent has written a reminder: the newest prompt of this course has been complied with, if its turn still is
+    under way. What comes days later does not answer it."""
     newest = RemediationPrompt.objects.filter(course=course).last()
-    if newest is not None and not newest.curated:
+    if newest is not None and newest.curated is None:
         newest.curated = True
         newest.save(update_fields=["curated"])
 

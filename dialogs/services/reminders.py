@@ -102,11 +102,14 @@ def add_reminder(*, dialog: Dialog, content: str, author: Author) -> Reminder:
 def update_reminder(
     *, dialog: Dialog, number: int, content: str, author: Author, version: int | None = None
 ) -> Reminder:
-    """Replace its text. `version` is the one that was edited: another one since then is not overwritten."""
+    """Replace its text. `version` is the one that was edited: another one since then is not overwritten. The same text
+    changes nothing, neither who wrote it nor when."""
     text = _clean_reminder(content)
     row = _usable(dialog)
     reminder = _kept(row, number)
     _unchanged(version, reminder.version)
+    if text == reminder.content:
+        return reminder
     reminder.course = current_course(row)
     reminder.is_continuation = reminder.is_continuation or _is_continuation(reminder.course, author)
     reminder.content, reminder.author, reminder.version = text, author, reminder.version + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dialogs.driver.tools.base import Arguments, DialogTool, ToolError, schema
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Reminder
 from dialogs.models.reminder import Author
 from dialogs.selectors.course_text import course_page
 from dialogs.services import reminders
@@ -22,7 +22,10 @@ def add_reminder(dialog: Dialog, arguments: Arguments) -> str:
 
 def update_reminder(dialog: Dialog, arguments: Arguments) -> str:
     number = arguments["number"]
-    reminders.update_reminder(dialog=dialog, number=number, content=arguments["content"], author=Author.AGENT)
+    before = Reminder.objects.filter(dialog=dialog, number=number).values_list("version", flat=True).first()
+    changed = reminders.update_reminder(dialog=dialog, number=number, content=arguments["content"], author=Author.AGENT)
+    if changed.version == before:
+        return f"Reminder {number} says just that already."
     mark_curated(current_course(dialog))
     return f"Reminder {number} is updated."
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from dialogs.compacting.carry_over import OPENING
-from dialogs.models import LLM, Course, Dialog, Generation, Message, Question, RemediationPrompt
+from dialogs.driver.run import drive
+from dialogs.models import LLM, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
 from dialogs.models.message import MessageOrigin
+from dialogs.models.reminder import Author
 from dialogs.prompts import NOTICE_MARKS
-from dialogs.services.messages import post_message
+from dialogs.services.messages import post_message, request_stop
 from dialogs.services.pausing import go_on, pause
+from dialogs.services.reminders import add_reminder
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 
@@ -219,6 +223,45 @@ def test_compliance_is_recorded_prompt_by_prompt(dialog: Dialog, play: Play) -> 
 
     curated = RemediationPrompt.objects.order_by("message__seq").values_list("curated", flat=True)
     assert list(curated) == [False, True, False, False, False]
+
+
+def test_a_reminder_of_days_later_does_not_answer_an_old_prompt(dialog: Dialog, play: Play) -> None:
+    play(CAUTION, said(50_000, "Noted."), calling(50_000, "add_reminder", '{"content": "Buy milk"}'), HEALTHY)
+
+    converse(dialog, 1)
+    ask(dialog, "Remind yourself to buy milk.")
+    drive_until_idle(dialog)
+
+    assert dialog.reminders.count() == 1
+    assert list(RemediationPrompt.objects.values_list("curated", flat=True)) == [False]
+
+
+def test_the_same_text_again_is_no_curating_and_leaves_its_author(dialog: Dialog, play: Play) -> None:
+    add_reminder(dialog=dialog, content="Port 8080", author=Author.PERSON)
+    requests = play(
+        CAUTION, calling(50_000, "update_reminder", '{"number": 1, "content": "Port 8080"}'), HEALTHY, HEALTHY
+    )
+
+    converse(dialog, 1)
+
+    assert Reminder.objects.get().author == Author.PERSON
+    assert "says just that already" in str(requests()[2]["messages"])
+    assert not RemediationPrompt.objects.get().curated
+
+
+def test_stop_between_two_prompts_is_obeyed(dialog: Dialog, play: Play) -> None:
+    requests = play(CRITICAL)
+    ask(dialog)
+    async_to_sync(drive)(dialog.pk)
+    dialog.refresh_from_db()
+    assert dialog.is_busy
+    assert not dialog.answer_due
+
+    request_stop(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert len(requests()) == 1
+    assert dialog.courses.count() == 1
 
 
 def test_a_stop_stays_a_stop_while_critical_lasts(dialog: Dialog, play: Play) -> None:
