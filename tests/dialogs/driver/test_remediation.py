@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ from asgiref.sync import async_to_sync
 
 from dialogs.compacting.carry_over import OPENING
 from dialogs.driver.run import drive
+from dialogs.driver.tools.registry import tools_for
 from dialogs.models import LLM, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
+from dialogs.models.dialog import WorkLanguage
 from dialogs.models.message import MessageOrigin
 from dialogs.models.reminder import Author
-from dialogs.prompts import NOTICE_MARKS
+from dialogs.prompts import NOTICE_MARKS, prompt
 from dialogs.services.messages import post_message, request_stop
 from dialogs.services.pausing import go_on, pause
 from dialogs.services.reminders import add_reminder
@@ -223,6 +226,24 @@ def test_compliance_is_recorded_prompt_by_prompt(dialog: Dialog, play: Play) -> 
 
     curated = RemediationPrompt.objects.order_by("message__seq").values_list("curated", flat=True)
     assert list(curated) == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize("language", WorkLanguage.values)
+@pytest.mark.parametrize("name", ["caution", "critical"])
+@pytest.mark.parametrize("reminders", ["", "1, 2"])
+def test_every_call_that_a_prompt_names_is_one_that_the_agent_can_make(
+    dialog: Dialog, language: str, name: str, reminders: str
+) -> None:
+    offered = {tool.name: tool.parameters["properties"] for tool in tools_for(dialog)}
+
+    text = prompt(name, language=language, reminders=reminders, remaining=2)
+
+    calls = re.findall(r"(\w+)\(([^()]*)\)", text)
+    assert {called for called, _given in calls} == {"add_reminder", "update_reminder", "clear_mind"}
+    for called, given in calls:
+        assert set(re.findall(r"(\w+)=", given)) <= set(offered[called])
+    assert "Taskdoc" in text
+    assert reminders in text
 
 
 def test_a_reminder_of_days_later_does_not_answer_an_old_prompt(dialog: Dialog, play: Play) -> None:
