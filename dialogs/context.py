@@ -33,6 +33,7 @@ from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
+from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.path import course_branch, said_since, with_seams
 from dialogs.selectors.providers import max_output_of
 from dialogs.selectors.tool_calls import calls_by_message
@@ -65,6 +66,8 @@ class Context:
     blobs: Mapping[str, str] = field(default_factory=dict)
     # How far the task is, where it is told.
     task: str = ""
+    # What the agent works towards by itself: it stands in every request of the run.
+    goal: str = ""
     is_whole: bool = True
 
     @cached_property
@@ -207,7 +210,13 @@ def _read(
         run_id=run.pk if run else None,
         client=dialog.client if dialog.is_client_driven else None,
         task=task_block(dialog, guard),
+        goal="" if dialog.is_client_driven else _goal(dialog),
     )
+
+
+def _goal(dialog: Dialog) -> str:
+    run = active_run(dialog)
+    return run.goal if run else ""
 
 
 def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
@@ -284,6 +293,7 @@ def system_text(context: Context) -> str:
         instructions=instructions_of(context),
         rules=standing_rules.holding(rules),
         taken_back=standing_rules.taken_back(rules),
+        goal=context.goal,
         taskdoc="" if context.client else dialog.taskdoc.strip(),
         reminders=context.reminders,
     )

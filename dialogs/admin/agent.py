@@ -39,7 +39,13 @@ class AgentAdmin(KeepsDialogs):
         (
             _("Context"),
             {
-                "fields": ("compaction", "kept", ("context_budget", "context_limit", "is_p1"), "effective_limit"),
+                "fields": (
+                    "compaction",
+                    "when_full",
+                    "kept",
+                    ("context_budget", "context_limit", "is_p1"),
+                    "effective_limit",
+                ),
                 "description": LOCAL_WORDS,
             },
         ),

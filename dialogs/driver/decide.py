@@ -201,7 +201,7 @@ def _guarding(state: State) -> Action | None:
 
     1. A run is under way: wait for it.           2. No request can be made at all: say why.
     3. It fits below the threshold: go on.        4. A person wants it as it is: go on, if it fits.
-    5. Compaction is off: refuse only what would be cut without a word.
+    5. Compaction is off: refuse only what would be cut without a word. The agent is reminded first: go on, if it fits.
     6. Compacting came to nothing, or was done for this request or just before it: go on if it fits, else say so.
     7. Compacting cannot free more: say so once.  8. Compact.
     """
@@ -215,7 +215,7 @@ def _guarding(state: State) -> Action | None:
     is_too_much = guard.pressure is Pressure.OVERFLOW
     # Who undid a compaction did not ask for half an answer.
     held = guard.held and not state.continuing and not is_too_much
-    if guard.pressure is Pressure.NORMAL or guard.off or held:
+    if guard.pressure is Pressure.NORMAL or guard.off or held or (state.reminds and not is_too_much):
         return None
     if guard.compactions >= MAX_COMPACTIONS or guard.vain:
         return Refuse() if is_too_much else None

@@ -91,6 +91,8 @@ class State:
     waiting_for_person: bool = False
     rounds: int = 0
     due: Due = Due.NOTHING
+    # The agent is to be reminded first: its history is compacted only where the next request would not fit.
+    reminds: bool = False
     # Autonomous mode: a run is under way; its generations are used up.
     autonomous: bool = False
     run_used_up: bool = False

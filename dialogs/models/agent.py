@@ -21,6 +21,13 @@ def unless_direct(collector: Any, field: Any, agents: Any, using: str) -> None:
     models.CASCADE(collector, field, agents, using)
 
 
+class WhenFull(models.TextChoices):
+    """What comes first when the context of an agent fills."""
+
+    COMPACT = "compact", _("compact the history")
+    REMIND = "remind", _("remind the agent to begin a new course")
+
+
 class Agent(models.Model):
     name = models.CharField(_("name"), max_length=120)
     slug = models.SlugField(_("slug"), max_length=60, unique=True)
@@ -36,6 +43,17 @@ class Agent(models.Model):
         choices=Compaction,
         default=Compaction.AUTOMATIC,
         help_text=_("By itself: the history is compacted before a request that would not fit the model's window."),
+    )
+    when_full = models.CharField(
+        _("when the context fills"),
+        max_length=20,
+        choices=WhenFull,
+        default=WhenFull.COMPACT,
+        help_text=_(
+            "Compact: the history is shortened in place, and the agent is asked to write reminders only as long as "
+            "that brings some. Remind: the agent is asked to write down what matters and to begin a new course; the "
+            "history is compacted only where the next request would not fit."
+        ),
     )
     context_budget = models.BooleanField(
         _("context limit"),

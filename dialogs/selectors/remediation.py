@@ -9,6 +9,7 @@ from django.db.models import Count, Q
 from dialogs.models import Course, Dialog, RemediationPrompt
 from dialogs.selectors.courses import current_course
 from dialogs.selectors.providers import configured
+from dialogs.selectors.remediation_state import spared
 from dialogs.selectors.tool_calls import offers_notes
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
@@ -30,6 +31,8 @@ class RemediationStatus:
     curated_yes: int
     curated_no: int
     paused_by: str
+    # Why the agent is asked for nothing, where compaction makes room instead; empty where it is asked.
+    spared: str
     # The agent is not offered the tools that write reminders, so nothing can be curated.
     no_tools: bool
 
@@ -53,6 +56,7 @@ def remediation_status(dialog: Dialog) -> RemediationStatus | None:
         next_prompt_in=generations_to_next_prompt(state, cadence=cadence),
         remaining=course.countdown_turns if state.level is Level.CRITICAL else None,
         paused_by=dialog.paused_by,
+        spared=spared(dialog),
         no_tools=not offers_notes(dialog),
         **_compliance(course),
     )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dialogs.models import Course, Dialog, Generation, Message, Reminder
+from enum import StrEnum
+from uuid import UUID
+
+from dialogs.compacting.guard import may_be_guarded
+from dialogs.models import Course, Dialog, Generation, Message, RemediationPrompt, Reminder
+from dialogs.models.agent import WhenFull
+from dialogs.models.dialog import COUNTDOWN_TURNS
 from dialogs.models.message import Role
 from dialogs.models.reminder import Author
-from dialogs.selectors.tool_calls import CLEAR_MIND
+from dialogs.selectors.tool_calls import CLEAR_MIND, offers_notes, offers_tools
+from health.monitor.levels import Level
 
 # So many courses in a row that came to nothing: opening another one does not help.
 FUTILE_COURSES = 6
+# So many prompts in caution that brought no reminder: another one would bring none.
+CAUTION_PROMPTS = 3
 UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)
 
 
@@ -28,6 +37,50 @@ def only_clears(dialog: Dialog) -> bool:
 def has_curated(course_id: int) -> bool:
     """Whether the agent wrote a reminder in this course that still stands."""
     return Reminder.objects.filter(course_id=course_id, author=Author.AGENT, removed_at=None).exists()
+
+
+class Spared(StrEnum):
+    """Why an agent is asked for no reminders: compaction makes room instead."""
+
+    NOT = ""
+    NO_TOOLS = "no_tools"
+    SMALL_ROOM = "small_room"
+    IN_VAIN = "in_vain"
+
+
+def spared(dialog: Dialog) -> Spared:
+    """Where nothing is compacted by itself, reminders are all that helps, and everybody is asked."""
+    if not may_be_guarded(dialog):
+        return Spared.NOT
+    if not offers_notes(dialog):
+        return Spared.SMALL_ROOM if offers_tools(dialog.llm) else Spared.NO_TOOLS
+    goes_on = dialog.agent.when_full == WhenFull.REMIND or _is_counting_down(dialog)
+    return Spared.NOT if goes_on or not is_asked_in_vain(dialog.pk) else Spared.IN_VAIN
+
+
+def _is_counting_down(dialog: Dialog) -> bool:
+    """A countdown that has begun goes on, up to the new course at its end."""
+    course = dialog.current_leaf.course if dialog.current_leaf else None
+    return course is not None and course.level == Level.CRITICAL and course.countdown_turns < COUNTDOWN_TURNS
+
+
+def may_be_asked(dialog: Dialog) -> bool:
+    return not spared(dialog)
+
+
+def is_asked_in_vain(dialog_id: UUID) -> bool:
+    """Did the last whole countdown, or where caution was asked last its last three prompts, bring no reminder?"""
+    closed = RemediationPrompt.objects.filter(dialog=dialog_id).exclude(curated=None).order_by("-id")
+    newest = closed.first()
+    if newest is None:
+        return False
+    if newest.level == RemediationPrompt.Level.CAUTION:
+        asked, whole = closed.filter(level=newest.level), CAUTION_PROMPTS
+    else:
+        last = closed.filter(level=newest.level, remaining=0).first()
+        asked, whole = closed.filter(level=newest.level, course=last.course_id if last else None), COUNTDOWN_TURNS
+    curated = list(asked.values_list("curated", flat=True)[:whole])
+    return len(curated) == whole and not any(curated)
 
 
 def _newest(dialog: Dialog) -> list[Course]:

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from dialogs.compacting.guard import guard_of
 from dialogs.models import LLM, Dialog, Message, ToolCall
+from dialogs.models.agent import WhenFull
 from dialogs.models.llm import ToolCalling
 from dialogs.selectors.autonomous import active_run
 
@@ -43,10 +44,12 @@ def offers_notes(dialog: Dialog) -> bool:
     """Is the agent shown the tools that write reminders and the Taskdoc and that begin a course?
 
     Not where they would take more than a twentieth of a room in which compaction keeps what matters anyway; an agent
-    that works by itself has them all the same.
+    that works by itself, or that is to be reminded first, has them all the same.
     """
     if not offers_tools(dialog.llm):
         return False
+    if dialog.agent.when_full == WhenFull.REMIND:
+        return True
     guard = guard_of(dialog)
     is_small = guard is not None and not guard.off and guard.room < LEAST_ROOM_FOR_NOTES
     return not is_small or active_run(dialog) is not None

@@ -11,14 +11,15 @@ from uuid import UUID
 from django.db.models import F, Q
 from django.utils import timezone
 
-from dialogs.compacting.guard import may_be_guarded
 from dialogs.driver.state import Leaf, State
 from dialogs.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
+from dialogs.models.agent import WhenFull
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.compaction import LARGE
-from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of, offers_notes
+from dialogs.selectors.remediation_state import may_be_asked
+from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
 from health.loops.patterns import EVERY_CALLS
 from health.monitor.remediation import Due
 
@@ -44,19 +45,14 @@ def state_of(dialog: Dialog) -> State:
         **_tried(dialog),
         queued=QueuedMessage.objects.filter(dialog=dialog).count(),
         leaf=_kind_of(leaf),
-        due=Due(leaf.course.due) if leaf and _may_be_asked(dialog) else Due.NOTHING,
+        due=Due(leaf.course.due) if leaf and leaf.course.due and may_be_asked(dialog) else Due.NOTHING,
+        reminds=dialog.agent.when_full == WhenFull.REMIND,
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
         **(_round(leaf) if leaf and dialog.answer_due else {}),
     )
-
-
-def _may_be_asked(dialog: Dialog) -> bool:
-    """May remediation speak to the agent? One without the tools cannot write reminders, and where compaction
-    makes room by itself it is spared the orders to."""
-    return offers_notes(dialog) or not may_be_guarded(dialog)
 
 
 def _clients_state(dialog: Dialog, leaf: Message) -> State:

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from dialogs.compacting.guard import bounds_of, guard_of, is_off, may_be_guarded
 from dialogs.models import Blob, Course, Dialog, Generation, Message
+from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.prompts import DONE_MARK
@@ -275,4 +276,5 @@ def _level_to_ask_at(row: Dialog, reading: HealthReading) -> str:
         and not reading.optimal_configured
         and (reading.prompt_tokens or 0) <= (reading.context_window or 0) / 2
     )
-    return Level.HEALTHY if too_early and may_be_guarded(row) else reading.level
+    is_spared = may_be_guarded(row) and row.agent.when_full == WhenFull.COMPACT
+    return Level.HEALTHY if too_early and is_spared else reading.level

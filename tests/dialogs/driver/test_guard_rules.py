@@ -125,6 +125,12 @@ def test_the_guard_comes_before_remediation() -> None:
     assert isinstance(decided(HIGH, due=Due.CLEAR, leaf=Leaf.RESULT), Compact)
 
 
+def test_an_agent_that_is_reminded_first_is_compacted_only_where_the_request_does_not_fit() -> None:
+    assert decided(HIGH, reminds=True, due=Due.CRITICAL, leaf=Leaf.TYPED) == CarryNotice()
+    assert isinstance(decided(HIGH, reminds=True), Generate)
+    assert isinstance(decided(Guarding(pressure=Pressure.OVERFLOW), reminds=True), Compact)
+
+
 def test_where_compaction_came_to_nothing_remediation_comes() -> None:
     vain = replace(HIGH, vain=True)
 

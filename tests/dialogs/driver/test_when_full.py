@@ -1,0 +1,147 @@
+"""What comes first when a context fills: the history is compacted, or the agent is reminded, as its settings say."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import LazySettings
+
+from dialogs.models import LLM, Agent, Dialog, RemediationPrompt
+from dialogs.selectors.remediation import remediation_status
+from dialogs.services.autonomous import start_run
+from health.models import CompactionRun
+from tests.dialogs.compacting_builders import a_history, guard
+from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WINDOW = 400_000
+HEALTHY, EARLY, CAUTION = said(50_000, "Done."), said(100_001, "Done."), said(250_000, "Done.")
+NOTED = calling(50_000, "add_reminder", '{"content": "Step 3 is next."}')
+
+
+@pytest.fixture(autouse=True)
+def guarded(dialog: Dialog, settings: LazySettings) -> None:
+    """A window of 400,000 tokens in which compaction makes room; what is really sent is far from it."""
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+    guard(dialog, limit=WINDOW, window=WINDOW)
+
+
+@pytest.fixture
+def reminded(dialog: Dialog) -> Dialog:
+    Agent.objects.update(when_full="remind")
+    dialog.refresh_from_db()
+    return dialog
+
+
+def converse(dialog: Dialog, turns: int) -> None:
+    for number in range(turns):
+        ask(dialog, f"Part {number}")
+        drive_until_idle(dialog)
+
+
+def asked(dialog: Dialog) -> list[str]:
+    return list(RemediationPrompt.objects.filter(dialog=dialog).order_by("pk").values_list("level", flat=True))
+
+
+def test_an_agent_is_reminded_from_100_000_tokens_on_if_it_is_to_be(reminded: Dialog, play: Play) -> None:
+    play(EARLY, HEALTHY)
+
+    converse(reminded, 1)
+
+    assert asked(reminded) == ["caution"]
+
+
+def test_else_not_before_half_of_the_window(dialog: Dialog, play: Play) -> None:
+    play(EARLY, HEALTHY)
+
+    converse(dialog, 1)
+
+    assert asked(dialog) == []
+
+
+def in_vain(play: Play, times: int) -> None:
+    """Caution, entered anew each time; the agent answers the prompt in words."""
+    play(*[CAUTION, HEALTHY] * times)
+
+
+def test_who_answers_three_prompts_in_words_is_asked_no_more(dialog: Dialog, play: Play) -> None:
+    in_vain(play, 5)
+
+    converse(dialog, 5)
+
+    assert asked(dialog) == ["caution"] * 3
+    dialog.refresh_from_db()
+    status = remediation_status(dialog)
+    assert status is not None
+    assert status.spared == "in_vain"
+
+
+def test_who_is_to_be_reminded_is_asked_all_the_same(reminded: Dialog, play: Play) -> None:
+    in_vain(play, 5)
+
+    converse(reminded, 5)
+
+    assert asked(reminded) == ["caution"] * 5
+
+
+def test_one_reminder_in_three_keeps_the_agent_asked(dialog: Dialog, play: Play) -> None:
+    play(*[CAUTION, HEALTHY] * 2, CAUTION, NOTED, HEALTHY, *[CAUTION, HEALTHY] * 2)
+
+    converse(dialog, 5)
+
+    assert asked(dialog) == ["caution"] * 5
+
+
+def test_a_whole_countdown_in_vain_is_the_last(dialog: Dialog, play: Play) -> None:
+    critical = said(390_000, "Noted.")
+    play(*[critical] * 6, HEALTHY, critical, HEALTHY)
+
+    converse(dialog, 2)
+
+    assert asked(dialog) == ["critical"] * 5
+    assert dialog.courses.count() == 2, "a countdown that has begun is never broken off"
+
+
+def test_where_nothing_is_compacted_everybody_is_asked(dialog: Dialog, play: Play) -> None:
+    LLM.objects.update(compaction="off")
+    in_vain(play, 5)
+
+    converse(dialog, 5)
+
+    assert asked(dialog) == ["caution"] * 5
+
+
+@pytest.mark.parametrize(("when_full", "runs"), [("compact", 1), ("remind", 0)])
+def test_above_the_threshold_the_history_is_compacted_unless_the_agent_is_reminded_first(
+    dialog: Dialog, play: Play, when_full: str, runs: int
+) -> None:
+    Agent.objects.update(when_full=when_full)
+    guard(dialog, limit=5_000, window=WINDOW)
+    Agent.objects.update(when_full=when_full)
+    a_history(dialog, pairs=24)
+    play(HEALTHY)
+
+    converse(dialog, 1)
+
+    assert CompactionRun.objects.count() == runs
+
+
+def test_what_does_not_fit_is_compacted_for_everybody(reminded: Dialog, play: Play) -> None:
+    guard(reminded, limit=3_500, window=WINDOW)
+    Agent.objects.update(when_full="remind")
+    a_history(reminded, pairs=30)
+    play(HEALTHY)
+
+    converse(reminded, 1)
+
+    assert CompactionRun.objects.get().status == "applied"
+
+
+@pytest.mark.parametrize("when_full", ["compact", "remind"])
+def test_the_goal_of_a_run_stands_in_every_request(dialog: Dialog, play: Play, when_full: str) -> None:
+    Agent.objects.update(when_full=when_full)
+    requests = play(CAUTION, NOTED, CAUTION, HEALTHY, calling(10, "goal_done", '{"summary": "Painted."}'), HEALTHY)
+    start_run(dialog=dialog, goal="Paint the fence green.", max_generations=6)
+
+    drive_until_idle(dialog)
+
+    assert ["Paint the fence green." in str(request["messages"]) for request in requests()] == [True] * len(requests())
