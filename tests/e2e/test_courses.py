@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.accessibility import violations
 from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, sign_in
 from tests.stack import Stack
 
@@ -45,3 +46,23 @@ def test_the_talk_goes_on_and_leads_back(chat: Page) -> None:
 
     expect(chat.locator("#course-2")).to_have_count(0)
     expect(answers(chat)).to_have_count(1)
+
+
+def test_what_was_laid_down_is_seen_added_and_taken_back_on_a_page_of_its_own(chat: Page) -> None:
+    chat.get_by_label("Dialog actions").click()
+    chat.get_by_role("link", name="Standing rules").click()
+    rules = chat.locator(".archive-item")
+    expect(rules).to_have_count(1)
+    expect(rules).to_contain_text(RULE)
+
+    chat.get_by_label("New rule").fill("Answer in one sentence.")
+    chat.get_by_role("button", name="Add").click()
+    expect(rules.first).to_contain_text("Answer in one sentence.")
+    rules.filter(has_text=RULE).get_by_role("button", name="Take back").click()
+
+    expect(chat.get_by_role("heading", name="Taken back")).to_be_visible()
+    chat.emulate_media(color_scheme="dark")
+    chat.set_viewport_size({"width": 390, "height": 844})
+    rules.first.get_by_text("Edit").click()
+    assert violations(chat, ".archive") == []
+    assert chat.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
