@@ -158,6 +158,9 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return EndRun()
     if state.round_open:
         return EndRounds() if state.rounds > policy.tool_rounds else RunTools(state.rounds == policy.tool_rounds)
+    if state.queued and state.leaf is Leaf.RESULT:
+        # What a person typed meanwhile waits for the round under way, and for nothing else.
+        return TakeQueued()
     if state.overflowed and not (state.guard and state.guard.relieved):
         return _overflowed(state)
     if state.interruptions >= policy.interruptions:
@@ -255,11 +258,11 @@ def _between_turns(state: State) -> Action:
         return EndRun()
     if state.loop_check_due and not state.paused:
         return LookForLoop()
+    if state.queued:
+        # Before any prompt and any new course: in critical it carries the notice, all else can wait.
+        return TakeQueued()
     if state.due is Due.CLEAR and not state.paused:
         return ClearMind()
-    if state.queued:
-        # Before any prompt: in critical it carries the notice, and a caution prompt can wait.
-        return TakeQueued()
     if state.paused:
         return Rest()
     return _remediation(state) or (Push() if state.autonomous else Rest())

@@ -37,6 +37,7 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         (State(answer_due=True), Generate(attempt=1)),
         (State(answer_due=False, queued=2), TakeQueued()),
         (State(answer_due=True, queued=2), Generate(attempt=1)),  # one turn at a time
+        (State(answer_due=True, queued=2, leaf=Leaf.RESULT), TakeQueued()),  # but no more than a round
         (State(answer_due=True, stop_requested=True), Halt()),
         (State(answer_due=True, stop_requested=True, retry_in=5), Halt()),  # stop beats waiting
         (State(answer_due=True, trashed=True), Halt()),
@@ -75,7 +76,9 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         (State(answer_due=False, autonomous=True, queued=1, loop_check_due=True), LookForLoop()),
         (State(answer_due=False, autonomous=True, paused=True, loop_check_due=True), Rest()),
         # Between turns: a new course, else the queue, else what remediation asks, else the push.
-        (State(answer_due=False, due=Due.CLEAR, queued=1, autonomous=True), ClearMind()),
+        (State(answer_due=False, due=Due.CLEAR, queued=1, autonomous=True), TakeQueued()),
+        (State(answer_due=False, due=Due.CLEAR, autonomous=True), ClearMind()),
+        (State(answer_due=True, due=Due.CLEAR, queued=1, leaf=Leaf.RESULT), TakeQueued()),
         (State(answer_due=False, due=Due.CRITICAL, queued=1, autonomous=True), TakeQueued()),
         (State(answer_due=False, due=Due.CRITICAL, autonomous=True), InsertPrompt()),
         (State(answer_due=False, due=Due.CAUTION, autonomous=True), InsertPrompt()),

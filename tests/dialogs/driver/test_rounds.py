@@ -16,14 +16,14 @@ from django.conf import settings as django_settings
 from dialogs.compacting.carry_over import OPENING
 from dialogs.driver import run_tools
 from dialogs.driver.generate import generate
-from dialogs.driver.run import policy
+from dialogs.driver.run import drive, policy
 from dialogs.driver.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, Reminder, ToolCall
 from dialogs.models.message import MessageOrigin
 from dialogs.selectors.tool_calls import ASK_HUMAN
 from dialogs.services import lease
 from dialogs.services.autonomous import start_run
-from dialogs.services.messages import request_stop, retry
+from dialogs.services.messages import post_message, request_stop, retry
 from dialogs.services.questions import answer_question
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
@@ -31,6 +31,7 @@ from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_unti
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HEALTHY = said(10, "Done.")
+CRITICAL = said(920, "Noted.")
 
 
 def round_of(*calls: dict[str, str], prompt_tokens: int = 10) -> dict[str, Any]:
@@ -431,6 +432,36 @@ def test_clear_mind_is_refused_when_a_sibling_failed(dialog: Dialog, play: Play)
 
     assert dialog.courses.count() == 1
     assert "update_reminder" in dict(results(requests()[1]))["b"]
+
+
+def test_what_is_typed_while_tools_run_is_in_the_very_next_request(dialog: Dialog, play: Play) -> None:
+    note = '{"content": "Step 3"}'
+    requests = play(*[calling(10, "add_reminder", note, f"c{number}") for number in range(3)], HEALTHY)
+    ask(dialog, "Tidy the tables.")
+    async_to_sync(drive)(dialog.pk)
+
+    post_message(dialog=Dialog.objects.get(pk=dialog.pk), content="WAIT, do not touch the database!")
+    drive_until_idle(dialog)
+
+    assert "WAIT" not in str(requests()[0]["messages"])
+    assert requests()[1]["messages"][-1]["content"] == "WAIT, do not touch the database!"
+    assert [m["role"] for m in requests()[1]["messages"]] == ["system", "user", "assistant", "tool", "user"]
+
+
+@pytest.mark.parametrize("slices", [1, 3, 6], ids=["before it", "during it", "before the new course"])
+def test_what_is_typed_during_a_countdown_comes_before_prompts_and_new_courses(
+    dialog: Dialog, play: Play, slices: int
+) -> None:
+    requests = play(CRITICAL)
+    ask(dialog, "Tidy the tables.")
+    for _ in range(slices):
+        async_to_sync(drive)(dialog.pk)
+
+    post_message(dialog=Dialog.objects.get(pk=dialog.pk), content="WAIT, do not touch the database!")
+    before = len(requests())
+    async_to_sync(drive)(dialog.pk)
+
+    assert requests()[before]["messages"][-1]["content"].startswith("WAIT, do not touch the database!")
 
 
 def test_an_agent_that_only_clears_is_refused_and_then_stopped(dialog: Dialog, play: Play, settings: Any) -> None:
