@@ -11,7 +11,7 @@ from django.test import Client
 from dialogs.compacting.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog, McpServer
 
-COMPACTED = {"compaction": "automatic"}
+COMPACTED = {"compaction": "automatic", "when_full": "compact"}
 
 
 def test_tools_are_given_to_an_agent(staff: Client, agent: Agent) -> None:
