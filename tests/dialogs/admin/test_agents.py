@@ -73,6 +73,15 @@ def save(staff: Client, agent: Agent, **fields: str) -> str:
     return page
 
 
+def test_staff_say_what_comes_first_when_the_context_of_an_agent_fills(staff: Client, agent: Agent) -> None:
+    page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
+    assert "the agent is asked to write down what matters" in page
+
+    save(staff, agent, when_full="remind")
+
+    assert agent.when_full == "remind"
+
+
 def test_an_agent_has_a_chain_of_its_own(staff: Client, agent: Agent) -> None:
     LLM.objects.update(context_length=8192, compaction="automatic")
 
