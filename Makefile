@@ -17,8 +17,8 @@ MEASURED := tests/health tests/dialogs/driver/test_decide.py tests/dialogs/drive
 OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 ONE_BY_ONE := tests --ignore tests/e2e -m "stack and not long"
 # Where another database can make a difference: queries, locks, and processes that die in the middle of a write.
-QUERIES := $(addprefix tests/dialogs/,admin api commands driver learning selectors services transfer views what_if) \
-  tests/health/test_selectors.py tests/health/test_reports.py tests/health/critic tests/dominds/test_backups.py
+QUERIES := $(addprefix tests/dialogs/,api commands driver learning selectors services transfer) \
+  tests/health/test_selectors.py tests/health/test_reports.py tests/dominds/test_backups.py
 DEATHS := tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
 PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/driver/backoff.py,dialogs/driver/state.py,health/compaction/chain.py,health/compaction/invariants.py,health/compaction/ledger.py
