@@ -161,6 +161,11 @@ def _within_turn(state: State, policy: Policy) -> Action:
     if state.queued and state.leaf is Leaf.RESULT:
         # What a person typed meanwhile waits for the round under way, and for nothing else.
         return TakeQueued()
+    return _next_request(state, policy)
+
+
+def _next_request(state: State, policy: Policy) -> Action:
+    """The round is over: what comes before the next request, or that request."""
     if state.overflowed and not (state.guard and state.guard.relieved):
         return _overflowed(state)
     if state.interruptions >= policy.interruptions:
