@@ -36,7 +36,7 @@ from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.path import course_branch, said_since, with_seams
 from dialogs.selectors.providers import max_output_of
-from dialogs.selectors.tool_calls import calls_by_message
+from dialogs.selectors.tool_calls import ASK_HUMAN, calls_by_message
 from health.compaction.wire import is_text
 from health.models import CompactionRun
 
@@ -85,6 +85,13 @@ class Context:
             for piece in pieces
             if not piece.is_inserted or piece.entry.message_id == (asking if piece.asks_to_go_on else newest)
         )
+
+    @cached_property
+    def spoken(self) -> frozenset[int]:
+        """The results that are a person's answers to what the agent asked."""
+        answered = (call for calls in self.calls.values() for call in calls if call.name == ASK_HUMAN)
+        done = (call.result_message_id for call in answered if call.status == ToolCall.Status.DONE)
+        return frozenset(one for one in done if one is not None)
 
     @cached_property
     def _by_id(self) -> dict[int, Message]:

@@ -74,8 +74,12 @@ def handover_for(dialog_id: UUID, *, curated: bool = False) -> Handover | None:
 
 def unanswered_in(branch: Sequence[Message]) -> tuple[Message, ...]:
     """What a person typed and no answer in words has followed yet, oldest first."""
-    since = tuple(takewhile(lambda message: not _is_answer(message), reversed(branch)))
-    return tuple(one for one in reversed(since) if one.origin == MessageOrigin.TYPED)
+    return tuple(one for one in since_answer(branch) if one.origin == MessageOrigin.TYPED)
+
+
+def since_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
+    """What no answer in words has followed yet, oldest first."""
+    return tuple(takewhile(lambda message: not _is_answer(message), reversed(branch)))[::-1]
 
 
 def is_answered(branch: Sequence[Message]) -> bool:

@@ -141,6 +141,7 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
         found["content"] = piece.parts
     if piece.role == Role.TOOL:
         found["tool_call_id"] = message.parts["tool_call_id"]
+        marks["spoken"] = message.pk in context.spoken
     calls = context.calls.get(message.pk, ())
     if calls:
         found["tool_calls"] = [

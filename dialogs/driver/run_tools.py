@@ -71,9 +71,10 @@ async def _run(claim: Claim) -> None:
         async with asyncio.TaskGroup() as side_by_side:
             for call in group:
                 side_by_side.create_task(_make(claim, call, tools))
-    for call in pending:
-        if call.name == CLEAR_MIND:
-            await _make(claim, call, tools)
+    clearing = [call for call in pending if call.name == CLEAR_MIND]
+    for call in clearing:
+        # However often a round asks for it, one course begins.
+        await _make(claim, call, tools, clears=call is clearing[-1])
     await in_db(rounds.close_round)(claim)
 
 
@@ -92,7 +93,7 @@ def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[Tool
     return groups
 
 
-async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool]) -> None:
+async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, clears: bool = True) -> None:
     """Make one call and record what came of it."""
     try:
         tool = _known(call, tools)
@@ -103,7 +104,8 @@ async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool]) -> None:
     if call.name == ASK_HUMAN:
         await ask_person(claim, call, arguments)
     elif call.name == CLEAR_MIND:
-        await in_db(rounds.clear_mind)(claim, call, reminder=arguments.get("reminder_content", ""))
+        clear = rounds.clear_mind if clears else rounds.keep_reminder
+        await in_db(clear)(claim, call, reminder=arguments.get("reminder_content", ""))
     elif isinstance(tool, DialogTool):
         await in_db(_perform_here)(claim, call, tool, arguments)
     else:

@@ -1,7 +1,7 @@
 """A new course: the earlier one stays readable, the model sees only what is carried over.
 
-Carried are reminders and Taskdoc (always), the goal of a run, the person's messages that have had no answer, and a
-handover of what was said before, which a person may leave or take away.
+Carried are reminders and Taskdoc (always), the goal of a run, the person's messages and answers that the agent has not
+replied to in words, and a handover of what was said before, which a person may leave or take away.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from dialogs.broadcast import changed_on_commit
-from dialogs.compacting.carry_over import Handover, handover_for, is_answered, unanswered_in
+from dialogs.compacting.carry_over import Handover, handover_for, is_answered, since_answer, unanswered_in
 from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, Message, Question, Reminder
 from dialogs.models.message import MessageOrigin, Role
@@ -66,17 +66,19 @@ def clear_mind(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = 
 def open_course(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = None) -> Course:
     """Close the current course and open the next with its first message. Changes `row`, which the caller saves."""
     earlier = current_course(row)
-    withdrawn = list(Question.objects.filter(dialog=row, status=Question.Status.PENDING))
-    requests = unanswered(row) if opened_by != OpenedBy.USER else ()
+    questions = list(Question.objects.filter(dialog=row, status=Question.Status.PENDING))
+    requests: tuple[Message, ...] = ()
+    if opened_by != OpenedBy.USER:
+        questions, requests = [*questions, *_answered_by_person(row)], unanswered(row)
     withdraw_open_calls(row, words=OVERTAKEN)
     close_prompts(earlier)
     course = Course.objects.create(
         dialog=row,
         number=newest_course(row).number + 1,
         opened_by=opened_by,
-        carried=_carried(row, requests, withdrawn),
+        carried=_carried(row, requests, questions),
     )
-    text = _opening(row, course, earlier=earlier, requests=requests, withdrawn=withdrawn)
+    text = _opening(row, course, earlier=earlier, requests=requests, questions=questions)
     add_message(
         row,
         role=Role.USER,
@@ -114,18 +116,18 @@ def return_to_earlier(*, dialog: Dialog, number: int) -> None:
     changed_on_commit(row.pk)
 
 
-def _carried(row: Dialog, requests: Sequence[Message], withdrawn: list[Question]) -> dict[str, object]:
+def _carried(row: Dialog, requests: Sequence[Message], questions: list[Question]) -> dict[str, object]:
     reminders = Reminder.objects.filter(dialog=row, removed_at=None).values_list("number", flat=True)
     return {
         "reminders": list(reminders),
         "taskdoc": bool(row.taskdoc.strip()),
         "request": requests[0].pk if requests else None,
-        "questions": [question.pk for question in withdrawn],
+        "questions": [question.pk for question in questions],
     }
 
 
 def _opening(
-    row: Dialog, course: Course, *, earlier: Course, requests: Sequence[Message], withdrawn: list[Question]
+    row: Dialog, course: Course, *, earlier: Course, requests: Sequence[Message], questions: Sequence[Question]
 ) -> str:
     run = active_run(row)
     return prompt(
@@ -138,7 +140,8 @@ def _opening(
         reminders=course.carried["reminders"],
         taskdoc=course.carried["taskdoc"],
         goal=run.goal if run else "",
-        questions=[question.text for question in withdrawn],
+        questions=[question.text for question in questions if not question.answer],
+        answers=[question for question in questions if question.answer],
         requests=[message.content for message in requests],
     )
 
@@ -149,6 +152,16 @@ def unanswered(row: Dialog) -> tuple[Message, ...]:
     found = unanswered_in(branch)
     first = branch[0].course.carried.get("request") if branch and not is_answered(branch) else None
     return (*_typed_since(first, branch[0]), *found) if first else found
+
+
+def _answered_by_person(row: Dialog) -> list[Question]:
+    """The questions whose answers, given in their box, no answer of the agent's in words has followed yet."""
+    branch = course_branch(row.current_leaf)
+    asked_in = [message.pk for message in since_answer(branch)]
+    found = Question.objects.filter(tool_call__message__in=asked_in, status=Question.Status.ANSWERED)
+    carried = branch[0].course.carried.get("questions", ()) if branch and not is_answered(branch) else ()
+    earlier = Question.objects.filter(dialog=row, pk__in=carried, status=Question.Status.ANSWERED)
+    return [*earlier.exclude(answer=""), *found.exclude(answer="")]
 
 
 def _typed_since(first: int, opening: Message) -> tuple[Message, ...]:

@@ -13,7 +13,7 @@ from dialogs.errors import DialogError
 from dialogs.models import Course, Dialog, Question, ToolCall
 from dialogs.models.reminder import Author
 from dialogs.selectors.remediation_state import has_curated, only_clears
-from dialogs.selectors.tool_calls import CLEAR_MIND, calls_of
+from dialogs.selectors.tool_calls import calls_of
 from dialogs.services import courses
 from dialogs.services.lease import Claim, fenced
 from dialogs.services.remediation import mark_curated
@@ -31,6 +31,7 @@ NOTHING_TO_CLEAR = (
 )
 NOT_KEPT = "Not cleared, because the reminder was not kept: {why}"
 CLEARED = "A new course begins."
+CLEARED_BY_ANOTHER = "Another clear_mind of this round begins the new course; the reminder is kept."
 
 
 @transaction.atomic
@@ -92,6 +93,14 @@ def perform(held: Claim, call: ToolCall, action: Callable[[Dialog], str]) -> Non
     save(row)
 
 
+@transaction.atomic
+def keep_reminder(held: Claim, call: ToolCall, *, reminder: str) -> None:
+    """What a `clear_mind` does that another one of its round follows: that one opens the course."""
+    row = fenced_and_shown(held)
+    if _kept(row, call, reminder):
+        close_call(row, call, Status.DONE, CLEARED_BY_ANOTHER)
+
+
 def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
     """Open a new course at the agent's word, unless a sibling of this round failed or still waits for a person.
 
@@ -105,27 +114,31 @@ def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
 @transaction.atomic
 def _clear_mind(held: Claim, call: ToolCall, *, reminder: str, handover: Handover | None) -> None:
     row = fenced(held)
-    call.refresh_from_db(fields=["status"])
-    if not call.is_open:
-        # Another one of this round has begun the new course.
-        return
-    siblings = [other for other in calls_of(call.message) if other.name != CLEAR_MIND]
+    siblings = [other for other in calls_of(call.message) if other.pk != call.pk]
     if any(other.is_open for other in siblings):
         return
     if refusal := _refusal(row, siblings):
         close_call(row, call, Status.FAILED, refusal)
         save(row)
         return
-    if reminder.strip():
-        try:
-            add_reminder(dialog=row, content=reminder, author=Author.AGENT)
-        except DialogError as error:
-            close_call(row, call, Status.FAILED, NOT_KEPT.format(why=error))
-            save(row)
-            return
-        mark_curated(current_course(row))
+    if not _kept(row, call, reminder):
+        save(row)
+        return
     close_call(row, call, Status.DONE, CLEARED)
     courses.clear_mind(row, opened_by=Course.OpenedBy.AGENT, handover=handover)
+
+
+def _kept(row: Dialog, call: ToolCall, reminder: str) -> bool:
+    """Add the reminder, if there is one. False: it could not be added, and the call failed with the reason."""
+    if not reminder.strip():
+        return True
+    try:
+        add_reminder(dialog=row, content=reminder, author=Author.AGENT)
+    except DialogError as error:
+        close_call(row, call, Status.FAILED, NOT_KEPT.format(why=error))
+        return False
+    mark_curated(current_course(row))
+    return True
 
 
 def _refusal(row: Dialog, siblings: Sequence[ToolCall]) -> str:

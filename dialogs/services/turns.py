@@ -100,9 +100,19 @@ def _was_asked_once_more(leaf: Message) -> bool:
     return tries.exists()
 
 
+def _is_overtaken(row: Dialog) -> bool:
+    """A person has stopped the agent, paused it, thrown the dialog away or typed since this was decided: the driver
+    looks again."""
+    if row.answer_due or row.trashed_at:
+        return row.stop_requested or row.trashed_at is not None
+    return bool(row.paused_by) or QueuedMessage.objects.filter(dialog=row).exists()
+
+
 @transaction.atomic
 def insert_prompt(held: Claim) -> None:
-    remediation.insert_prompt(fenced(held))
+    row = fenced(held)
+    if not _is_overtaken(row):
+        remediation.insert_prompt(row)
 
 
 @transaction.atomic
@@ -117,6 +127,8 @@ def clear_mind(held: Claim, *, overflow: bool) -> None:
     handover = handover_for(held.dialog_id)
     with transaction.atomic():
         row = fenced(held)
+        if _is_overtaken(row):
+            return
         if clearing_is_futile(row):
             row.paused_by = PausedBy.FULL
             close_answer(row, "paused_by")
@@ -174,7 +186,7 @@ def push(held: Claim) -> None:
     """Autonomous mode: tell the agent to go on towards the goal."""
     row = fenced(held)
     run = active_run(row)
-    if run is None:
+    if run is None or _is_overtaken(row):
         return
     text = prompt(
         "push",

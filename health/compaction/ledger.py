@@ -61,7 +61,8 @@ def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
         elif _may_lay_down(unit):
             told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
             for sentence in told:
-                book.hear(sentence, source_id=unit.id, role=unit.role, place=place)
+                role = Role.USER if unit.spoken else unit.role
+                book.hear(sentence, source_id=unit.id, role=role, place=place)
     book.take_back(taken_back)
     return Ledger(units, book)
 
@@ -83,7 +84,8 @@ def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: 
 
 def _may_lay_down(unit: Unit) -> bool:
     """Only the user and the system: no prompt of the driver's, no frame of a client's, nothing compaction wrote."""
-    return unit.role in _LAYING_DOWN and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
+    is_theirs = unit.spoken or unit.role in _LAYING_DOWN
+    return is_theirs and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
 
 
 def _missing(entries: list[Entry], standing: Sequence[Unit]) -> list[Entry]:

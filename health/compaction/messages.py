@@ -167,6 +167,7 @@ def _unit(placed: Placed, content: str, attached: str, *, images: int, tokens: i
         pinned=bool(marks.get("pinned")),
         inserted=bool(marks.get("inserted")) or placed.stray,
         framed=bool(marks.get("framed")),
+        spoken=bool(marks.get("spoken")),
         round_id=placed.round_id,
         calls=wire.calls_of(message) if role is Role.ASSISTANT else (),
         answers=wire.answered_by(message) if role is Role.TOOL else None,

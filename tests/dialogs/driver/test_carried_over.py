@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from dialogs.compacting.carry_over import ENDING, OPENING
-from dialogs.models import LLM, Course, Dialog, Message
+from dialogs.models import LLM, Course, Dialog, Message, Question
+from dialogs.selectors.standing_rules import standing_rules
 from dialogs.services.courses import return_to_earlier, set_handover_away, start_course
 from dialogs.services.marks import set_pin
 from dialogs.services.messages import post_message
+from dialogs.services.questions import answer_question
 from dialogs.transfer.exporting import export_json
 from dialogs.transfer.importing import import_dialog
 from tests.dialogs.compacting_builders import a_history, guard
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,6 +85,56 @@ def test_what_was_typed_and_has_no_answer_yet_goes_along_word_for_word(dialog: D
 
     last = requests()[-1]["messages"][-1]["content"]
     assert last.index("Build the index.") < last.index("WAIT, do not touch the database!")
+
+
+RED = "Red, and never paint it blue without asking me."
+
+
+def ask_and_clear() -> dict[str, Any]:
+    calls = [a_call("ask_human", '{"question": "Which colour?"}', "a"), a_call("clear_mind", call_id="b")]
+    return said(10, "", tool_calls=calls, finish="tool_calls")
+
+
+def answer_the_question(dialog: Dialog) -> None:
+    answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer=RED)
+
+
+def test_an_answer_given_in_the_box_of_a_question_goes_along_too(dialog: Dialog, play: Play) -> None:
+    requests = play(ask_and_clear(), calling(10, "clear_mind"), said(10))
+    ask(dialog, "Paint the fence.")
+    drive_until_idle(dialog)
+
+    answer_the_question(dialog)
+    drive_until_idle(dialog)
+
+    assert dialog.courses.count() == 3
+    for request in requests()[1:]:
+        opening = request["messages"][1]["content"]
+        assert f"- Which colour?\n  Answer: {RED}" in opening, opening
+
+
+def test_it_is_told_once_only(dialog: Dialog, play: Play) -> None:
+    requests = play(ask_and_clear(), said(10, "I paint it red."), calling(10, "clear_mind"), said(10))
+    ask(dialog, "Paint the fence.")
+    drive_until_idle(dialog)
+    answer_the_question(dialog)
+    drive_until_idle(dialog)
+
+    ask(dialog, "And the gate.")
+    drive_until_idle(dialog)
+
+    assert "Which colour?" not in requests()[-1]["messages"][1]["content"].partition("[Seen in")[0]
+
+
+def test_a_rule_that_was_stated_in_the_box_of_a_question_stays_a_rule(dialog: Dialog, play: Play) -> None:
+    question = calling(10, "ask_human", '{"question": "Which colour?"}')
+    play(question, said(10, "I paint it red."))
+    ask(dialog, "Paint the fence.")
+    drive_until_idle(dialog)
+    answer_the_question(dialog)
+    drive_until_idle(dialog)
+
+    assert [rule.text for rule in standing_rules(dialog).in_force] == [RED]
 
 
 def test_who_begins_a_course_by_hand_may_begin_it_empty(dialog: Dialog, play: Play) -> None:

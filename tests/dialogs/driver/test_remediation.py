@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import connection
 
 from dialogs.compacting.carry_over import OPENING
+from dialogs.driver import run
+from dialogs.driver.decide import Action, ClearMind, InsertPrompt, Push, decide
 from dialogs.driver.run import drive
+from dialogs.driver.state import Policy, State
 from dialogs.driver.tools.registry import tools_for
 from dialogs.models import LLM, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
 from dialogs.models.dialog import WorkLanguage
 from dialogs.models.message import MessageOrigin
 from dialogs.models.reminder import Author
 from dialogs.prompts import NOTICE_MARKS, prompt
+from dialogs.services.autonomous import start_run
 from dialogs.services.messages import post_message, request_stop
 from dialogs.services.pausing import go_on, pause
 from dialogs.services.reminders import add_reminder
@@ -283,6 +289,39 @@ def test_stop_between_two_prompts_is_obeyed(dialog: Dialog, play: Play) -> None:
 
     assert len(requests()) == 1
     assert dialog.courses.count() == 1
+
+
+@pytest.mark.parametrize("action", [InsertPrompt, ClearMind, Push])
+def test_a_stop_that_comes_just_after_the_decision_is_obeyed(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch, action: type[Action]
+) -> None:
+    play(CRITICAL if action is not Push else said(10))
+    chosen: list[Action] = []
+
+    def stop() -> None:
+        request_stop(dialog=dialog)
+        connection.close()
+
+    def stopped_at_once(state: State, rules: Policy) -> Action:
+        found = decide(state, rules)
+        if isinstance(found, action):
+            chosen.append(found)
+            with ThreadPoolExecutor() as elsewhere:
+                elsewhere.submit(stop).result()
+        return found
+
+    monkeypatch.setattr(run, "decide", stopped_at_once)
+    if action is Push:
+        start_run(dialog=dialog, goal="Count to ten.", max_generations=5)
+    else:
+        ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert (len(chosen), dialog.paused_by) == (1, "person")
+    assert dialog.courses.count() == 1
+    last = dialog.messages.order_by("seq").last()
+    assert last is None or last.role == "assistant", "nothing was inserted after the last answer"
 
 
 def test_a_stop_stays_a_stop_while_critical_lasts(dialog: Dialog, play: Play) -> None:

@@ -423,6 +423,27 @@ def test_clear_mind_comes_after_its_siblings(dialog: Dialog, play: Play) -> None
     assert statuses() == [("clear_mind", "done"), ("add_reminder", "done")]
 
 
+def test_a_round_that_clears_twice_begins_one_course_with_both_reminders(dialog: Dialog, play: Play) -> None:
+    twice = [a_call("clear_mind", json.dumps({"reminder_content": f"Note {name}"}), name) for name in "ab"]
+    requests = play(round_of(*twice), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert (dialog.courses.count(), statuses()) == (2, [("clear_mind", "done")] * 2)
+    assert all(note in requests()[1]["messages"][0]["content"] for note in ("Note a", "Note b"))
+
+
+def test_of_two_clear_minds_neither_begins_a_course_if_one_reminder_is_not_kept(dialog: Dialog, play: Play) -> None:
+    too_long = a_call("clear_mind", json.dumps({"reminder_content": "x" * 100_000}), "a")
+    play(round_of(too_long, a_call("clear_mind", call_id="b")), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert (dialog.courses.count(), statuses()) == (1, [("clear_mind", "failed")] * 2)
+
+
 def test_clear_mind_is_refused_when_a_sibling_failed(dialog: Dialog, play: Play) -> None:
     broken = a_call("update_reminder", '{"number": 7, "content": "x"}', "a")
     requests = play(round_of(broken, a_call("clear_mind", call_id="b")), HEALTHY)
