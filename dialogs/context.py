@@ -7,7 +7,7 @@ Where a window trims the view, the newest message or result that the model is to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -33,10 +33,11 @@ from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
+from dialogs.providers.laws import begun_by_a_user, merged, shaped, without_calls
 from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.path import course_branch, said_since, with_seams
 from dialogs.selectors.providers import max_output_of
-from dialogs.selectors.tool_calls import ASK_HUMAN, calls_by_message
+from dialogs.selectors.tool_calls import ASK_HUMAN, calls_by_message, offers_tools
 from health.compaction.wire import is_text
 from health.models import CompactionRun
 
@@ -257,16 +258,23 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     """The request for the next generation. What a client said and nobody compacted goes on as the client said it."""
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
-    messages = _answers_whole(context)
-    as_said = client is not None and context.run_id is None
+    messages = [*system, *_answers_whole(context)]
+    if client is None or context.run_id is not None:
+        messages = _with_task(_valid(messages, context), context.task)
     return ChatRequest(
         model=context.dialog.llm.model_id,
-        messages=system + tuple(messages if as_said else _with_task(_merged(messages), context.task)),
+        messages=tuple(shaped(messages, context.dialog.llm.message_shape)),
         tools=tuple(tools),
         max_output_tokens=max_output_of(context.dialog),
         context_window=context.dialog.llm.context_length,
         options=client.options if client else {},
     )
+
+
+def _valid(messages: list[ChatMessage], context: Context) -> list[ChatMessage]:
+    """As every server takes them, whatever was left out."""
+    is_without_tools = context.client is None and not offers_tools(context.dialog.llm)
+    return begun_by_a_user(merged(without_calls(messages) if is_without_tools else messages))
 
 
 def _answers_whole(context: Context) -> list[ChatMessage]:
@@ -342,19 +350,3 @@ def _with_task(messages: list[ChatMessage], task: str) -> list[ChatMessage]:
     parts = (*carrier.parts, {"type": "text", "text": task}) if carrier.parts else ()
     carrying = replace(carrier, content="\n\n".join(filter(None, (carrier.content, task))), parts=parts)
     return [*messages[: told[-1]], carrying, *messages[told[-1] + 1 :]]
-
-
-def _merged(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Messages of one role that follow one another become one: many chat templates refuse them.
-
-    They do so where the prompt between two answers is left out, and where a message has had no answer.
-    """
-    merged: list[ChatMessage] = []
-    for message in messages:
-        last = merged[-1] if merged else None
-        if last is None or last.role != message.role or message.role == Role.TOOL or last.tool_calls or message.parts:
-            merged.append(message)
-        else:
-            content = "\n\n".join(filter(None, (last.content, message.content)))
-            merged[-1] = replace(message, content=content)
-    return merged

@@ -34,6 +34,7 @@ HEADLINES: dict[str, Promise] = {
     "model_not_found": _("The provider does not know this model."),
     "limit_unavailable": _("Nothing was sent: the server does not tell how large the LLM's context window is."),
     "request_refused": _("The provider refused the request."),
+    "messages_refused": _("The server refused the messages in this order; they are sent again in a stricter one."),
     "tools_refused": _("The provider refused to be offered tools."),
     "bad_answer": _("The provider answered something that is no chat stream."),
     "context_overflow": _(

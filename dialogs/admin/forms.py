@@ -128,6 +128,7 @@ class LLMForm(LimitsForm):
             "caution_remediation_cadence_generations",
             "tool_calling",
             "tool_result_limit_bytes",
+            "message_shape",
             "compaction",
             "limit_type",
             "source_url",

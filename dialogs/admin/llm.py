@@ -71,7 +71,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
             },
         ),
         (_("Compaction"), {"fields": ("compaction", "kept", "learned", "limit_type")}),
-        (_("Tools"), {"fields": (("tool_calling", "tool_result_limit_bytes"),)}),
+        (_("Tools"), {"fields": (("tool_calling", "tool_result_limit_bytes"), "message_shape")}),
         (_("Record"), {"fields": ("origin",)}),
     )
 

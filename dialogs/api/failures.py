@@ -16,6 +16,7 @@ KNOWN: dict[str, tuple[int, str, str]] = {
     "compaction_off": (400, "invalid_request_error", "context_length_exceeded"),
     "limit_unavailable": (400, "invalid_request_error", "limit_unavailable"),
     "request_refused": (400, "invalid_request_error", "request_refused"),
+    "messages_refused": (400, "invalid_request_error", "messages_refused"),
     "tools_refused": (400, "invalid_request_error", "tools_refused"),
     "model_not_found": (404, "invalid_request_error", "model_not_found"),
     "rate_limited": (429, "rate_limit_error", "rate_limit_exceeded"),

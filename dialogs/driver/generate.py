@@ -31,10 +31,12 @@ from dialogs.models.llm import WindowSource
 from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
+    MessagesRefused,
     ProviderError,
     RequestRefused,
     ToolsRefused,
 )
+from dialogs.providers.laws import next_shape
 from dialogs.selectors.compaction import may_compact
 from dialogs.selectors.prefix import stable_prefix
 from dialogs.selectors.providers import max_output_of, settings_for
@@ -43,7 +45,7 @@ from dialogs.services import cutting, generations, turns, windows
 from dialogs.services.calibration import learn_from_usage
 from dialogs.services.generations import Sent
 from dialogs.services.lease import Claim, LeaseLost
-from dialogs.services.providers import record_tools_refused
+from dialogs.services.providers import record_message_shape, record_tools_refused
 from dialogs.threads import in_db
 from health.limits import output_reserve
 from health.monitor.usage import Usage
@@ -283,6 +285,11 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
     if isinstance(error, RequestRefused) and call.request.continues and call.generation.llm:
         await in_db(record_refused)(call.generation.llm)
         delay = 0.0
+    elif isinstance(error, MessagesRefused) and call.generation.llm:
+        shape = next_shape(call.generation.llm.message_shape, str(error))
+        if shape is not None:
+            await in_db(record_message_shape)(llm=call.generation.llm, shape=shape)
+            delay = 0.0
     code = known.code if known else "internal_error"
     if isinstance(error, ContextOverflow):
         await in_db(_learn_from_refusal)(call, error)

@@ -48,6 +48,14 @@ class ToolCalling(models.TextChoices):
     OFF = "off", _("never offer tools")
 
 
+class MessageShape(models.TextChoices):
+    """What `providers/laws.py` does to messages before they are sent."""
+
+    AS_THEY_ARE = "", _("as they are")
+    STRICT = "strict", _("for a strict chat template: roles alternate, short ids")
+    NO_SYSTEM = "no_system", _("for a strict chat template without a system role")
+
+
 class Prefill(models.TextChoices):
     CONTINUES = "continues", _("goes on with the last message")
     REFUSED = "refused", _("begins a message of its own")
@@ -153,6 +161,14 @@ class LLM(models.Model):
         help_text=_("While caution lasts, the agent is asked again every so many generations. Empty: 10."),
     )
     tool_calling = models.CharField(_("tool calling"), max_length=20, choices=ToolCalling, default=ToolCalling.AUTO)
+    message_shape = models.CharField(
+        _("messages are sent"),
+        max_length=20,
+        choices=MessageShape,
+        default=MessageShape.AS_THEY_ARE,
+        blank=True,
+        help_text=_("Learned where a server refuses messages in the order in which they were said."),
+    )
     tool_result_limit_bytes = models.PositiveIntegerField(
         _("largest tool result (bytes)"),
         null=True,

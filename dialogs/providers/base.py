@@ -228,6 +228,12 @@ class ToolsRefused(ProviderError):
     code = "tools_refused"
 
 
+class MessagesRefused(RequestRefused):
+    """The server refuses messages in this order or form. The same words in a stricter shape may do."""
+
+    code = "messages_refused"
+
+
 class BadAnswer(ProviderError):
     """The provider answered something that is no chat stream, such as an HTML page."""
 

@@ -19,6 +19,7 @@ from dialogs.providers.base import (
     AuthenticationRefused,
     BadAnswer,
     ContextOverflow,
+    MessagesRefused,
     ModelNotFound,
     NotConfigured,
     ProviderError,
@@ -29,6 +30,7 @@ from dialogs.providers.base import (
     RequestRefused,
     ToolsRefused,
 )
+from dialogs.providers.laws import OF_SHAPE
 from dialogs.providers.overflow import classify
 from dialogs.providers.wire import as_mapping
 
@@ -120,6 +122,8 @@ def from_answer(
         return RequestRefused(words, status=known)
     if WITHOUT_TOOLS.search(words):
         return ToolsRefused(words, status=known)
+    if OF_SHAPE.search(words):
+        return MessagesRefused(words, status=known)
     wait = retry_after(headers or {}, now=now or datetime.now(UTC))
     return _error_class(known)(words, status=known, retry_after=wait)
 

@@ -31,8 +31,8 @@ from dialogs.providers.base import (
     ToolCallReady,
     UsageReported,
 )
+from dialogs.providers.laws import broken_law
 from dialogs.providers.model_facts import facts_in
-from dialogs.providers.pairs import broken_law
 from dialogs.providers.script import FileScript, MemoryScript, Script, Step
 from dialogs.providers.usage import normalise
 from dialogs.providers.wire import recordable

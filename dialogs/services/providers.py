@@ -140,6 +140,11 @@ def record_tools_refused(*, llm: LLM) -> None:
     LLM.objects.filter(pk=llm.pk, tool_calling=ToolCalling.AUTO).update(tool_calling=ToolCalling.REFUSED)
 
 
+def record_message_shape(*, llm: LLM, shape: str) -> None:
+    """The server refused the messages as they were: send them in this shape until an admin says otherwise."""
+    LLM.objects.filter(pk=llm.pk).update(message_shape=shape)
+
+
 def small_window_ceiling(window: int | None) -> int | None:
     """The explicit optimal ceiling that a small window gets, when none is written down."""
     return window * 3 // 4 or None if window and window <= SMALL_WINDOW else None

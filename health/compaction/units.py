@@ -65,8 +65,8 @@ class Unit:
     `content` is the text that a strategy may shorten; `attached` goes with it as it is (calls, reasoning).
     `source_ids` are the messages a unit stands for, `inserted` marks the driver's own prompts: never the last
     user message, never P1. `framed` marks what a client puts before every conversation, such as example turns: no
-    request of a person's, no rule, no fact. `spoken` marks a result that is a person's answer: it lays down rules as their
-    messages do. `estimated_tokens` is of the whole unit, None until counted.
+    request of a person's, no rule, no fact. `spoken` marks a result that is a person's answer: it lays down rules as
+    their messages do. `estimated_tokens` is of the whole unit, None until counted.
     """
 
     id: str

@@ -130,7 +130,8 @@ def answer_to(asked: str, sentences: int = 3) -> str:
 
 @dataclass
 class CompatibleStandin:
-    """`counts_answer`: prompt and the answer asked for together are held against the window, as vLLM does."""
+    """`counts_answer`: prompt and the answer asked for together are held against the window, as vLLM does. `refuses`
+    says what the model's chat template does not take."""
 
     window: int = 8_192
     model: str = "house-13b"
@@ -140,6 +141,7 @@ class CompatibleStandin:
     counts_answer: bool = False
     cached: Cached = Cached.COUNTED
     reply: Callable[[Mapping[str, Any]], Reply] = prose_for
+    refuses: Callable[[Sequence[Message]], str] | None = None
     seen: list[Seen] = field(default_factory=list)
 
     @property
@@ -208,7 +210,7 @@ class CompatibleStandin:
         body = await request.json()
         messages, tools = body["messages"], body.get("tools") or ()
         size = count(messages, tools)
-        if why := _why_invalid(body, self.model):
+        if why := self._why_invalid(body):
             return self._refuse(body, size, Fate.INVALID, why)
         if why := self._why_too_long(size, asked_for(body)):
             return self._refuse(body, size, Fate.REFUSED, why)
@@ -218,6 +220,13 @@ class CompatibleStandin:
         read = self.window - self.window // 8 if is_filled else count(kept, tools)
         self.seen.append(Seen(body=body, size=size, fate=Fate.CUT if kept != messages else Fate.ANSWERED, read=read))
         return self._answer(body, read, self._from_cache(before, body, read))
+
+    def _why_invalid(self, body: Mapping[str, Any]) -> str:
+        """As the template does, where there is one: a server's own checks are others."""
+        if self.refuses is None:
+            return _why_invalid(body, self.model)
+        why = _why_pairs(body["messages"]) or self.refuses(body["messages"])
+        return why and f"Jinja Exception: {why}"
 
     def _why_too_long(self, size: int, answer: int | None) -> str:
         if self.counts_answer and answer and size + answer > self.window:

@@ -16,7 +16,7 @@ from django.db import connection
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Dialog
 from dialogs.providers.base import ChatMessage, ToolCall
-from dialogs.providers.pairs import broken_law
+from dialogs.providers.laws import broken_law
 from dialogs.services.autonomous import start_run
 from tests.dialogs.driver.conftest import Play
 from tests.dialogs.driver.long_script import CYCLE, GENERATIONS, WINDOW, reminder_of, steps

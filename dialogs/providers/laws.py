@@ -1,0 +1,213 @@
+"""The laws of a valid request, and how messages that break one are put right. PURE.
+
+`LAWS` hold for every request of ours; the scripted provider refuses what breaks one. `SHAPES` are the laws of servers
+that apply a model's chat template, which refuses what it does not expect (Mistral's and Gemma's: two users in a row, a
+user's message after a result, long ids), and of services as strict as that. Nobody is sent a stricter shape than its
+server has asked for: which one that is, is learned from a refusal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import takewhile
+from typing import Any
+
+from dialogs.providers.base import ChatMessage, ToolCall
+
+ROLES = frozenset({"system", "user", "assistant", "tool"})
+# What stands where an answer or the beginning of a talk would have to.
+EARLIER = "[Earlier messages are not shown.]"
+UNANSWERED = "[No answer: the next message came first.]"
+OF_SYSTEM = "[From the system]"
+# What a strict template takes as the id of a call.
+ID = re.compile(r"[A-Za-z0-9]{9}")
+
+Mend = Callable[[list[ChatMessage]], list[ChatMessage]]
+
+
+def broken_law(messages: Sequence[ChatMessage]) -> str:
+    """The first broken law in words; empty when the request is valid."""
+    return next(filter(None, (law(messages) for law in LAWS)), "")
+
+
+def shaped(messages: Iterable[ChatMessage], shape: str) -> list[ChatMessage]:
+    """The messages as a server of that shape takes them. Nobody's words are lost, and a user's stay the user's."""
+    found = list(messages)
+    for mend in SHAPES[shape]:
+        found = mend(found)
+    return found
+
+
+def next_shape(shape: str, words: str) -> str | None:
+    """The shape to try after a refusal in these words; None where no stricter one answers it."""
+    wanted = "no_system" if WITHOUT_SYSTEM.search(words) else "strict"
+    order = list(SHAPES)
+    return wanted if order.index(wanted) > order.index(shape) else None
+
+
+# What templates raise and strict services say, whatever status a server makes of it, such as "Conversation roles must
+# alternate user/assistant/…", "Unexpected role 'user' after role 'tool'", "System role not supported".
+WITHOUT_SYSTEM = re.compile(r"system role (is )?not supported", re.IGNORECASE)
+OF_SHAPE = re.compile(
+    r"roles? must alternate|alternate between user|unexpected role|(successive|consecutive) (user|assistant)"
+    r"|tool call ids? should be|only user and assistant roles|no user query found|system message must be"
+    r"|first message must use the .?user|" + WITHOUT_SYSTEM.pattern,
+    re.IGNORECASE,
+)
+
+
+# --- Laws ----------------------------------------------------------------------------------------
+def _roles_are_known(messages: Sequence[ChatMessage]) -> str:
+    strange = next((message.role for message in messages if message.role not in ROLES), None)
+    return f"the role {strange!r} is unknown" if strange is not None else ""
+
+
+def _system_comes_first(messages: Sequence[ChatMessage]) -> str:
+    roles = [message.role == "system" for message in messages]
+    return "a system message comes after others" if roles != sorted(roles, reverse=True) else ""
+
+
+def _a_user_begins(messages: Sequence[ChatMessage]) -> str:
+    first = next((message.role for message in messages if message.role != "system"), "user")
+    return f"the talk begins with the role {first!r}" if first != "user" else ""
+
+
+def _calls_and_results_are_paired(messages: Sequence[ChatMessage]) -> str:
+    """Every call is answered once, right after the message that made it; every result has its call."""
+    unanswered: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            if message.tool_call_id not in unanswered:
+                return f"{message.tool_call_id!r} is the result of no open call"
+            unanswered.discard(message.tool_call_id)
+            continue
+        if unanswered:
+            break
+        unanswered = {call.id for call in message.tool_calls}
+        if len(unanswered) < len(message.tool_calls):
+            return "two calls have one id"
+    return f"the calls {sorted(unanswered)} have no results" if unanswered else ""
+
+
+def _somebody_waits_for_an_answer(messages: Sequence[ChatMessage]) -> str:
+    return "" if messages and messages[-1].role in {"user", "tool"} else "there is nothing to answer"
+
+
+LAWS = (
+    _roles_are_known,
+    _system_comes_first,
+    _a_user_begins,
+    _calls_and_results_are_paired,
+    _somebody_waits_for_an_answer,
+)
+
+
+# --- Shapes --------------------------------------------------------------------------------------
+def begun_by_a_user(messages: list[ChatMessage]) -> list[ChatMessage]:
+    at = len(list(takewhile(_is_system, messages)))
+    begins = at == len(messages) or messages[at].role == "user"
+    return messages if begins else [*messages[:at], ChatMessage(role="user", content=EARLIER), *messages[at:]]
+
+
+def without_calls(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Calls and results as text, for a model that is offered no tools: many templates have no place for them then."""
+    names = {call.id: call.name for message in messages for call in message.tool_calls}
+    return [_told(message, names) for message in messages]
+
+
+def merged(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Messages of one role that follow one another become one: many templates refuse them, and so do some services.
+
+    They do so where the prompt between two answers is left out, and where a message has had no answer.
+    """
+    found: list[ChatMessage] = []
+    for message in messages:
+        last = found[-1] if found else None
+        if last is None or last.role != message.role or message.role == "tool" or last.tool_calls:
+            found.append(message)
+        else:
+            parts = (*_parts(last), *_parts(message)) if last.parts or message.parts else ()
+            found[-1] = replace(message, content=_joined(last.content, message.content), parts=parts)
+    return found
+
+
+def _one_system(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """One system message at the beginning; a later one is told by the user."""
+    first = list(takewhile(_is_system, messages))
+    one = [replace(first[0], content=_joined(*(message.content for message in first)))] if first else []
+    return [*one, *(_by_user(message) if _is_system(message) else message for message in messages[len(first) :])]
+
+
+def _nothing_empty(messages: list[ChatMessage]) -> list[ChatMessage]:
+    return [one for one in messages if one.content.strip() or one.parts or one.tool_calls or one.role == "tool"]
+
+
+def _alternating(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Between a result and what a user says stands an answer; no two users and no two answers stand side by side."""
+    return [one for message in _side_by_side(messages) for one in message]
+
+
+def _side_by_side(messages: list[ChatMessage]) -> Iterator[list[ChatMessage]]:
+    before = ""
+    for message in merged(messages):
+        is_late = message.role == "user" and before == "tool"
+        yield [ChatMessage(role="assistant", content=UNANSWERED), message] if is_late else [message]
+        before = message.role
+
+
+def _short_ids(messages: list[ChatMessage]) -> list[ChatMessage]:
+    return [
+        replace(
+            message,
+            tool_calls=tuple(replace(call, id=short_id(call.id)) for call in message.tool_calls),
+            tool_call_id=None if message.tool_call_id is None else short_id(message.tool_call_id),
+        )
+        for message in messages
+    ]
+
+
+def short_id(call_id: str) -> str:
+    """The same for the same id."""
+    return call_id if ID.fullmatch(call_id) else sha256(call_id.encode()).hexdigest()[:9]
+
+
+def _no_system(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """What the system says is the beginning of the user's first message."""
+    return _alternating([_by_user(message) if _is_system(message) else message for message in messages])
+
+
+def _is_system(message: ChatMessage) -> bool:
+    return message.role == "system"
+
+
+def _by_user(message: ChatMessage) -> ChatMessage:
+    return replace(message, role="user", content=f"{OF_SYSTEM}\n{message.content}")
+
+
+def _told(message: ChatMessage, names: dict[str, str]) -> ChatMessage:
+    if message.role == "tool":
+        name = names.get(message.tool_call_id or "", "a tool")
+        return ChatMessage(role="user", content=f"[Result of {name}]\n{message.content}", parts=message.parts)
+    if message.tool_calls:
+        content = _joined(message.content, *map(_call_in_words, message.tool_calls))
+        return replace(message, content=content, tool_calls=())
+    return message
+
+
+def _call_in_words(call: ToolCall) -> str:
+    return f"[Called {call.name} with {call.arguments}]"
+
+
+def _parts(message: ChatMessage) -> tuple[Mapping[str, Any], ...]:
+    return message.parts or ({"type": "text", "text": message.content},)
+
+
+def _joined(*texts: str) -> str:
+    return "\n\n".join(filter(None, texts))
+
+
+_STRICT: tuple[Mend, ...] = (_one_system, _nothing_empty, _alternating, begun_by_a_user, _short_ids)
+SHAPES: dict[str, tuple[Mend, ...]] = {"": (), "strict": _STRICT, "no_system": (*_STRICT, _no_system)}

@@ -1,0 +1,139 @@
+"""Servers whose chat templates refuse what does not alternate: nobody notices, in the browser nor through `/v1`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from dialogs.driver.run import drive
+from dialogs.models import LLM, Dialog, Provider
+from dialogs.services.autonomous import start_run
+from dialogs.services.messages import post_message
+from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.overflow.conftest import Build
+from tests.standins.compatible import CompatibleStandin, Lists, Reply
+from tests.standins.serving import serving
+from tests.standins.templates import TEMPLATES, WITH_TOOLS
+
+Serve = Callable[..., CompatibleStandin]
+
+
+@pytest.fixture
+def serve(transactional_db: None, provider: Provider, llm: LLM) -> Iterator[Serve]:
+    """A stand-in behind the dialog's LLM, with a window in which an agent has all its tools."""
+    opened: list[Any] = []
+
+    def build(template: str, reply: Callable[[Mapping[str, Any]], Reply]) -> CompatibleStandin:
+        standin = CompatibleStandin(window=30_000, refuses=TEMPLATES[template], reply=reply, model=llm.model_id)
+        opened.append(serving(standin.app()))
+        provider.kind, provider.base_url = "openai", f"{opened[-1].__enter__()}/v1"
+        provider.save()
+        LLM.objects.update(context_length=30_000)
+        return standin
+
+    yield build
+    for one in opened:
+        one.__exit__(None, None, None)
+
+
+def notes_then_answers(body: Mapping[str, Any]) -> Reply:
+    """Writes a reminder, unless it has just done so."""
+    if body["messages"][-1]["role"] == "tool" or not body.get("tools"):
+        return Reply(text="Done.")
+    return Reply(calls=[("add_reminder", {"content": f"Step {len(body['messages'])}"})])
+
+
+def talks(body: Mapping[str, Any]) -> Reply:
+    return Reply(text="Done.")
+
+
+def roles(standin: CompatibleStandin) -> list[str]:
+    return [one["role"] for one in standin.asked[-1]["messages"]]
+
+
+@pytest.mark.parametrize("template", WITH_TOOLS)
+def test_what_is_typed_between_two_rounds_is_answered(dialog: Dialog, serve: Serve, template: str) -> None:
+    standin = serve(template, notes_then_answers)
+    ask(dialog, "Tidy the tables.")
+    async_to_sync(drive)(dialog.pk)
+    post_message(dialog=dialog, content="WAIT, do not touch the database!")
+
+    drive_until_idle(dialog)
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+
+    assert len(standin.invalid) <= 1, standin.invalid
+    assert dialog.paused_by == ""
+    assert "WAIT, do not touch the database!" in json.dumps(standin.asked[-1])
+    assert roles(standin)[-1] in ("user", "tool")
+
+
+@pytest.mark.parametrize("template", ["gemma 2", "gemma 3", "mistral", "qwen"])
+def test_an_agent_that_works_by_itself_goes_on(dialog: Dialog, serve: Serve, template: str) -> None:
+    LLM.objects.update(tool_calling="off")
+    standin = serve(template, talks)
+    start_run(dialog=dialog, goal="Count the boats.", max_generations=4)
+
+    drive_until_idle(dialog)
+
+    assert len(standin.invalid) <= 2, standin.invalid
+    assert dialog.paused_by == "limit"
+    assert dialog.messages.filter(role="assistant").count() == 4
+
+
+def test_a_dialog_with_calls_goes_on_with_a_model_that_has_no_tools(dialog: Dialog, serve: Serve) -> None:
+    serve("mistral", notes_then_answers)
+    ask(dialog, "Tidy the tables.")
+    drive_until_idle(dialog)
+    LLM.objects.update(tool_calling="off", message_shape="")
+    standin = serve("gemma 3", talks)
+
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+
+    assert dialog.paused_by == ""
+    assert "[Called add_reminder with" in standin.asked[-1]["messages"][2]["content"]
+
+
+def test_what_was_learned_is_asked_for_once_only(dialog: Dialog, serve: Serve, llm: LLM) -> None:
+    standin = serve("gemma 2", talks)
+    LLM.objects.update(tool_calling="off")
+    for _ in range(3):
+        ask(dialog)
+        drive_until_idle(dialog)
+
+    llm.refresh_from_db()
+    assert llm.message_shape == "no_system"
+    assert len(standin.invalid) == 1
+
+
+def test_a_server_that_refuses_whatever_is_sent_is_given_up(dialog: Dialog, serve: Serve) -> None:
+    standin = serve("mistral", talks)
+    standin.refuses = lambda _messages: "Conversation roles must alternate user/assistant/user/assistant/..."
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert (len(standin.invalid), dialog.paused_by) == (2, "failure")
+
+
+GREETED = [{"role": "assistant", "content": "Ahoy, I am the harbour master."}]
+
+
+@pytest.mark.parametrize("template", ["mistral", "gemma 3", "gemma 2"])
+def test_a_client_whose_history_does_not_alternate_is_answered_over_40_turns(build: Build, template: str) -> None:
+    home = build(window=8_192, lists=Lists.MODELS, refuses=TEMPLATES[template])
+    caller = home.caller()
+    caller.messages += GREETED
+
+    for number in range(40):
+        # Its client lost an answer and asks again.
+        caller.messages.append({"role": "user", "content": f"Are you there? {number}"})
+        assert caller.say(f"Boat {number} needs a berth. " + "The wind is from the north. " * 30)
+
+    assert len(home.standin.invalid) == 1, home.standin.invalid
+    assert home.compactions() > 0
