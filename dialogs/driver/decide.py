@@ -65,6 +65,11 @@ class ClearMind:
 
 
 @dataclass(frozen=True)
+class EndPrompts:
+    """Rest: the agent was asked to write down what matters as often as may be, and its context is as full as before."""
+
+
+@dataclass(frozen=True)
 class Push:
     """Autonomous mode: go on towards the goal."""
 
@@ -132,6 +137,7 @@ Action = (
     | CarryNotice
     | InsertPrompt
     | ClearMind
+    | EndPrompts
     | Push
     | EndRun
     | Compact
@@ -146,7 +152,7 @@ Action = (
 
 
 def decide(state: State, policy: Policy) -> Action:
-    return _within_turn(state, policy) if state.answer_due else _between_turns(state)
+    return _within_turn(state, policy) if state.answer_due else _between_turns(state, policy)
 
 
 def _within_turn(state: State, policy: Policy) -> Action:
@@ -157,7 +163,8 @@ def _within_turn(state: State, policy: Policy) -> Action:
     if state.run_used_up and (state.round_open or state.leaf is Leaf.RESULT):
         return EndRun()
     if state.round_open:
-        return EndRounds() if state.rounds > policy.tool_rounds else RunTools(state.rounds == policy.tool_rounds)
+        most = policy.tool_rounds + policy.rounds_a_prompt * state.prompts
+        return EndRounds() if state.rounds > most else RunTools(state.rounds == most)
     if state.queued and state.leaf is Leaf.RESULT:
         # What a person typed meanwhile waits for the round under way, and for nothing else.
         return TakeQueued()
@@ -174,7 +181,7 @@ def _next_request(state: State, policy: Policy) -> Action:
         return Wait(state.retry_in)
     next_try = Generate(attempt=state.failures + state.interruptions + 1)
     # Compaction first: what was asked for since the reading before it is no longer due.
-    return _looking(state) or _filled(state) or _guarding(state) or _asking(state) or next_try
+    return _looking(state) or _filled(state) or _guarding(state) or _asking(state, policy) or next_try
 
 
 def _looking(state: State) -> Action | None:
@@ -240,12 +247,12 @@ def _trigger(state: State) -> str:
     return "tool_result" if state.leaf is Leaf.RESULT else "pre_request"
 
 
-def _asking(state: State) -> Action | None:
+def _asking(state: State, policy: Policy) -> Action | None:
     """What remediation does before the next generation of a turn. A person's message is answered first."""
     if state.leaf is Leaf.TYPED:
         # Generation after generation may fail: the notice is carried, and counted, once.
         return CarryNotice() if state.due is Due.CRITICAL else None
-    if state.leaf is Leaf.RESULT:
+    if state.leaf is Leaf.RESULT and (state.due is Due.CLEAR or state.prompts < policy.prompts):
         return _remediation(state)
     return None
 
@@ -256,7 +263,7 @@ def _remediation(state: State) -> Action | None:
     return InsertPrompt() if state.due else None
 
 
-def _between_turns(state: State) -> Action:
+def _between_turns(state: State, policy: Policy) -> Action:
     if state.trashed:
         return Rest()
     if state.run_used_up:
@@ -270,6 +277,8 @@ def _between_turns(state: State) -> Action:
         return ClearMind()
     if state.paused:
         return Rest()
+    if state.due and state.prompts >= policy.prompts:
+        return EndPrompts()
     return _remediation(state) or (Push() if state.autonomous else Rest())
 
 

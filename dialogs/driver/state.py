@@ -12,14 +12,17 @@ from health.monitor.remediation import Due
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """How often a provider failure is tried again, how long the waits may grow (seconds), and how many rounds of
-    tools one turn may have."""
+    """How often a provider failure is tried again, how long the waits may grow (seconds), and how many rounds of tools
+    and how many automatic prompts may follow what a person said last."""
 
     attempts: int = 3
     base_seconds: float = 2.0
     max_seconds: float = 60.0
     interruptions: int = 3
     tool_rounds: int = 25
+    # Each of them may take so many rounds more: reminders are written with tools.
+    rounds_a_prompt: int = 2
+    prompts: int = 20
 
 
 class Leaf(StrEnum):
@@ -70,8 +73,9 @@ class State:
 
     `failures` and `interruptions` count the tries of the answer that is now due, not those of earlier ones.
     `retry_in` is what is left of the wait before the next try, in seconds; None when none is under way.
-    `round_open`: the newest answer made calls whose results are not all there; `rounds` counts such answers in
-    this turn. `waiting_for_person`: all that is missing is a person's answer.
+    `round_open`: the newest answer made calls whose results are not all there; `rounds` counts such answers, and
+    `prompts` the automatic prompts, since a person spoke or a run pushed on. `waiting_for_person`: all that is missing
+    is a person's answer.
     """
 
     answer_due: bool
@@ -90,6 +94,7 @@ class State:
     round_open: bool = False
     waiting_for_person: bool = False
     rounds: int = 0
+    prompts: int = 0
     due: Due = Due.NOTHING
     # The agent is to be reminded first: its history is compacted only where the next request would not fit.
     reminds: bool = False

@@ -31,6 +31,7 @@ class PausedBy(models.TextChoices):
     PERSON = "person", _("a person")
     FAILURE = "failure", _("a failure")
     ROUNDS = "rounds", _("too many tool rounds")
+    PROMPTS = "prompts", _("too many automatic prompts")
     # New courses do not help: what is carried into them is already more than fits.
     FULL = "full", _("reminders and Taskdoc that fill the window")
     LOOP = "loop", _("an agent that goes round in circles")
@@ -92,6 +93,9 @@ class Dialog(models.Model):
     # nothing, neither a message nor how they ended, since their workers died. Three of either end the turn.
     crashes = models.PositiveSmallIntegerField(default=0, editable=False)
     deaths = models.PositiveSmallIntegerField(default=0, editable=False)
+    # `last_seq` when a person last spoke or let the agent go on, or a run pushed on: rounds of tools and automatic
+    # prompts are counted from there.
+    counted_from = models.PositiveIntegerField(default=0, editable=False)
     # `last_seq` when the slice under way was claimed. Null: none is, or it has recorded how it ended.
     slice_seq = models.PositiveIntegerField(null=True, editable=False)
     # Tool calls, and answers without any, since somebody last looked whether the agent goes round in circles.

@@ -15,7 +15,7 @@ from dialogs.selectors.tool_calls import CLEAR_MIND, offers_notes, offers_tools
 from health.monitor.levels import Level
 
 # So many courses in a row that came to nothing: opening another one does not help.
-FUTILE_COURSES = 6
+FUTILE_COURSES = 3
 # So many prompts in caution that brought no reminder: another one would bring none.
 CAUTION_PROMPTS = 3
 UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)

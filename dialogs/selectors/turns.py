@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from dialogs.driver.state import Leaf, State
 from dialogs.errors import headline
-from dialogs.models import Dialog, Generation, Message, QueuedMessage, ToolCall
+from dialogs.models import Dialog, Generation, Message, QueuedMessage, RemediationPrompt, ToolCall
 from dialogs.models.agent import WhenFull
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.autonomous import active_run
@@ -45,14 +45,21 @@ def state_of(dialog: Dialog) -> State:
         **_tried(dialog),
         queued=QueuedMessage.objects.filter(dialog=dialog).count(),
         leaf=_kind_of(leaf),
-        due=Due(leaf.course.due) if leaf and leaf.course.due and may_be_asked(dialog) else Due.NOTHING,
+        **_asked_for(dialog, leaf),
         reminds=dialog.agent.when_full == WhenFull.REMIND,
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
-        **(_round(leaf) if leaf and dialog.answer_due else {}),
+        **(_round(dialog, leaf) if leaf and dialog.answer_due else {}),
     )
+
+
+def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
+    """What remediation makes due, and how often it has asked since a person spoke."""
+    asked = RemediationPrompt.objects.filter(dialog=dialog, notice="", message__seq__gt=dialog.counted_from).count()
+    is_due = leaf is not None and bool(leaf.course.due) and may_be_asked(dialog)
+    return {"due": Due(leaf.course.due) if leaf and is_due else Due.NOTHING, "prompts": asked}
 
 
 def _clients_state(dialog: Dialog, leaf: Message) -> State:
@@ -66,7 +73,7 @@ def _clients_state(dialog: Dialog, leaf: Message) -> State:
         leaf=_kind_of(leaf),
         continuing=leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
-        **(_round(leaf) if leaf.role == Role.ASSISTANT else {}),
+        **(_round(dialog, leaf) if leaf.role == Role.ASSISTANT else {}),
     )
 
 
@@ -90,7 +97,7 @@ def _kind_of(leaf: Message | None) -> Leaf:
     return Leaf.RESULT if leaf.role == Role.TOOL else Leaf.ANSWER
 
 
-def _round(leaf: Message) -> dict[str, Any]:
+def _round(dialog: Dialog, leaf: Message) -> dict[str, Any]:
     """Where the calls of the newest answer stand. `clear_mind` is made last, after all its siblings.
 
     A call whose result is a message is no call of this branch: that stands below the answer on another one.
@@ -102,14 +109,19 @@ def _round(leaf: Message) -> dict[str, Any]:
     return {
         "round_open": bool(calls),
         "waiting_for_person": waiting and not others,
-        "rounds": rounds_of_turn(leaf) if calls else 0,
+        "rounds": rounds_of(dialog, leaf) if calls else 0,
     }
 
 
-def rounds_of_turn(leaf: Message) -> int:
-    """How many answers with calls this turn of this branch has had, the newest included."""
-    calling = Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn, calls__isnull=False).distinct()
-    return calling.count()
+def rounds_of(dialog: Dialog, leaf: Message) -> int:
+    """How many answers with calls there have been since a person spoke or a run pushed on, the newest included: through
+    automatic prompts and new courses. In a client's conversation, of this turn."""
+    calling = Message.objects.filter(dialog_id=leaf.dialog_id, calls__isnull=False)
+    if dialog.is_client_driven:
+        calling = calling.filter(course_id=leaf.course_id, turn=leaf.turn)
+    else:
+        calling = calling.filter(seq__gt=dialog.counted_from)
+    return calling.distinct().count()
 
 
 DRIVEN = (

@@ -23,6 +23,7 @@ from dialogs.services.remediation import forget
 from dialogs.services.rows import (
     add_message,
     close_answer,
+    count_anew,
     current_course,
     lock,
     newest_leaf,
@@ -85,7 +86,8 @@ def add_typed(row: Dialog, text: str) -> Message:
         row.title = title_from(text)
         row.save(update_fields=["title"])
     row.archived_at = None
-    row.paused_by, row.crashes = PausedBy.NOBODY, 0
+    row.paused_by = PausedBy.NOBODY
+    count_anew(row)
     # What a person undid is compacted again before this message is answered, if it is still too much.
     Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
     task_snapshot.go_on(row, text)
@@ -119,7 +121,8 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
         raise InvalidMessage(_("Only your last message can be edited."))
     forget(message.course)
     task_snapshot.say_anew(row, before=message.content, goal=text)
-    row.paused_by, row.crashes = PausedBy.NOBODY, 0
+    row.paused_by = PausedBy.NOBODY
+    count_anew(row)
     edited = add_message(
         row,
         role=Role.USER,
@@ -137,6 +140,7 @@ def retry(*, dialog: Dialog) -> None:
     """Answer the last user message again, typed or inserted. An answer that is there stays, as a sibling."""
     row = _idle(_usable(lock(dialog)))
     row.current_leaf = _last_of_user(row)
+    count_anew(row)
     row.paused_by = PausedBy.NOBODY
     want_answer(row)
 

@@ -7,7 +7,7 @@ from django.db import transaction
 from dialogs.models import Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.schedule import drive_on_commit
-from dialogs.services.rows import lock, save, written_here
+from dialogs.services.rows import count_anew, lock, save, written_here
 
 
 @transaction.atomic
@@ -24,5 +24,6 @@ def go_on(*, dialog: Dialog) -> None:
     row = written_here(lock(dialog))
     row.paused_by = PausedBy.NOBODY
     row.wake_seq += 1
-    save(row, "paused_by", "wake_seq")
+    count_anew(row)
+    save(row, "paused_by", "wake_seq", "crashes", "counted_from")
     drive_on_commit(row.pk)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from dialogs.errors import InvalidMessage
 from dialogs.models import Dialog, Question, ToolCall
 from dialogs.services.cleaning import clean_text
-from dialogs.services.rows import lock, want_answer, written_here
+from dialogs.services.rows import count_anew, lock, want_answer, written_here
 from dialogs.services.tool_calls import close_call
 
 BY_MESSAGE = "The person answers with the message that follows."
@@ -27,7 +27,7 @@ def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
     if row.trashed_at:
         raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
     _close(row, question, status=Status.ANSWERED, answer=text, result=text)
-    row.crashes = 0
+    count_anew(row)
     want_answer(row)
 
 

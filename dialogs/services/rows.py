@@ -25,6 +25,7 @@ WANTED = (
     "archived_at",
     "paused_by",
     "crashes",
+    "counted_from",
 )
 
 
@@ -55,6 +56,14 @@ def want_answer(row: Dialog) -> None:
     row.active_at = timezone.now()
     save(row, *WANTED)
     drive_on_commit(row.pk)
+
+
+def count_anew(row: Dialog) -> None:
+    """A person has spoken, or a run pushes on: crashes, rounds and automatic prompts are counted from here.
+
+    Called before what they said is added. Changes `row`, which the caller saves.
+    """
+    row.crashes, row.counted_from = 0, row.last_seq
 
 
 def add_message(

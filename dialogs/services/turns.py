@@ -27,7 +27,7 @@ from dialogs.services.lease import Claim, fenced
 from dialogs.services.manual_compaction import FRESH_START
 from dialogs.services.messages import add_typed
 from dialogs.services.over_hits import is_fresh_start_due
-from dialogs.services.rows import add_message, close_answer, save, want_answer
+from dialogs.services.rows import add_message, close_answer, count_anew, save, want_answer
 from dialogs.services.tool_calls import withdraw_open_calls
 from health.compaction.reasons import Reason
 from health.models import CompactionRun
@@ -182,6 +182,15 @@ def end_rounds(held: Claim) -> None:
 
 
 @transaction.atomic
+def end_prompts(held: Claim) -> None:
+    """Ask an agent no more that was asked again and again and whose context is as full as before."""
+    row = fenced(held)
+    if not _is_overtaken(row):
+        row.paused_by = PausedBy.PROMPTS
+        save(row, "paused_by")
+
+
+@transaction.atomic
 def push(held: Claim) -> None:
     """Autonomous mode: tell the agent to go on towards the goal."""
     row = fenced(held)
@@ -197,8 +206,8 @@ def push(held: Claim) -> None:
         tools=offers_tools(row.llm),
         done_mark=DONE_MARK,
     )
+    count_anew(row)
     add_message(row, role=Role.USER, origin=MessageOrigin.PUSH, content=text, parent=row.current_leaf)
-    row.crashes = 0
     want_answer(row)
 
 

@@ -22,7 +22,7 @@ from dialogs.services.messages import post_message, retry
 from dialogs.services.pausing import go_on
 from health.models import ContextEvent
 from tests.builders import a_generation
-from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -282,17 +282,6 @@ def test_a_package_beside_fifty_reminders_is_refused_with_their_number(dialog: D
 
     assert "50 reminders" in dialog.messages.get(role="tool").content
     assert dialog.courses.count() == 1
-
-
-def test_two_clears_in_one_round_open_one_course(dialog: Dialog, play: Play) -> None:
-    both = [a_call("clear_mind", call_id="c1"), a_call("clear_mind", call_id="c2")]
-    play({"match": "Course 2 begins", **said(120, "Here.")}, said(120, "", tool_calls=both, finish="tool_calls"))
-    ask(dialog)
-
-    drive_to_the_end(dialog)
-
-    assert dialog.courses.count() == 2
-    assert list(ToolCall.objects.values_list("status", flat=True)) == ["done", "withdrawn"]
 
 
 @pytest.mark.parametrize(

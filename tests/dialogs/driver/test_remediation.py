@@ -16,7 +16,7 @@ from dialogs.driver.decide import Action, ClearMind, InsertPrompt, Push, decide
 from dialogs.driver.run import drive
 from dialogs.driver.state import Policy, State
 from dialogs.driver.tools.registry import tools_for
-from dialogs.models import LLM, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
+from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
 from dialogs.models.dialog import WorkLanguage
 from dialogs.models.message import MessageOrigin
 from dialogs.models.reminder import Author
@@ -386,8 +386,22 @@ def test_courses_that_are_full_from_the_start_are_not_opened_for_ever(dialog: Di
     converse(dialog, 1)
 
     assert dialog.paused_by == "full"
-    assert 5 <= dialog.courses.count() <= 8
-    assert Generation.objects.count() >= 30
+    assert 4 <= dialog.courses.count() <= 5
+    assert Generation.objects.count() >= 15
+
+
+def test_an_agent_that_is_asked_in_vain_for_ever_is_asked_no_more(dialog: Dialog, play: Play) -> None:
+    """Each course begins roomy and fills at its second answer: no new course helps, and none is full at once."""
+    Agent.objects.update(when_full="remind")
+    play(*[calling(100, "update_taskdoc", '{"content": "x"}'), *[CRITICAL] * 6] * 12)
+
+    converse(dialog, 1)
+
+    assert dialog.paused_by == "prompts"
+    assert RemediationPrompt.objects.count() == Policy().prompts
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+    assert RemediationPrompt.objects.count() > Policy().prompts, "a person has spoken"
 
 
 def test_a_new_llm_is_judged_by_its_own_window(dialog: Dialog, llm: LLM, play: Play) -> None:

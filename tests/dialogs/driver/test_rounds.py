@@ -17,6 +17,7 @@ from dialogs.compacting.carry_over import OPENING
 from dialogs.driver import run_tools
 from dialogs.driver.generate import generate
 from dialogs.driver.run import drive, policy
+from dialogs.driver.state import Policy
 from dialogs.driver.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, Reminder, ToolCall
 from dialogs.models.message import MessageOrigin
@@ -290,6 +291,32 @@ def test_an_agent_that_only_calls_tools_is_told_and_then_stopped(dialog: Dialog,
     assert (dialog.paused_by, dialog.answer_due, Reminder.objects.count()) == ("rounds", False, 2)
 
 
+@pytest.mark.parametrize("course", ["in one course", "through new courses"])
+def test_an_agent_that_goes_on_through_prompts_and_courses_is_stopped(
+    dialog: Dialog, play: Play, settings: Any, course: str
+) -> None:
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 8
+    full, roomy = calling(920, "update_taskdoc", '{"content": "x"}'), calling(10, "update_taskdoc", '{"content": "x"}')
+    requests = play(*[roomy, *[full] * 6] * 10) if course == "through new courses" else play(roomy)
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert dialog.paused_by == "rounds"
+    assert (dialog.courses.count() > 1) == (course == "through new courses")
+    assert 9 <= len(requests()) <= 8 + 2 * Policy().prompts + 1
+
+
+def test_what_a_person_says_counts_rounds_anew(dialog: Dialog, play: Play, settings: Any) -> None:
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 2
+    requests = play(*[calling(10, "update_taskdoc", '{"content": "x"}'), HEALTHY] * 4)
+    for _ in range(4):
+        ask(dialog)
+        drive_until_idle(dialog)
+
+    assert (dialog.paused_by, len(requests())) == ("", 8)
+
+
 def test_rounds_are_counted_by_turn(dialog: Dialog, play: Play, settings: Any) -> None:
     settings.DOMINDS_MAX_TOOL_ROUNDS = 2
     one = calling(10, "add_reminder", '{"content": "x"}')
@@ -486,14 +513,14 @@ def test_what_is_typed_during_a_countdown_comes_before_prompts_and_new_courses(
 
 
 def test_an_agent_that_only_clears_is_refused_and_then_stopped(dialog: Dialog, play: Play, settings: Any) -> None:
-    settings.DOMINDS_MAX_TOOL_ROUNDS = 3
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 5
     requests = play(calling(10, "clear_mind"))
 
     ask(dialog, "Clear your mind")
     drive_until_idle(dialog)
 
-    assert dialog.courses.count() == 6
-    assert "did nothing but clear" in results(requests()[6])[-1][1]
+    assert dialog.courses.count() == 3
+    assert "did nothing but clear" in results(requests()[3])[-1][1]
     assert (dialog.paused_by, dialog.answer_due) == ("rounds", False)
 
 
