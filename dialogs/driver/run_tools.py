@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jsonschema
@@ -22,13 +22,14 @@ from dialogs.driver.tools.registry import tools_for
 from dialogs.errors import DialogError
 from dialogs.models import ToolCall
 from dialogs.selectors.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.selectors.turns import dialog_to_drive, is_stop_requested
+from dialogs.selectors.turns import dialog_to_drive, is_message_waiting, is_stop_requested
 from dialogs.services import rounds
 from dialogs.services.lease import Claim
 from dialogs.threads import in_db
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
+NOT_BEGUN = "Not made: the person has written something meanwhile. Read that first; call it again if it still fits."
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
 
 
@@ -68,14 +69,30 @@ async def _refuse(claim: Claim) -> None:
 async def _run(claim: Claim) -> None:
     pending, tools = await in_db(_read)(claim)
     for group in grouped([call for call in pending if call.name != CLEAR_MIND], tools):
+        if await _is_interrupted(claim, pending):
+            return
         async with asyncio.TaskGroup() as side_by_side:
             for call in group:
                 side_by_side.create_task(_make(claim, call, tools))
     clearing = [call for call in pending if call.name == CLEAR_MIND]
+    if clearing and await _is_interrupted(claim, pending):
+        return
     for call in clearing:
         # However often a round asks for it, one course begins.
         await _make(claim, call, tools, clears=call is clearing[-1])
     await in_db(rounds.close_round)(claim)
+
+
+async def _is_interrupted(claim: Claim, calls: Sequence[ToolCall]) -> bool:
+    """Where a person has typed something, no call is begun any more: the model reads it first."""
+    if not await in_db(is_message_waiting)(claim.dialog_id):
+        return False
+    for call in calls:
+        await call.arefresh_from_db(fields=["status"])
+        if call.status == ToolCall.Status.PENDING:
+            await in_db(rounds.end_call)(claim, call, failed=True, result=NOT_BEGUN)
+    await in_db(rounds.close_round)(claim)
+    return True
 
 
 def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[ToolCall]]:

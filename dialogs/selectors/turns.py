@@ -178,6 +178,11 @@ def is_stop_requested(dialog_id: UUID) -> bool:
     return not Dialog.objects.filter(pk=dialog_id, stop_requested=False).exists()
 
 
+def is_message_waiting(dialog_id: UUID) -> bool:
+    """Has a person typed something that stands in no request yet?"""
+    return QueuedMessage.objects.filter(dialog=dialog_id).exists()
+
+
 def lease_free() -> Q:
     """Nobody drives it: never claimed, released, or held by a worker that stopped renewing."""
     return Q(lease_until=None) | Q(lease_until__lt=timezone.now())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings as django_settings
 
 from dialogs.compacting.carry_over import OPENING
@@ -494,6 +494,32 @@ def test_what_is_typed_while_tools_run_is_in_the_very_next_request(dialog: Dialo
     assert "WAIT" not in str(requests()[0]["messages"])
     assert requests()[1]["messages"][-1]["content"] == "WAIT, do not touch the database!"
     assert [m["role"] for m in requests()[1]["messages"]] == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_no_call_is_begun_once_a_person_has_typed_something(
+    dialog: Dialog, play: Play, offer: Callable[..., None]
+) -> None:
+    made: list[str] = []
+
+    def dropping(table: str) -> OutsideTool:
+        async def drop(_arguments: Any) -> str:
+            made.append(table)
+            await sync_to_async(post_message)(dialog=dialog, content="WAIT!")
+            return "dropped"
+
+        return outside(f"drop_{table}", drop)
+
+    offer(dropping("logs"), dropping("people"))
+    calls = [a_call("drop_logs", call_id="logs"), a_call("drop_people", call_id="people")]
+    requests = play(round_of(*calls, a_call("clear_mind", call_id="clear")), HEALTHY)
+
+    ask(dialog, "Tidy the tables.")
+    drive_until_idle(dialog)
+
+    assert (made, dialog.courses.count()) == (["logs"], 1)
+    assert [status for _name, status in statuses()] == ["done", "failed", "failed"]
+    assert "the person has written something" in dict(results(requests()[1]))["people"]
+    assert requests()[1]["messages"][-1]["content"] == "WAIT!"
 
 
 @pytest.mark.parametrize("slices", [1, 3, 6], ids=["before it", "during it", "before the new course"])
