@@ -13,7 +13,7 @@ from dialogs.driver.decide import AwaitCompaction, Compact, Refuse
 from dialogs.selectors.compaction import newest_run, open_run
 from dialogs.selectors.turns import is_stop_requested
 from dialogs.services import cutting, turns
-from dialogs.services.compaction import cancel_run
+from dialogs.services.compaction import cancel_run, fail_run
 from dialogs.services.drafts import apply_if_overdue
 from dialogs.services.lease import Claim
 from dialogs.threads import in_db
@@ -22,6 +22,7 @@ from health.models import CompactionRun
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
 FALLBACK = "static"
+MOST_TRIES = 3
 
 
 async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, audience: Audience = NOBODY) -> None:
@@ -42,7 +43,7 @@ async def wait_for_compaction(claim: Claim, audience: Audience = NOBODY) -> None
     A client that leaves does not: it will send the same history again, and then the run has been made.
     """
     loop = asyncio.get_running_loop()
-    since = loop.time()
+    since, tries = loop.time(), 0
     while (run := await in_db(open_run)(claim.dialog_id)) is not None:
         if audience.has_left:
             return
@@ -52,9 +53,19 @@ async def wait_for_compaction(claim: Claim, audience: Audience = NOBODY) -> None
             await in_db(apply_if_overdue)(run)
         elif is_left_alone(run, waited=loop.time() - since):
             # Static vectors: the turns' worker never loads torch.
-            logger.info("No worker takes compaction %s up: this one does it", run.pk)
-            await in_db(perform, beside=True)(run.pk, embedder=FALLBACK)
+            tries += 1
+            await _do_it_here(run, tries)
         await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+async def _do_it_here(run: CompactionRun, tries: int) -> None:
+    """Make the run, or where that has come to nothing again and again, end it: the turn goes on without it."""
+    if tries <= MOST_TRIES:
+        logger.info("No worker takes compaction %s up: this one does it", run.pk)
+        await in_db(perform, beside=True)(run.pk, embedder=FALLBACK)
+    else:
+        logger.error("Compaction %s cannot be made: it is ended", run.pk)
+        await in_db(fail_run)(dialog=run.dialog, run_id=run.pk)
 
 
 def is_left_alone(run: CompactionRun, *, waited: float) -> bool:

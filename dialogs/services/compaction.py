@@ -214,3 +214,13 @@ def cancel_run(*, dialog: Dialog, run_id: int) -> None:
     row.llm_after = None
     save(row, "llm_after")
     compaction_on_commit(row.pk, run_id)
+
+
+@transaction.atomic
+def fail_run(*, dialog: Dialog, run_id: int) -> None:
+    """End a run that cannot be made, whoever has it: what waits for it goes on without it."""
+    row = lock(dialog)
+    left = CompactionRun.objects.filter(dialog=row, pk=run_id, status__in=(Status.QUEUED, Status.RUNNING))
+    left.update(status=Status.FAILED, phase=Status.FAILED, finished_at=timezone.now())
+    save(row)
+    compaction_on_commit(row.pk, run_id)

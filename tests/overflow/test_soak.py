@@ -10,7 +10,7 @@ from tests.overflow.talk import SYSTEM, missing
 
 TURNS = 200
 # A late turn computes at most so many times as long as a first one: what the client resends is parsed.
-FLAT = 2.5
+FLAT = 1.8
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
+from dialogs.driver import compact
 from dialogs.models import Dialog, Generation, Message
 from dialogs.services.messages import retry
 from health.models import CompactionRun, ContextEvent
@@ -214,3 +215,18 @@ def test_a_person_who_tries_again_after_it_was_given_up_has_compactions_again(di
 
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.content == "Done."
+
+
+def test_a_compaction_that_nobody_can_take_up_does_not_keep_the_turn_for_ever(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "perform", lambda _run_id, **_how: None)
+    play(said(10, "Here."))
+    guard(dialog)
+    a_history(dialog, pairs=18)
+
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+
+    assert dialog.messages.last().content == "Here."
+    assert set(CompactionRun.objects.values_list("status", flat=True)) == {"failed"}
