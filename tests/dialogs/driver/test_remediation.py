@@ -240,14 +240,15 @@ def test_compliance_is_recorded_prompt_by_prompt(dialog: Dialog, play: Play) -> 
 def test_every_call_that_a_prompt_names_is_one_that_the_agent_can_make(
     dialog: Dialog, language: str, name: str, reminders: str
 ) -> None:
-    offered = {tool.name: tool.parameters["properties"] for tool in tools_for(dialog)}
+    offered = {tool.name: tool.parameters for tool in tools_for(dialog)}
 
     text = prompt(name, language=language, reminders=reminders, remaining=2)
 
     calls = re.findall(r"(\w+)\(([^()]*)\)", text)
     assert {called for called, _given in calls} == {"add_reminder", "update_reminder", "clear_mind"}
     for called, given in calls:
-        assert set(re.findall(r"(\w+)=", given)) <= set(offered[called])
+        named = set(re.findall(r"(\w+)=", given))
+        assert set(offered[called].get("required", ())) <= named <= set(offered[called]["properties"])
     assert "Taskdoc" in text
     assert reminders in text
 
