@@ -8,6 +8,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from dialogs.models import AutonomousRun, Course, Dialog, Message, Question
+from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin
 
 
@@ -59,6 +60,8 @@ def run_status(dialog: Dialog) -> RunStatus | None:
 
 def rest_reason(dialog: Dialog) -> str:
     """Why the driver holds back what it would do next; nothing where it has nothing to do anyway."""
+    if dialog.paused_by == PausedBy.ROUNDS:
+        return dialog.paused_by
     if dialog.paused_by and (active_run(dialog) or _remediation_is_due(dialog)):
         return dialog.paused_by
     return ""

@@ -21,10 +21,12 @@ from dialogs.driver.state import Policy
 from dialogs.driver.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, Reminder, ToolCall
 from dialogs.models.message import MessageOrigin
+from dialogs.selectors.autonomous import rest_reason
 from dialogs.selectors.tool_calls import ASK_HUMAN
 from dialogs.services import lease
 from dialogs.services.autonomous import start_run
 from dialogs.services.messages import post_message, request_stop, retry
+from dialogs.services.pausing import go_on
 from dialogs.services.questions import answer_question
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
@@ -305,6 +307,23 @@ def test_an_agent_that_goes_on_through_prompts_and_courses_is_stopped(
     assert dialog.paused_by == "rounds"
     assert (dialog.courses.count() > 1) == (course == "through new courses")
     assert 9 <= len(requests()) <= 8 + 2 * Policy().prompts + 1
+
+
+def test_a_turn_that_was_ended_for_its_many_rounds_says_so_and_can_be_gone_on_with(
+    dialog: Dialog, play: Play, settings: Any
+) -> None:
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 2
+    requests = play(*[calling(10, "update_taskdoc", '{"content": "x"}')] * 3, HEALTHY)
+    ask(dialog)
+    drive_until_idle(dialog)
+    assert rest_reason(dialog) == "rounds"
+
+    go_on(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert (rest_reason(dialog), len(requests())) == ("", 4)
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Done."
 
 
 def test_what_a_person_says_counts_rounds_anew(dialog: Dialog, play: Play, settings: Any) -> None:
