@@ -66,6 +66,7 @@ def test_a_long_run_loses_nothing_and_grows_no_dearer(generations: int, dialog: 
     opened_by = list(dialog.courses.order_by("number").values_list("opened_by", flat=True))
     assert opened_by == ["start", *["auto", "agent"] * (courses // 2)][:courses]
     assert_every_request_is_lawful(requests())
+    assert all("Build the thing" in system_of(request) for request in requests())
     assert_every_reminder_stays(requests(), courses)
     assert_no_dearer(queries)
 
