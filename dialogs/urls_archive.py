@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dialogs.views import archive, budget, standing_rules
+from dialogs.views import archive, budget, standing_rules, still_known
 
 urlpatterns = [
     path("archive-of-context/", archive.archive, name="dialog_archive_search"),
     path("archive-of-context/<int:message_id>/", archive.text, name="dialog_archive_text"),
+    path("still-known/", still_known.page, name="dialog_still_known"),
     path("rules/", standing_rules.page, name="dialog_rules"),
     path("rules/change/", standing_rules.change, name="dialog_rules_change"),
     path("budget/", budget.budget, name="dialog_budget"),

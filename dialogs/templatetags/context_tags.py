@@ -15,6 +15,7 @@ from dialogs.reasons import in_words
 from dialogs.selectors.courses import handover_of
 from dialogs.selectors.tool_calls import offers_notes
 from dialogs.templatetags.dialog_tags import tokens
+from health.compaction.ledger import Standing
 from health.critic.patterns import COHERENCE_DROP
 from health.models import ContextEvent
 
@@ -80,6 +81,12 @@ EFFECTS = {
     "tokens_sent": gettext_lazy("Tokens sent"),
 }
 
+STANDINGS = {
+    Standing.KEPT: gettext_lazy("word for word"),
+    Standing.SHORTENED: gettext_lazy("shortened"),
+    Standing.GONE: gettext_lazy("in the archive only"),
+}
+
 register.filter("in_words", in_words)
 register.filter("is_off", is_off)
 register.filter("handover", handover_of)
@@ -94,6 +101,12 @@ def loss_kind(kind: str) -> str:
 def may_write_notes(dialog: Dialog) -> bool:
     """Is its agent shown the tools that write reminders?"""
     return offers_notes(dialog)
+
+
+@register.filter
+def standing_words(standing: Standing) -> str:
+    """How a rule or a fact stands before the model."""
+    return str(STANDINGS[standing])
 
 
 @register.filter

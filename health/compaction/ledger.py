@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from enum import StrEnum
 
 from health.compaction.facts_in_play import in_play
 from health.compaction.later import Later
@@ -28,7 +29,17 @@ from health.compaction.ports import Kit
 from health.compaction.quoting import own_sentences, sentences
 from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
 
-__all__ = ["LEDGER_HEADER", "Entry", "EntryKind", "Ledger", "carry", "extract", "is_ledger"]
+__all__ = [
+    "LEDGER_HEADER",
+    "Entry",
+    "EntryKind",
+    "Ledger",
+    "Standing",
+    "carry",
+    "extract",
+    "is_ledger",
+    "standing_in",
+]
 
 _AT_ONCE = 64
 _LAYING_DOWN = INSTRUCTING | {Role.USER}
@@ -80,6 +91,21 @@ def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: 
             return unit
         chosen.remove(max(chosen, key=_worth_least))
     return None
+
+
+class Standing(StrEnum):
+    """How an entry stands in a text: word for word, by its facts alone, or not at all."""
+
+    KEPT = "kept"
+    SHORTENED = "shortened"
+    GONE = "gone"
+
+
+def standing_in(entry: Entry, text: str) -> Standing:
+    if entry.text in text or line(entry) in text:
+        return Standing.KEPT
+    is_told = bool(entry.facts) and all(_stands_alone(name, text) for name in entry.facts)
+    return Standing.SHORTENED if is_told else Standing.GONE
 
 
 def _may_lay_down(unit: Unit) -> bool:
