@@ -21,7 +21,7 @@ from dialogs.selectors.turns import dialog_to_drive
 from dialogs.standing_rules import load, taken_back
 from health.adapters import embeddings
 from health.compaction.chain import compact
-from health.compaction.ledger import Entry, Standing, extract, standing_in
+from health.compaction.ledger import Entry, EntryKind, Standing, extract, standing_in
 from health.compaction.outcome import Status
 from health.compaction.ports import Answer, Embed, Need
 from health.compaction.runner import run
@@ -32,6 +32,7 @@ EMBEDDER = "static"
 MOST_TOKENS = 200_000
 # What was written by Dominds, and repeats what somebody said.
 NOBODYS = (*INSERTED, MessageOrigin.HANDOVER)
+KINDS = [kind.value for kind in EntryKind]
 LEAST_LIMIT, MOST_LIMIT = 256, 10_000_000
 
 
@@ -49,7 +50,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class StillKnown:
-    """Newest first. `then_tokens` is None where no compaction was tried, where it `is_too_large` to be tried, and where
+    """Rules first, facts last, the newest of each kind first. `then_tokens` is None where no compaction was tried, where it `is_too_large` to be tried, and where
     one `comes_to_nothing`: there is hardly anything to free, or what must stay does not fit."""
 
     known: tuple[Known, ...]
@@ -77,12 +78,16 @@ def still_known(dialog: Dialog, *, compacted: bool = False, limit: int | None = 
     wanted, is_too_large = compacted or limit is not None, tokens > MOST_TOKENS
     tried = _tried(fresh, limit) if wanted and not is_too_large else None
     return StillKnown(
-        known=tuple(_known(fresh, then=tried[0] if tried else None))[::-1],
+        known=tuple(sorted(_known(fresh, then=tried[0] if tried else None), key=_worth)),
         now_tokens=tokens,
         then_tokens=tried[1] if tried else None,
         is_too_large=wanted and is_too_large,
         comes_to_nothing=wanted and not is_too_large and tried is None,
     )
+
+
+def _worth(one: Known) -> tuple[int, float]:
+    return KINDS.index(one.kind), -one.said_at.timestamp()
 
 
 def _known(dialog: Dialog, *, then: str | None) -> Iterator[Known]:

@@ -103,3 +103,22 @@ def test_the_panel_shows_the_budget_beside_what_was_measured(chat: Page) -> None
     composer(chat).press("Enter")
     expect(budget.locator(".budget-sum")).not_to_have_text(before)
     assert violations(chat, "#budget") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_the_model_still_knows_is_told_for_now_and_for_another_limit(
+    chat: Page, scheme: Literal["light", "dark"]
+) -> None:
+    chat.emulate_media(color_scheme=scheme)
+    chat.get_by_label("Dialog actions").click()
+    chat.get_by_role("link", name="What would it still know?").click()
+    expect(chat.locator(".known-counts > div")).to_have_count(1)
+
+    chat.get_by_label("Limit (tokens)").fill("1200")
+    chat.get_by_label("Limit (tokens)").press("Enter")
+
+    expect(chat.locator(".known-counts > div")).to_have_count(2)
+    expect(chat.locator(".archive-item").filter(has_text="compacted: in the archive only").first).to_be_visible()
+    assert violations(chat, ".archive") == []
+    chat.set_viewport_size({"width": 390, "height": 844})
+    assert chat.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

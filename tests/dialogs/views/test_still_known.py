@@ -50,6 +50,12 @@ def test_after_a_compaction_the_rule_stays_and_some_facts_stand_in_the_archive_o
     assert found.then_tokens <= 900 < found.now_tokens
 
 
+def test_rules_come_before_facts(said: Dialog) -> None:
+    kinds = [one.kind for one in still_known(said).known]
+
+    assert (kinds[0], kinds[-1]) == ("rule", "fact")
+
+
 def test_more_room_keeps_no_less(said: Dialog) -> None:
     gone = [found.then["gone"] for limit in (900, 1800, 3600) if (found := still_known(said, limit=limit)).then]
 
