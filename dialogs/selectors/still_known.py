@@ -50,8 +50,11 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class StillKnown:
-    """Rules first, facts last, the newest of each kind first. `then_tokens` is None where no compaction was tried, where it `is_too_large` to be tried, and where
-    one `comes_to_nothing`: there is hardly anything to free, or what must stay does not fit."""
+    """Rules first, facts last, the newest of each kind first.
+
+    `then_tokens` is None where no compaction was tried, where it `is_too_large` to be tried, and where one
+    `comes_to_nothing`: there is hardly anything to free, or what must stay does not fit.
+    """
 
     known: tuple[Known, ...]
     now_tokens: int
