@@ -23,6 +23,7 @@ from dialogs.clients import ClientCall
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.windows import refusal
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
+from dialogs.providers.laws import shaped
 from dialogs.providers.pool import borrowed
 from dialogs.providers.slots import slot
 from dialogs.selectors.providers import settings_for
@@ -187,7 +188,7 @@ def request_of(asked: Asked) -> ChatRequest:
     sent = fitted([*first, *turns], asked.target, asked.request, summarises=asked.is_summarising)
     return ChatRequest(
         model=asked.target.llm.model_id,
-        messages=tuple(map(_sent, sent)),
+        messages=tuple(shaped(map(_sent, sent), asked.target.llm.message_shape)),
         tools=tuple(map(dict, asked.request.tools)),
         max_output_tokens=asked.request.max_output_tokens,
         options=asked.request.options,

@@ -18,6 +18,7 @@ from django.conf import settings
 from dialogs.compacting.estimate import counter_without_tools
 from dialogs.models import LLM, Agent, Provider
 from dialogs.providers.base import ChatMessage, ChatRequest, Finished, ProviderSettings, TextDelta
+from dialogs.providers.laws import shaped
 from dialogs.providers.registry import make_provider
 from dialogs.providers.slots import slot
 from dialogs.selectors.providers import settings_for
@@ -116,7 +117,8 @@ def request_for(llm: LLM, need: Prune, counter: Counter) -> ChatRequest:
     needed = _tokens(messages, llm, counter)
     if window and needed + answer > window:
         raise TooLarge(f"{needed:,} tokens and an answer of {answer:,} are more than its window of {window:,}")
-    return ChatRequest(model=llm.model_id, messages=messages, max_output_tokens=answer)
+    shape = llm.message_shape
+    return ChatRequest(model=llm.model_id, messages=tuple(shaped(messages, shape)), max_output_tokens=answer)
 
 
 def _tokens(messages: Sequence[ChatMessage], llm: LLM, counter: Counter) -> int:

@@ -137,3 +137,14 @@ def test_a_client_whose_history_does_not_alternate_is_answered_over_40_turns(bui
 
     assert len(home.standin.invalid) == 1, home.standin.invalid
     assert home.compactions() > 0
+
+
+def test_what_a_client_asks_beside_its_conversation_is_shaped_too(build: Build) -> None:
+    home = build(window=8_192, lists=Lists.MODELS, refuses=TEMPLATES["gemma 2"])
+    assert home.caller().say("Which berth is free?")
+
+    # As a front end does for a title.
+    beside = home.caller(extra_headers={"X-Dominds-Task": "title_generation"})
+    assert beside.say("Name this chat.")
+
+    assert len(home.standin.invalid) == 1, home.standin.invalid
