@@ -89,7 +89,7 @@ def test_a_course_says_who_began_it_and_why_and_when(
         ({"reminders": [3]}, "Carried over: reminder 3"),
         (
             {"request": 5, "questions": [1]},
-            "Carried over: your message that had no answer 1 question that was withdrawn",
+            "Carried over: your message that had no answer 1 question of the agent",
         ),
         ({"reminders": [], "taskdoc": False, "request": None, "questions": []}, "Nothing was carried over."),
         ({}, "Nothing was carried over."),
