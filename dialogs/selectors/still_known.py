@@ -21,7 +21,7 @@ from dialogs.selectors.turns import dialog_to_drive
 from dialogs.standing_rules import load, taken_back
 from health.adapters import embeddings
 from health.compaction.chain import compact
-from health.compaction.ledger import Entry, EntryKind, Standing, extract, standing_in
+from health.compaction.ledger import Entry, EntryKind, Presence, extract, presence_of
 from health.compaction.outcome import Status
 from health.compaction.ports import Answer, Embed, Need
 from health.compaction.runner import run
@@ -44,8 +44,8 @@ class Known:
     kind: str
     said_at: datetime
     source: Message
-    now: Standing
-    then: Standing | None
+    now: Presence
+    then: Presence | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +104,8 @@ def _known(dialog: Dialog, *, then: str | None) -> Iterator[Known]:
                 kind=entry.kind.value,
                 said_at=source.created_at,
                 source=source,
-                now=standing_in(entry, now),
-                then=None if then is None else standing_in(entry, then),
+                now=presence_of(entry, now),
+                then=None if then is None else presence_of(entry, then),
             )
 
 
@@ -152,6 +152,6 @@ def _answer(need: Need) -> Answer:
     return embeddings.embedder(EMBEDDER)(need) if isinstance(need, Embed) else None
 
 
-def _counted(found: Iterable[Standing]) -> dict[str, int]:
+def _counted(found: Iterable[Presence]) -> dict[str, int]:
     counts = Counter(found)
-    return {one.value: counts[one] for one in Standing}
+    return {one.value: counts[one] for one in Presence}

@@ -15,7 +15,7 @@ from dialogs.reasons import in_words
 from dialogs.selectors.courses import handover_of
 from dialogs.selectors.tool_calls import offers_notes
 from dialogs.templatetags.dialog_tags import tokens
-from health.compaction.ledger import Standing
+from health.compaction.ledger import Presence
 from health.critic.patterns import COHERENCE_DROP
 from health.models import ContextEvent
 
@@ -81,10 +81,10 @@ EFFECTS = {
     "tokens_sent": gettext_lazy("Tokens sent"),
 }
 
-STANDINGS = {
-    Standing.KEPT: gettext_lazy("word for word"),
-    Standing.SHORTENED: gettext_lazy("shortened"),
-    Standing.GONE: gettext_lazy("in the archive only"),
+PRESENCES = {
+    Presence.KEPT: gettext_lazy("word for word"),
+    Presence.SHORTENED: gettext_lazy("shortened"),
+    Presence.GONE: gettext_lazy("in the archive only"),
 }
 
 register.filter("in_words", in_words)
@@ -104,9 +104,9 @@ def may_write_notes(dialog: Dialog) -> bool:
 
 
 @register.filter
-def standing_words(standing: Standing) -> str:
+def presence_words(presence: Presence) -> str:
     """How a rule or a fact stands before the model."""
-    return str(STANDINGS[standing])
+    return str(PRESENCES[presence])
 
 
 @register.filter

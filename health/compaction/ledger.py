@@ -34,11 +34,11 @@ __all__ = [
     "Entry",
     "EntryKind",
     "Ledger",
-    "Standing",
+    "Presence",
     "carry",
     "extract",
     "is_ledger",
-    "standing_in",
+    "presence_of",
 ]
 
 _AT_ONCE = 64
@@ -93,7 +93,7 @@ def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: 
     return None
 
 
-class Standing(StrEnum):
+class Presence(StrEnum):
     """How an entry stands in a text: word for word, by its facts alone, or not at all."""
 
     KEPT = "kept"
@@ -101,11 +101,11 @@ class Standing(StrEnum):
     GONE = "gone"
 
 
-def standing_in(entry: Entry, text: str) -> Standing:
+def presence_of(entry: Entry, text: str) -> Presence:
     if entry.text in text or line(entry) in text:
-        return Standing.KEPT
+        return Presence.KEPT
     is_told = bool(entry.facts) and all(_stands_alone(name, text) for name in entry.facts)
-    return Standing.SHORTENED if is_told else Standing.GONE
+    return Presence.SHORTENED if is_told else Presence.GONE
 
 
 def _may_lay_down(unit: Unit) -> bool:

@@ -12,7 +12,7 @@ from dialogs.selectors import still_known as selector
 from dialogs.selectors.still_known import Known, still_known
 from dialogs.services.courses import start_course
 from dialogs.services.manual_compaction import request
-from health.compaction.ledger import Standing
+from health.compaction.ledger import Presence
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import RULE, a_history, guard
 
@@ -36,14 +36,14 @@ def test_what_was_said_and_nobody_compacted_is_known_word_for_word(said: Dialog)
     found = still_known(said)
 
     assert found.known
-    assert {one.now for one in found.known} == {Standing.KEPT}
+    assert {one.now for one in found.known} == {Presence.KEPT}
     assert found.then is None
 
 
 def test_after_a_compaction_the_rule_stays_and_some_facts_stand_in_the_archive_only(said: Dialog) -> None:
     found = still_known(said, limit=900)
 
-    assert rule_of(said, limit=900).then == Standing.KEPT
+    assert rule_of(said, limit=900).then == Presence.KEPT
     assert found.then is not None
     assert found.then["gone"] > 0
     assert found.then_tokens is not None
@@ -89,7 +89,7 @@ def test_what_was_said_in_an_earlier_course_is_told_with_it(said: Dialog) -> Non
 
     known = still_known(said).known
     assert {one.source.course.number for one in known} == {1}
-    assert Standing.GONE in {one.now for one in known}
+    assert Presence.GONE in {one.now for one in known}
 
 
 def test_a_dialog_that_is_too_large_is_not_tried(said: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from health.compaction.ledger import LEDGER_HEADER, Entry, EntryKind, carry, extract, is_ledger
+from health.compaction.ledger import LEDGER_HEADER, Entry, EntryKind, Presence, carry, extract, is_ledger, presence_of
 from health.compaction.ledger_page import page, read
 from health.compaction.units import Kind, Role, Unit
 from tests.health.compaction.builders import KIT, WordCounter, a_round, a_talk, a_unit
@@ -581,6 +581,31 @@ def test_five_compactions_in_a_row_keep_the_newest_value_only() -> None:
 
     assert read(held[0].content)[0].text == "The budget is 500 euros."
     assert len(read(held[0].content)) == 1
+
+
+# How an entry stands in a text
+
+PORT = Entry(kind=EntryKind.FACT, text="The server listens on port 8123.", source_id="m1", facts=("8123",))
+
+
+@pytest.mark.parametrize(
+    ("text", "presence"),
+    [
+        ("As I said: The server listens on port 8123. Right?", Presence.KEPT),
+        ("Port: 8123.", Presence.SHORTENED),
+        ("Order 18123 has been sent.", Presence.GONE),
+        ("", Presence.GONE),
+    ],
+)
+def test_an_entry_stands_word_for_word_by_its_facts_or_not_at_all(text: str, presence: Presence) -> None:
+    assert presence_of(PORT, text) is presence
+
+
+def test_a_rule_has_no_short_form() -> None:
+    rule = Entry(kind=EntryKind.RULE, text="Never push to main.", source_id="m1")
+
+    assert presence_of(rule, "- [rule m1] Never push to main.") is Presence.KEPT
+    assert presence_of(rule, "main") is Presence.GONE
 
 
 # Time
