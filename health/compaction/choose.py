@@ -7,7 +7,7 @@ without computing everything again. A chunk that leans on another (a reply on it
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from health.compaction.features import DIMINISHING, Features
@@ -50,6 +50,25 @@ class Chooser:
         self._worths = [own * one.prior + one.bonus for own, one in zip(features.own, candidates, strict=True)]
         # Closed gaps by chunk.
         self._joins = bytearray(len(candidates))
+
+    def cost(self, places: Iterable[int]) -> int:
+        """The tokens of these of one group, none of which stands."""
+        found = [self.candidates[at] for at in places]
+        return sum(one.tokens for one in found) + found[0].label
+
+    def worth(self, places: Iterable[int]) -> float:
+        """What these say by themselves."""
+        return sum(self.features.own[at] for at in places)
+
+    def take(self, places: Iterable[int]) -> int:
+        """Choose these whatever they add, in this order; the tokens that they cost."""
+        cost = 0
+        for at in places:
+            if not self._taken[at]:
+                one = self.candidates[at]
+                cost += one.tokens + (0 if one.group in self._groups else one.label)
+                self._take(at, [])
+        return cost
 
     def choose(self, budget_tokens: int) -> list[int]:
         heap = [(-rate, at) for at, rate in enumerate(self._first_rates())]

@@ -1,7 +1,7 @@
 """What a chunk says that nothing else says: its names, numbers, identifiers and rare words, with a weight each.
 
 A table of shapes gives the weight of a word; how often it occurs in the history lowers it. What stands only in
-tool results weighs little until a person or the agent takes it up: it is then in play.
+tool results weighs half until a person or the agent takes it up: it is then in play.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import groupby
 from operator import add
 
 import numpy as np
@@ -24,12 +23,11 @@ _DIGIT, _JOINT = re.compile(r"\d"), re.compile(r"[_/.@:]")
 LONGEST = 40
 _SAYS_NOTHING = -1
 _NUMBER, _NAME, _CAPITAL, _WORD, _PAIR = 3.0, 2.5, 2.0, 1.0, 0.6
-_IN_PLAY, _ONLY_IN_RESULTS, _DONE = 3.0, 0.25, 1.0
-# A record that comes back says what was done where so much of it, and no more, is new.
-_FEW = 0.2
-_RECORD = 100  # features of a record; of longer output much is new that was not done
+_ONLY_IN_RESULTS = 0.5
 # What is in play stays worth as much as if it had been named this often.
 _ENOUGH = 4
+# What is named more often than this tells no row from another.
+_RARE = 8
 # Said again it adds less and less; after the fourth time nothing.
 DIMINISHING = (1.0, 0.5, 0.4, 0.3)
 
@@ -100,15 +98,12 @@ def _times(keys: list[int], count: int) -> list[int]:
 class Features:
     """The features of one history, numbered. `each` are the numbers of each chunk's, `names` are in lower case."""
 
-    def __init__(self, texts: Sequence[str], *, from_tool: Sequence[bool], messages: Sequence[int] = ()) -> None:
-        """`messages` number the message of each chunk; without them each is one by itself."""
+    def __init__(self, texts: Sequence[str], *, from_tool: Sequence[bool]) -> None:
         numbers = _Numbers()
         self.names, self._shapes, number_of = numbers.names, numbers.shapes, numbers.__getitem__
         named: dict[bool, list[int]] = {False: [], True: []}
         self.each: list[list[int]] = []
-        begun: list[int] = []
         for text, tool in zip(texts, from_tool, strict=True):
-            begun.append(len(self.names))
             distinct = dict.fromkeys(map(number_of, tokens_of(text)))
             distinct.pop(_SAYS_NOTHING, None)
             keys = list(distinct)
@@ -116,9 +111,15 @@ class Features:
             named[tool] += keys
         said, resulted = [_times(named[tool], len(self.names)) for tool in (False, True)]
         self.frequency = [*map(add, said, resulted)]
-        self._done = self._changes([*begun, len(self.names)], from_tool, messages or range(len(texts)))
         self._rarity, self._scale = self._rarities(), math.log(len(texts) + 2)
         self.weights = [*map(self._weight, range(len(self.names)), said, resulted)]
+        # What of results a person, the agent or a call took up: its rows are more likely to be needed than others.
+        taken_up = {
+            key
+            for key, (told, found) in enumerate(zip(said, resulted, strict=True))
+            if told and found and self._shapes[key] >= _NAME and told + found <= _RARE
+        }
+        self.in_play = [not taken_up.isdisjoint(keys) for keys in self.each]
         # What each chunk says by itself, as if nothing else stood.
         self.own = [sum(map(self.weights.__getitem__, keys)) for keys in self.each]
 
@@ -127,23 +128,10 @@ class Features:
         most = len(self.each) + 2
         return {times: math.log(most / (times + 0.5)) for times in {*self.frequency, _ENOUGH}}
 
-    def _changes(self, begun: Sequence[int], from_tool: Sequence[bool], messages: Sequence[int]) -> set[int]:
-        """What is new in results that repeat what was known: of a record that comes back, what was done to it."""
-        found: set[int] = set()
-        if True not in from_tool:
-            return found
-        for _, group in groupby(range(len(self.each)), key=messages.__getitem__):
-            first, *_, last = [*group] * 2
-            new = range(begun[first], begun[last + 1])
-            if from_tool[first] and new:
-                known = len({key for keys in self.each[first : last + 1] for key in keys}) - len(new)
-                found.update(new if len(new) <= _FEW * known and known <= _RECORD else ())
-        return found
-
     def _weight(self, key: int, said: int, resulted: int) -> float:
         frequency, place = said + resulted, 1.0
         if not said:
-            place = _DONE if key in self._done else _ONLY_IN_RESULTS
+            place = _ONLY_IN_RESULTS
         elif resulted and self._shapes[key] >= _CAPITAL:
-            place, frequency = _IN_PLAY, min(frequency, _ENOUGH)
+            frequency = min(frequency, _ENOUGH)
         return self._shapes[key] * self._rarity[frequency] / self._scale * place

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from health.compaction.chunks import Chunk, blocks, chunks
-from health.compaction.digest import GAP, is_digest, is_notice, read_back
+from health.compaction.digest import GAPS, is_digest, is_notice, read_back
 from health.compaction.kinds import kind_of
+from health.compaction.rows import in_rows
 from health.compaction.units import Kind, Role, Unit
 
 _PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
@@ -31,6 +32,11 @@ class Source(NamedTuple):
     chunks: Sequence[Chunk]
     tool: str = ""
     voice: Role = Role.USER
+    call_id: tuple[str, str] = ("", "")
+
+    @property
+    def is_call(self) -> bool:
+        return self.role is Role.ASSISTANT and bool(self.tool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +61,23 @@ def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
 
 def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
     if is_digest(unit):
-        for line in read_back(unit.content):
-            role = Role(line.role)
-            yield _source(at, role, line.text, line.tool, kind_of(line.text, role))
+        yield from _read_back(at, unit)
         return
     if unit.content.strip():
-        yield _source(at, unit.role, unit.content, tool, unit.kind)
+        text = in_rows(unit.content) if unit.role is Role.TOOL else unit.content
+        yield _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
     for call in unit.calls:
-        yield _source(at, unit.role, call.arguments, call.name, Kind.OTHER)
+        text = f"{call.name} {in_rows(call.arguments)}"
+        yield _source(at, unit.role, text, call.name, Kind.OTHER, (unit.round_id or "", call.id))
+
+
+def _read_back(at: int, unit: Unit) -> Iterator[Source]:
+    """The lines of an earlier digest. A result stands below its call."""
+    number = 0
+    for line in read_back(unit.content):
+        role = Role(line.role)
+        number += line.is_call
+        yield _source(at, role, line.text, line.tool, kind_of(line.text, role), (unit.id, str(number)))
 
 
 def is_lines(unit: Unit) -> bool:
@@ -70,9 +85,9 @@ def is_lines(unit: Unit) -> bool:
     return unit.round_id is not None or is_digest(unit)
 
 
-def _source(at: int, role: Role, text: str, tool: str, kind: Kind) -> Source:
+def _source(at: int, role: Role, text: str, tool: str, kind: Kind, call_id: tuple[str, str]) -> Source:
     voice = Role.TOOL if role is Role.USER and _is_output(text, kind) else role
-    return Source(at, role, text, _pieces(text, voice), tool, voice)
+    return Source(at, role, text, _pieces(text, voice), tool, voice, call_id)
 
 
 def _is_output(text: str, kind: Kind) -> bool:
@@ -81,19 +96,33 @@ def _is_output(text: str, kind: Kind) -> bool:
 
 def _pieces(text: str, role: Role) -> Sequence[Chunk]:
     """The chunks of a text. None reaches over a gap that an earlier choice left."""
-    cut, at = blocks if role is Role.TOOL else chunks, 0
-    if GAP not in text:
+    cut = blocks if role is Role.TOOL else chunks
+    if "[…]" not in text:
         return cut(text)
     found: list[Chunk] = []
-    for piece in text.split(GAP):
+    at = 0
+    for gap in [*GAPS.finditer(text), None]:
+        piece = text[at : gap.start() if gap else len(text)]
         found.extend(Chunk(at + chunk.start, at + chunk.end, chunk.text) for chunk in cut(piece))
-        at += len(piece) + len(GAP)
+        at = gap.end() if gap else at
     return found
 
 
 def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]]) -> list[int | None]:
-    """For each chunk the one before it, where it makes little sense without: a reply, or "It moved to Friday"."""
-    return [one - 1 if one and _leans(sources, at, number) else None for one, (at, number) in enumerate(places)]
+    """For each chunk the one it makes little sense without: a reply's question, what "It moved" is said of, a call."""
+    first = {sources[at].call_id: one for one, (at, number) in enumerate(places) if not number and sources[at].is_call}
+    return [_leans_on(sources, at, number, one, first) for one, (at, number) in enumerate(places)]
+
+
+def _leans_on(
+    sources: Sequence[Source], at: int, number: int, one: int, first: Mapping[tuple[str, str], int]
+) -> int | None:
+    source = sources[at]
+    if source.role is Role.TOOL:
+        return first.get(source.call_id)
+    if source.is_call:
+        return one - number if number else None
+    return one - 1 if one and _leans(sources, at, number) else None
 
 
 def _leans(sources: Sequence[Source], at: int, number: int) -> bool:

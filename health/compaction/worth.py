@@ -7,26 +7,21 @@ double of any of them changes the share of what is kept by a point or two.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from health.compaction.features import Features
-from health.compaction.ledger import Ledger
-from health.compaction.ledger_patterns import EntryKind
 from health.compaction.matching import Question, fused, with_neighbours
-from health.compaction.ports import Embed, Embedded, Kit, Need
+from health.compaction.ports import Embed, Embedded, Need
 from health.compaction.units import ContextState, Role
 
 TASK_WEIGHT = 25.0
-LAST_MESSAGE_WEIGHT = 5.0
 # A passage that says little by itself matches by accident: its match counts in full from this much on.
 OWN_ENOUGH = 8.0
-ALARM_WEIGHT = 8.0
-BINDING_WEIGHT = 15.0
-PRIOR = {Role.USER: 1.3, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
+PRIOR = {Role.USER: 2.0, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
 # Tables match every word of a task in every row: what of them is needed is named elsewhere.
 MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
 SHARE_POWER = 0.3
@@ -35,11 +30,8 @@ BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
 EMBEDDED_SHARE = 0.2
 # The nearest count; every text is a little similar to every other, and that would drown what words say.
 NEAREST_SHARE = 0.05
-LAST_MESSAGE_CHARS = 2000
-_ORDER = {kind: number for number, kind in enumerate(EntryKind)}
 MOST_PARTS = 8
 _PART_END = re.compile(r"[;；.。?？!！\n:：]+")
-_ALARM = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|[A-Z]\w*(?:Error|Exception))\b|^E  |\bTraceback\b")
 
 
 class Piece(NamedTuple):
@@ -52,16 +44,11 @@ class Piece(NamedTuple):
     chars: int  # of the whole message
 
 
-def bonuses(
-    pieces: Sequence[Piece], features: Features, state: ContextState, kit: Kit
-) -> Generator[Need, Any, list[float]]:
-    """One bonus for each piece, in the measure of `Features.weights`."""
+def bonuses(pieces: Sequence[Piece], features: Features, state: ContextState) -> Generator[Need, Any, list[float]]:
+    """How well each piece matches the task, in the measure of `Features.weights`."""
     matches = yield from _matches(pieces, features, state)
-    binding = _binding(state, kit)
     return [
         match * min(1.0, own / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
-        + (ALARM_WEIGHT if piece.role is Role.TOOL and _ALARM.search(piece.text) else 0.0)
-        + (BINDING_WEIGHT if piece.source_id in binding and _binds(piece, binding[piece.source_id]) else 0.0)
         for piece, match, own in zip(pieces, matches.tolist(), features.own, strict=True)
     ]
 
@@ -88,18 +75,11 @@ def brevity(piece: Piece) -> float:
 def _matches(
     pieces: Sequence[Piece], features: Features, state: ContextState
 ) -> Generator[Need, Any, NDArray[np.float64]]:
-    """How well each piece matches what is asked: the task, and less so the last user message."""
-    found = np.zeros(len(pieces))
-    sizes = [piece.tokens for piece in pieces]
-    for text, weight in ((state.task, TASK_WEIGHT), (_last_said(state), LAST_MESSAGE_WEIGHT)):
-        question = Question(text, features)
-        if not question.specific:
-            continue
-        scores = [question.bm25(sizes)]
-        if text == state.task:
-            scores.append((yield from _similar(text, pieces, features)))
-        found += weight * question.specific * with_neighbours(fused(*scores))
-    return found
+    question = Question(state.task, features)
+    if not question.specific:
+        return np.zeros(len(pieces))
+    scores = [question.bm25([piece.tokens for piece in pieces]), (yield from _similar(state.task, pieces, features))]
+    return TASK_WEIGHT * question.specific * with_neighbours(fused(*scores))
 
 
 def _similar(task: str, pieces: Sequence[Piece], features: Features) -> Generator[Need, Any, NDArray[np.float64]]:
@@ -130,30 +110,3 @@ def _most_saying(pieces: Sequence[Piece], features: Features) -> list[int]:
             break
         chosen.append(at)
     return sorted(chosen)
-
-
-def _last_said(state: ContextState) -> str:
-    said = (unit.content for unit in reversed(state.units) if unit.role is Role.USER and not unit.inserted)
-    return next(said, "")[:LAST_MESSAGE_CHARS]
-
-
-def _binding(state: ContextState, kit: Kit) -> dict[str, list[str]]:
-    """What the ledger holds of each message, but for mere facts: kept in its place it needs no second copy.
-
-    As much as the ledger may hold, in its order of sacrifice: in a long chat half of all sentences state something.
-    """
-    room = int(state.config.ledger_share * state.limit)
-    entries = kit.entries.stated if isinstance(kit.entries, Ledger) else kit.entries
-    stated = [entry for entry in reversed(entries) if entry.kind is not EntryKind.FACT]
-    stated.sort(key=lambda entry: _ORDER[entry.kind])
-    found: dict[str, list[str]] = {}
-    for entry, tokens in zip(stated, kit.counter.count([entry.text for entry in stated]), strict=True):
-        room -= tokens
-        if room < 0:
-            break
-        found.setdefault(entry.source_id, []).append(entry.text)
-    return found
-
-
-def _binds(piece: Piece, stated: Iterable[str]) -> bool:
-    return any(piece.text in text or text in piece.text for text in stated)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
-from health.compaction.digest import GAP, NOTICE, Line, written
+from health.compaction.digest import GAP, LINE_GAP, NOTICE, Line, written
 from health.compaction.ports import Kit
 from health.compaction.sources import Frame, Source, is_lines
 from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
-
-# A gap is not shorter than its mark unless it is longer than this, in characters.
-BRIDGED = 30
 
 
 @dataclass(frozen=True)
@@ -35,11 +31,14 @@ class View:
     def units(self, chosen: Iterable[tuple[int, int]]) -> list[Unit]:
         texts = self._texts(chosen)
         units: list[Unit] = []
-        for lined, group in groupby(enumerate(self.state.units), key=lambda pair: self._is_lined(pair[1])):
-            if lined:
-                units.extend(self._digest(list(group), texts))
-            else:
-                units.extend(filter(None, (self._shortened(unit, texts.get(at, [])) for at, unit in group)))
+        gap: list[tuple[int, Unit]] = []
+        for at, unit in enumerate(self.state.units):
+            if self._is_lined(unit):
+                gap.append((at, unit))
+            elif stands := self._shortened(unit, texts.get(at, [])):
+                units += [*self._digest(gap, texts), stands]
+                gap = []
+        units += self._digest(gap, texts)
         return list(self.kit.counted(self._noticed(units)))
 
     def _is_lined(self, unit: Unit) -> bool:
@@ -107,7 +106,9 @@ def _joined(source: Source, numbers: set[int]) -> str:
         chunk = source.chunks[number]
         if last is not None:
             between = source.text[last.end : chunk.start]
-            text += between if len(between) <= BRIDGED else GAP
+            text += between if not between.strip() else LINE_GAP if "\n" in between else GAP
+        elif source.is_call and number:
+            text = f"{source.tool}{LINE_GAP}"
         text += chunk.text
         last = chunk
     return text

@@ -22,8 +22,13 @@ from health.compaction.worth import Piece, bonuses, brevity, priors
 
 # The newest messages stay whole within this share of what is free.
 TAIL_SHARE = 0.03
+# What the user typed stands whole within this share of the room.
+USER_SHARE = 0.45
+# A row of a result that holds what somebody took up is worth so much more.
+IN_PLAY = 2.0
 # Below 1 longer passages are preferred to many short ones.
-EXPONENT = 0.55
+EXPONENT = 1.0
+TYPED_EXPONENT = 0.4
 LINE_TOKENS = 3
 MARGIN_TOKENS = 40
 
@@ -87,18 +92,46 @@ def chosen_order(
     features = Features(
         [piece.text for piece in pieces],
         from_tool=[piece.role is Role.TOOL for piece in pieces],
-        messages=[at for at, _ in places],
     )
-    bonus = yield from bonuses(pieces, features, state, kit)
+    bonus = yield from bonuses(pieces, features, state)
     prior = priors(pieces)
     leans = leaning(sources, places)
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     candidates = [
-        Candidate(piece.tokens + GAP_TOKENS, own, prior[piece.role] * brevity(piece), at, labels[at], lean)
-        for piece, own, (at, _), lean in zip(pieces, bonus, places, leans, strict=True)
+        Candidate(piece.tokens + GAP_TOKENS, own, prior[piece.role] * _favour(piece, taken), at, labels[at], lean)
+        for piece, own, (at, _), lean, taken in zip(pieces, bonus, places, leans, features.in_play, strict=True)
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
-    return [places[one] for one in chooser.choose(frame.room - MARGIN_TOKENS)]
+    room = frame.room - MARGIN_TOKENS
+    room -= chooser.take(_typed(sources, places, chooser, budget=int(USER_SHARE * room)))
+    return [places[one] for one in chooser.choose(room)]
+
+
+def _favour(piece: Piece, taken_up: bool) -> float:
+    return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
+
+
+def _typed(sources: Sequence[Source], places: Sequence[tuple[int, int]], chooser: Chooser, *, budget: int) -> list[int]:
+    """The chunks of what the user typed, whole messages within the budget, each text once.
+
+    They are few of the tokens and name most of what is used later. The newest first; where not all fit, those first
+    that say most for what they cost.
+    """
+    chunks_of: dict[int, list[int]] = {}
+    for one, (at, _) in enumerate(places):
+        if sources[at].role is sources[at].voice is Role.USER:
+            chunks_of.setdefault(at, []).append(one)
+    newest = {" ".join(sources[at].text.split()): at for at in chunks_of}
+    order = sorted(newest.values(), reverse=True)
+    costs = {at: chooser.cost(chunks_of[at]) for at in order}
+    if sum(costs.values()) > budget:
+        order.sort(key=lambda at: -chooser.worth(chunks_of[at]) / costs[at] ** TYPED_EXPONENT)
+    found: list[int] = []
+    for at in order:
+        if costs[at] <= budget:
+            budget -= costs[at]
+            found += chunks_of[at]
+    return found
 
 
 def pieces_of(

@@ -29,34 +29,14 @@ def test_what_is_said_everywhere_weighs_less_than_what_is_said_once() -> None:
     assert features.own[3] > features.own[0]
 
 
-def test_a_row_that_nobody_took_up_weighs_less_than_one_that_somebody_did() -> None:
+def test_a_row_that_somebody_took_up_is_in_play_and_one_that_nobody_did_is_not() -> None:
     features = Features(["id S4037", "id S4038", "I take S4037"], from_tool=[True, True, False])
 
-    assert features.own[0] > 2 * features.own[1]
+    assert features.in_play == [True, False, True]
+    assert features.own[0] > features.own[1]
 
 
 def test_the_case_of_a_word_makes_no_second_feature() -> None:
     features = Features(["Porto", "porto"], from_tool=[False, False])
 
     assert features.each[0] == features.each[1]
-
-
-def test_what_is_new_in_a_record_that_comes_back_weighs_more_than_what_is_new_in_a_new_record() -> None:
-    record = ["order W1190 from Lyon to Porto", "two lamps, one desk, grey cover", "paid by gift card on Monday"]
-    table = ["bench K3301", "stool K3302", "shelf K3303"]
-    texts = [*record, *table, *record, "reference EX3671"]
-    messages = [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
-
-    features = Features(texts, from_tool=[True] * len(texts), messages=messages)
-
-    assert features.own[-1] > 2 * features.own[3]
-
-
-def test_what_is_new_in_a_long_result_is_no_sign_of_something_done() -> None:
-    log = [f"step{number} passed" for number in range(200)]
-    texts = [*log, *log, "took K3671"]
-    messages = [0] * len(log) + [1] * (len(log) + 1)
-
-    features = Features(texts, from_tool=[True] * len(texts), messages=messages)
-
-    assert features.own[-1] < 1.0

@@ -131,7 +131,7 @@ def test_passages_of_a_tool_round_come_back_in_a_digest() -> None:
 
 
 def test_shortened_messages_come_back_whole_the_best_first() -> None:
-    state = a_chat(a_unit(f"{FACT} {'indeed ' * 200}", id="told", role=Role.ASSISTANT))
+    state = a_chat(a_unit(f"{FACT} {'indeed ' * 5}", id="told", role=Role.ASSISTANT))
     shorten = making(lambda units: [units[0], *(unit.saying("short") for unit in units[1:-1]), units[-1]])
 
     outcome = compacted(state, hasty=shorten)
