@@ -28,6 +28,7 @@ from health.compaction.ledger_patterns import EntryKind
 from health.compaction.ports import Kit
 from health.compaction.quoting import own_sentences, sentences
 from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
+from health.compaction.values import outdated_in
 
 __all__ = [
     "LEDGER_HEADER",
@@ -64,14 +65,18 @@ class Ledger(Later[Entry]):
 
 def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
     """Linear in their text; the same units, the same entries. None says what a person took back by hand."""
-    book = Book()
+    book, stale = Book(), outdated_in(tuple(units))
     for place, unit in enumerate(units):
+        gone = {unit.content[start:end] for start, end in stale.get(unit.id, ())}
         if is_ledger(unit):
             for entry in read(unit.content):
                 book.recall(entry, place=place)
         elif _may_lay_down(unit):
             told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
+            book.forget(gone)
             for sentence in told:
+                if sentence in gone:
+                    continue
                 role = Role.USER if unit.spoken else unit.role
                 book.hear(sentence, source_id=unit.id, role=role, place=place)
     book.take_back(taken_back)

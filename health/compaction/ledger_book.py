@@ -88,6 +88,10 @@ class Book:
         self._drop(keys & self._held.keys(), but="")
         self.gone |= keys
 
+    def forget(self, texts: Iterable[str]) -> None:
+        """Sentences that are not heard, as later ones took their place."""
+        self.gone |= {normal(text) for text in texts}
+
     def _keep(self, entry: Entry, subject: Subject | None, place: int) -> None:
         """In force from here on. Said twice, an entry has its earliest source and its newest place."""
         key = normal(entry.text)

@@ -77,15 +77,15 @@ def own_sentences(text: str) -> tuple[str, ...]:
 
 
 def _answered_for(text: str) -> tuple[str, ...]:
-    own = _own(_typed(text))
-    return tuple([sentence for sentence in sentences(own) if not _is_anothers(sentence)])
+    return tuple([sentence for sentence in sentences(own(text)) if not _is_anothers(sentence)])
 
 
 _remembered = lru_cache(maxsize=REMEMBERED)(_answered_for)
 
 
-def _own(text: str) -> str:
+def own(text: str) -> str:
     """The text with every line emptied that is not the writer's own."""
+    text = _typed(text)
     if not any(map(_UNUSUAL.match, text.split("\n"))):
         return text
     return "\n".join(line if mine else "" for mine, line in _lines(text))

@@ -12,6 +12,7 @@ from health.compaction.digest import GAPS, is_digest, is_notice, read_back
 from health.compaction.kinds import kind_of
 from health.compaction.rows import in_rows
 from health.compaction.units import Kind, Role, Unit
+from health.compaction.values import outdated_in
 
 _PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
 _SHORT_REPLY = 160
@@ -51,12 +52,22 @@ class Frame:
 def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
     """Every message that is not kept as it is, in order."""
     names = {call.id: call.name for unit in units for call in unit.calls}
-    return [
-        source
+    stale = outdated_in(tuple(units))
+    found = (
+        _in_force(source, stale.get(unit.id, ()))
         for at, unit in enumerate(units)
         if unit.id not in frame.kept and not is_notice(unit)
         for source in _sources(at, unit, names.get(unit.answers or "", ""))
-    ]
+    )
+    return [source for source in found if source.chunks]
+
+
+def _in_force(source: Source, stale: Sequence[tuple[int, int]]) -> Source:
+    """Without the sentences that a later one took the place of."""
+    if not stale or source.is_call:
+        return source
+    chunks = [one for one in source.chunks if not any(one.start < end and start < one.end for start, end in stale)]
+    return source._replace(chunks=chunks)
 
 
 def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
