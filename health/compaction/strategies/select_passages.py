@@ -18,19 +18,23 @@ from health.compaction.reasons import Why
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit
+from health.compaction.values import is_question, states_a_value
 from health.compaction.worth import Piece, bonuses, brevity, priors
 
 # The newest messages stay whole within this share of what is free.
-TAIL_SHARE = 0.03
+TAIL_SHARE = 0.1
 # What the user typed stands whole within this share of the room.
 USER_SHARE = 0.45
 # A row of a result that holds what somebody took up is worth so much more.
 IN_PLAY = 2.0
+ASKED = 0.4
+STATED = 1.5
 # Below 1 longer passages are preferred to many short ones.
 EXPONENT = 1.0
 TYPED_EXPONENT = 0.4
 LINE_TOKENS = 3
 MARGIN_TOKENS = 40
+MSHARE = 0.03
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
@@ -102,12 +106,16 @@ def chosen_order(
         for piece, own, (at, _), lean, taken in zip(pieces, bonus, places, leans, features.in_play, strict=True)
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
-    room = frame.room - MARGIN_TOKENS
+    room = frame.room - int(min(MARGIN_TOKENS, MSHARE * frame.room))
     room -= chooser.take(_typed(sources, places, chooser, budget=int(USER_SHARE * room)))
     return [places[one] for one in chooser.choose(room)]
 
 
 def _favour(piece: Piece, taken_up: bool) -> float:
+    if piece.role is Role.USER:
+        if is_question(piece.text):
+            return ASKED
+        return STATED if states_a_value(piece.text) else 1.0
     return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
 
 
