@@ -5,6 +5,7 @@ JSON is never cut in its middle: it is trimmed further and further, and stays JS
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -24,6 +25,9 @@ HEAD_SHARE = 0.6
 LEAST_TOKENS = 120
 # Each try leaves less than the last one measured, so their number is bounded by the logarithm of the size.
 SAFETY = 0.97
+# So much of a head or a tail is given for whole lines.
+NEAR = 0.2
+_END = re.compile(r"\n|(?<=[^\W\d][.!?])\s|(?<=[。！？])")
 
 
 def clamped(
@@ -112,4 +116,17 @@ def _within_json(text: str, chars: int, *, tool: str, said: str) -> str:
 def _ends(text: str, chars: int, *, note: str, head_share: float) -> str:
     head = int(chars * head_share)
     tail = len(text) - (chars - head)
+    head, tail = _line_end(text, head), _line_start(text, tail)
     return f"{text[:head]}{note.format(count=tail - head)}{text[tail:]}"
+
+
+def _line_end(text: str, at: int) -> int:
+    """The last end of a line or sentence before the place, if that is near."""
+    near = at - int(at * NEAR)
+    return max((match.end() for match in _END.finditer(text, near, at)), default=at)
+
+
+def _line_start(text: str, at: int) -> int:
+    """The first beginning of a line or sentence behind the place, if that is near."""
+    match = _END.search(text, at, at + int((len(text) - at) * NEAR))
+    return match.end() if match else at

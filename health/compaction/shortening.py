@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from health.compaction.clamp import evened, shortened
 from health.compaction.config import RecoveryMode
-from health.compaction.digest import GAP, NOTICE
+from health.compaction.digest import GAP, NOTICE, is_digest
 from health.compaction.floor import LEAST_ROOM, must_stay, oversized, standing
 from health.compaction.invariants import first_request, is_marked, never_shortened
 from health.compaction.ports import Asking, Attempt, GaveWay, Kit, unchanged
@@ -41,12 +41,14 @@ Take = Callable[[ContextState, int, Kit], Units]
 
 # Of what instructions, tools and the newest typed message leave, the first request has no more than this share.
 FIRST_REQUEST_SHARE = 0.45
+# What is shortened lays more into the ledger, which leaves less room: so one try may not be enough.
+TRIES = 4
 # What is left of a text where nothing else helps, in tokens.
 HEAD_TOKENS = 12
 
 
 class Step(NamedTuple):
-    """`size` is what has to come under the limit, `take` the units with so many tokens less, if they can."""
+    """`size` is what is not to be over the limit, `take` makes the units with so many tokens less, if they can be."""
 
     why: Why
     size: Size
@@ -81,16 +83,25 @@ def _steps(state: ContextState) -> tuple[Step, ...]:
 
 
 def _taken(step: Step, state: ContextState, kit: Kit) -> Units:
-    """What the step makes of a state that needs it: down to what is acceptable, or, out of reach of that, the limit."""
-    size = step.size(state, kit)
+    """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
     units = state.units
-    if size <= state.limit:
-        return units
-    for goal in (marks(state.config, limit=state.limit).accept, state.limit):
-        units = step.take(state, size - goal, kit)
-        if step.size(state.having(units), kit) <= goal:
-            break
+    for size, goal in _goals(step, state) if step.size(state, kit) > state.limit else ():
+        excess = size(state, kit) - goal
+        for _ in range(TRIES):
+            units = step.take(state, excess, kit)
+            over = size(state.having(units), kit) - goal
+            if over <= 0:
+                return units
+            excess += over
     return units
+
+
+def _goals(step: Step, state: ContextState) -> Iterator[tuple[Size, int]]:
+    """What is acceptable, else the limit; what need not leave room for a ledger does so if it can."""
+    yield must_stay, marks(state.config, limit=state.limit).accept
+    yield must_stay, state.limit
+    if step.size is _bare:
+        yield _bare, state.limit
 
 
 def _told(why: Why, before: ContextState, after: ContextState) -> GaveWay:
@@ -136,9 +147,10 @@ def _firsts(state: ContextState) -> Units:
 
 
 def _texts(state: ContextState) -> Units:
-    """What else stands unmarked and is no result: the agent's texts."""
-    first = {unit.id for unit in _firsts(state)}
-    return tuple(unit for unit in _unmarked(state) if unit.role is not Role.TOOL and unit.id not in first)
+    """What else stands unmarked and is no result, nor a digest of some: the agent's texts."""
+    first = _ids(_firsts(state))
+    texts = (unit for unit in _unmarked(state) if unit.role is not Role.TOOL and not is_digest(unit))
+    return tuple(unit for unit in texts if unit.id not in first)
 
 
 def _results(state: ContextState) -> Units:
