@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from health.compaction.clamp import evened, shortened
+from health.compaction.clamp import evened
 from health.compaction.config import RecoveryMode
 from health.compaction.digest import GAP, NOTICE, is_digest
 from health.compaction.floor import LEAST_ROOM, must_stay, oversized, standing
@@ -127,13 +127,17 @@ def _bare(state: ContextState, kit: Kit) -> int:
     return state.overhead_tokens - state.ledger_tokens + total(standing(state.units))
 
 
-def _over_share(state: ContextState, kit: Kit) -> int:
-    """The limit, and by how much the first request passes its share."""
-    first = total(_firsts(state))
-    besides = state.overhead_tokens - state.ledger_tokens
+def _with_first(state: ContextState, kit: Kit) -> int:
+    """What must stay, or what passes the limit by as much as the first request passes its share."""
+    return max(must_stay(state, kit), state.limit + _over_share(state))
+
+
+def _over_share(state: ContextState) -> int:
+    """By how much the first request passes its share; less than nothing where it does not."""
     never = never_shortened(state.units)
+    besides = state.overhead_tokens - state.ledger_tokens
     room = state.limit - besides - total(unit for unit in state.units if unit.id in never)
-    return state.limit + first - int(FIRST_REQUEST_SHARE * max(0, room)) if first else 0
+    return total(_firsts(state)) - int(FIRST_REQUEST_SHARE * max(0, room))
 
 
 # Who gives way.
@@ -188,12 +192,9 @@ def _shorter(state: ContextState, excess: int, kit: Kit, *, who: Callable[[Conte
     return evened(state.units, may=_ids(who(state)), excess=excess, kit=kit)
 
 
-def _first_to_its_share(state: ContextState, excess: int, kit: Kit) -> Units:
-    most = {unit.id: total([unit]) for unit in _firsts(state)}
-    over = _over_share(state, kit) - state.limit
-    return tuple(
-        shortened(unit, max_tokens=most[unit.id] - over, kit=kit) if unit.id in most else unit for unit in state.units
-    )
+def _shorter_first(state: ContextState, excess: int, kit: Kit) -> Units:
+    """The first request to its share at most."""
+    return _shorter(state, max(excess, _over_share(state)), kit, who=_firsts)
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
@@ -291,8 +292,7 @@ def _ids(units: Collection[Unit]) -> frozenset[str]:
 
 
 STEPS = (
-    Step(Why.FIRST_REQUEST_SHORTENED, _over_share, _first_to_its_share),
-    Step(Why.FIRST_REQUEST_SHORTENED, must_stay, partial(_shorter, who=_firsts)),
+    Step(Why.FIRST_REQUEST_SHORTENED, _with_first, _shorter_first),
     Step(Why.TEXTS_SHORTENED, must_stay, partial(_shorter, who=_texts)),
     Step(Why.RESULTS_SHORTENED, must_stay, _shorter_results),
     Step(Why.ROUND_DIGESTED, _bare, _digested),

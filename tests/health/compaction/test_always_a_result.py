@@ -16,13 +16,13 @@ from health.compaction.chain import SHORTENING, compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.digest import is_digest
 from health.compaction.floor import LEAST_ROOM, least_of
-from health.compaction.invariants import broken, broken_request, first_request, never_shortened
+from health.compaction.invariants import broken, broken_request, never_shortened
 from health.compaction.outcome import Code, CompactionOutcome, Status
 from health.compaction.reasons import Reason, Why
 from health.compaction.runner import run
 from health.compaction.shortening import FIRST_REQUEST_SHARE, STEPS, make_room
 from health.compaction.strategies import REGISTRY
-from health.compaction.units import Call, ContextState, Kind, Priority, Role, Unit, total
+from health.compaction.units import ContextState, Kind, Priority, Role, Unit, total
 from health.compaction.weave import without_ledger
 from tests.health.compaction import histories
 from tests.health.compaction.builders import KIT, a_round, a_state, a_talk, a_unit, ids, p1, pinned, play

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from health.compaction.invariants import broken, broken_request, first_request, never_shortened, open_round, protected_ids
+from health.compaction.invariants import (
+    broken,
+    broken_request,
+    first_request,
+    never_shortened,
+    open_round,
+    protected_ids,
+)
 from health.compaction.reasons import Reason
 from health.compaction.units import Call, Kind, Role, Unit
 from tests.health.compaction.builders import a_round, a_unit, p1, p3, pinned
