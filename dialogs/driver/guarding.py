@@ -22,7 +22,8 @@ from dialogs.selectors.compaction import (
     runs_of_turn,
 )
 from dialogs.selectors.providers import max_output_of
-from health.compaction.floor import Floor, diagnosis, floor_of
+from health.compaction.config import RecoveryMode
+from health.compaction.floor import Floor, diagnosis, floor_of, least_of
 from health.compaction.ports import Kit
 from health.compaction.pressure import SEVERE_SHARE, Pressure, pressure
 from health.compaction.reasons import Reason, Why
@@ -157,9 +158,10 @@ def _last_run(leaf: Message, runs: list[CompactionRun]) -> CompactionRun | None:
 
 @dataclass(frozen=True)
 class _Floor:
-    """What no compaction can remove of a request."""
+    """What no strategy can remove of a request, and what not even the last resort makes shorter."""
 
     floor: Floor
+    least: Floor
     guard: Guard
 
     @classmethod
@@ -169,11 +171,14 @@ class _Floor:
         tools = offered_tools(context.dialog, compacted=True)
         besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
         units = of_the_floor(context, counter)
-        return cls(floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit), guard)
+        state = ContextState(units=units, limit=guard.limit, overhead_tokens=besides, config=guard.config)
+        floor = floor_of(state, kit)
+        is_strict = guard.config.recovery_mode is RecoveryMode.ERROR
+        return cls(floor, floor if is_strict else least_of(state), guard)
 
     @property
     def refused(self) -> Reason | None:
-        return diagnosis(self.floor, limit=self.guard.limit) if self.floor.tokens > self.guard.limit else None
+        return diagnosis(self.least, limit=self.guard.limit) if self.least.tokens > self.guard.limit else None
 
     def stuck(self, tokens: int, level: Pressure) -> Reason | None:
         """Why a request that fits is not compacted. None where compaction can free enough, or must be tried."""

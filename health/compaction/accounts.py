@@ -30,6 +30,8 @@ def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
         losses=LossView(altered(old, new), after.units),
         removed_ids=removed_ids(old, new),
         why=Reason(Why.REDUCED, {"tokens": after.estimated_tokens, "limit": after.limit}),
+        gave_way=best.touched,
+        warnings=(*untouched.warnings, *(step.why for step in best.gave_way)),
     )
 
 

@@ -98,10 +98,12 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
     units = woven(state, attempt.state.units, kit)
     # The ledger moves to where the first message left. An earlier handover is priority 1, yet a new one retells it.
     before = [unit for unit in without_ledger(state).units if not (recovering and is_handover(unit))]
-    faults = broken(before, units, recovering=recovering or attempt.shortens_open)
+    faults = broken(before, units, gave_way=attempt.touched)
     if faults:
         return unchanged(state, Reason(Why.LAW_BROKEN, {"why": faults[0]}))
     after = state.having(units)
-    if after.estimated_tokens >= state.estimated_tokens:
+    # What must stay leaves no room: a ledger of it may take what was gained for now.
+    has_to = bool(attempt.gave_way) and not state.fits
+    if after.estimated_tokens >= state.estimated_tokens and not has_to:
         return unchanged(state, Why.NOT_SMALLER)
     return replace(attempt, state=after)

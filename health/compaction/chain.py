@@ -14,24 +14,28 @@ from health.compaction import recovery
 from health.compaction.accounts import applied, coherence_of, failed, rewarded
 from health.compaction.attempts import Journal, tried
 from health.compaction.config import CHAIN_ORDER, RecoveryMode, chain_for
-from health.compaction.floor import diagnosis, floor_of
+from health.compaction.floor import Floor, diagnosis, floor_of, least_of
 from health.compaction.outcome import Code, CompactionOutcome, Status, Step
-from health.compaction.passes import Passes, Stepping, joined, step_of
+from health.compaction.passes import Passes, Stepping, joined, pays, step_of
 from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
 from health.compaction.pressure import marks
 from health.compaction.reasons import Reason, Why
+from health.compaction.shortening import make_room
 from health.compaction.strategies import REGISTRY
+from health.compaction.strategies.truncate import truncate
 from health.compaction.units import ContextState
+from health.compaction.weave import without_ledger
 
 Compacting = Generator[Need | Step, Any, CompactionOutcome]
 
-DETECTION, RECOVERY, SUCCESS = "detection", "recovery", "success"
+DETECTION, SHORTENING, RECOVERY, SUCCESS = "detection", "shortening", "recovery", "success"
 # The chain where an empty one is asked for: what hybrid would repeat.
 DEFAULT_CHAIN = tuple(name for name in CHAIN_ORDER if name != "hybrid")
-# What recovery tries in turn, each under the phase of its step. The last cannot fail where the floor fits.
+# What recovery tries in turn, each under the phase of its step. The last are needed where nothing must stay.
+LAST = ((RECOVERY, recovery.bare), (SHORTENING, make_room))
 RECOVERIES: Mapping[RecoveryMode, tuple[tuple[str, Strategy], ...]] = {
-    RecoveryMode.FRESH_START: (("handover", recovery.fresh_start), (RECOVERY, recovery.bare)),
-    RecoveryMode.TRUNCATE: (("truncate", recovery.truncate), (RECOVERY, recovery.bare)),
+    RecoveryMode.FRESH_START: (("handover", recovery.fresh_start), *LAST),
+    RecoveryMode.TRUNCATE: (("truncate", truncate), *LAST),
     RecoveryMode.ERROR: (),
 }
 
@@ -46,10 +50,11 @@ def compact(
 ) -> Compacting:
     """One run, to be driven by `runner.run`. The result fits the limit and keeps every law, or it says why not.
 
-    1. At or under the trigger nothing happens. If what must stay is over the limit, it fails and says whose fault.
-    2. The chain runs, and again while that pays: so compacting the result again changes nothing.
-    3. If the best does not fit: recovery as configured, and the chain again on what that left.
-    4. The account. Without `judge` the coherence stays unknown, which saves its embeddings.
+    1. At or under the trigger nothing happens. If what cannot be shortened is over the limit, it fails and says why.
+    2. If what must stay is too much, it is shortened, each step by name.
+    3. The chain runs, and again while that pays: so compacting the result again changes nothing.
+    4. If the best does not fit: recovery as configured, and the chain again on what that left.
+    5. The account. Without `judge` the coherence stays unknown, which saves its embeddings.
     """
     known = REGISTRY if strategies is None else strategies
     names = tuple(chain_for(state.config) if chain is None else chain) or DEFAULT_CHAIN
@@ -89,19 +94,36 @@ def _decided(
     """The outcome but for its coherence and reward."""
     if state.estimated_tokens <= marks(state.config, limit=state.limit).trigger:
         return replace(untouched, why=Reason(Why.NOTHING_TO_DO, {"share": state.config.warning_threshold}))
-    floor = floor_of(state, passes.kit)
+    floor = _irreducible(state, passes.kit)
     if floor.tokens > state.limit:
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
     untouched = replace(untouched, ledger=passes.journal.entries(state.units))
-    best = yield from passes.settled(state)
+    begun = yield from _with_room(state, passes, untouched.ledger)
+    best = joined(begun, (yield from passes.settled(begun.state)))
     if best.state.fits:
-        return applied(untouched, best) if best.changed else replace(untouched, why=_no_gain(state))
+        return applied(untouched, best) if pays(state, best.state) else replace(untouched, why=_no_gain(state))
     rescued = yield from _rescued(best.state, passes, untouched.ledger)
     if not rescued.state.fits:
         return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
     settled = yield from passes.settled(rescued.state, live=False)
     outcome = applied(untouched, joined(joined(best, rescued), settled))
     return replace(outcome, recovered=state.config.recovery_mode)
+
+
+def _irreducible(state: ContextState, kit: Kit) -> Floor:
+    """What must stay in any case: all that is protected where no recovery is wished for."""
+    is_strict = state.config.recovery_mode is RecoveryMode.ERROR
+    return floor_of(state, kit) if is_strict else least_of(without_ledger(state))
+
+
+def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
+    """The state with what must stay short enough; each step is reported."""
+    kit = replace(passes.kit, entries=entries)
+    attempt = yield from passes.journal.listening(tried(make_room, state, kit))
+    for each in attempt.gave_way:
+        step = Step(phase=SHORTENING, estimated_before=each.before, estimated_after=each.after, changed=True)
+        yield from passes.journal.report(replace(step, why=each.why))
+    return attempt
 
 
 def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:

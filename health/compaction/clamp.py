@@ -5,9 +5,11 @@ JSON is never cut in its middle: it is trimmed further and further, and stays JS
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from health.compaction.payload_json import written
 from health.compaction.payloads import is_json, trim
@@ -23,6 +25,9 @@ HEAD_SHARE = 0.6
 LEAST_TOKENS = 120
 # Each try leaves less than the last one measured, so their number is bounded by the logarithm of the size.
 SAFETY = 0.97
+# So much of a head or a tail is given for whole lines.
+NEAR = 0.2
+_END = re.compile(r"\n|(?<=[^\W\d][.!?])\s|(?<=[。！？])")
 
 
 def clamped(
@@ -57,10 +62,13 @@ def clamped(
     return alone if kit.tokens(alone) <= max_tokens else ""
 
 
-def shortened(unit: Unit, *, max_tokens: int, kit: Kit, tool: str = "", said: str = "") -> Unit:
-    """The unit, counted, of at most so many tokens as a whole; but its text keeps LEAST_TOKENS in any case."""
+def shortened(unit: Unit, *, max_tokens: int, kit: Kit, least: int = LEAST_TOKENS, **how: Any) -> Unit:
+    """The unit, counted, of at most so many tokens as a whole; but its text keeps `least` in any case.
+
+    `how` is as for `clamped`.
+    """
     fixed = total([unit]) - kit.tokens(unit.content)
-    content = clamped(unit.content, max_tokens=max(LEAST_TOKENS, max_tokens - fixed), kit=kit, tool=tool, said=said)
+    content = clamped(unit.content, max_tokens=max(least, max_tokens - fixed), kit=kit, **how)
     (short,) = kit.counted([unit.saying(content)])
     return short
 
@@ -72,23 +80,24 @@ def evened(
     excess: int,
     kit: Kit,
     said: Mapping[str, Reason] = MappingProxyType({}),
+    **how: Any,
 ) -> tuple[Unit, ...]:
     """The units with `excess` tokens less, taken from the largest of those that `may` be shortened, if they can.
 
-    `said` is what some of them say of it, by their ids.
+    `said` is what some of them say of it, by their ids; `how` is as for `shortened`.
     """
     sizes = [total([unit]) for unit in units if unit.id in may]
-    level = _level(sizes, room=sum(sizes) - excess)
+    most = level(sizes, room=sum(sizes) - excess)
     tools = tools_by_result(units)
     return tuple(
-        shortened(unit, max_tokens=level, kit=kit, tool=tools.get(unit.id, ""), said=str(said.get(unit.id, "")))
-        if unit.id in may and total([unit]) > level
+        shortened(unit, max_tokens=most, kit=kit, tool=tools.get(unit.id, ""), said=str(said.get(unit.id, "")), **how)
+        if unit.id in may and total([unit]) > most
         else unit
         for unit in units
     )
 
 
-def _level(sizes: Sequence[int], *, room: int) -> int:
+def level(sizes: Sequence[int], *, room: int) -> int:
     """The size at which to cut the largest, so that all together fill the room."""
     for number, size in enumerate(sorted(sizes)):
         share = room // (len(sizes) - number)
@@ -107,4 +116,17 @@ def _within_json(text: str, chars: int, *, tool: str, said: str) -> str:
 def _ends(text: str, chars: int, *, note: str, head_share: float) -> str:
     head = int(chars * head_share)
     tail = len(text) - (chars - head)
+    head, tail = _line_end(text, head), _line_start(text, tail)
     return f"{text[:head]}{note.format(count=tail - head)}{text[tail:]}"
+
+
+def _line_end(text: str, at: int) -> int:
+    """The last end of a line or sentence before the place, if that is near."""
+    near = at - int(at * NEAR)
+    return max((match.end() for match in _END.finditer(text, near, at)), default=at)
+
+
+def _line_start(text: str, at: int) -> int:
+    """The first beginning of a line or sentence behind the place, if that is near."""
+    match = _END.search(text, at, at + int((len(text) - at) * NEAR))
+    return match.end() if match else at

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from health.compaction.clamp import shortened
 from health.compaction.cuts import cuts
 from health.compaction.handover import is_handover
-from health.compaction.invariants import is_marked, open_round, protected_ids
+from health.compaction.invariants import is_marked, never_shortened, open_round, protected_ids
 from health.compaction.ports import Kit
 from health.compaction.reasons import Argument, Reason, Why
 from health.compaction.units import INSTRUCTING, ContextState, Priority, Role, Unit, total
 from health.compaction.weave import ledger_beside, without_ledger
 
 NAMED = 3
+# Where nothing at all stands, so many tokens are enough to say so.
+LEAST_ROOM = 64
 
 ADVICE: Mapping[Why, Why] = {
     Why.P1: Why.LOWER_PRIORITY,
@@ -86,11 +88,6 @@ def oversized(state: ContextState) -> dict[str, Reason]:
     }
 
 
-def is_too_much(state: ContextState, kit: Kit) -> bool:
-    """Whether what must stay is over the limit with the ledger beside it, as long as nothing of it gives way."""
-    return must_stay(state, kit) > state.limit
-
-
 def must_stay(state: ContextState, kit: Kit) -> int:
     """The tokens of what stands in every case, and of the ledger beside it, in place of an earlier one."""
     plain = without_ledger(state)
@@ -98,7 +95,22 @@ def must_stay(state: ContextState, kit: Kit) -> int:
     return state.overhead_tokens - state.ledger_tokens + total(kept) + ledger_beside(kept, plain, kit)
 
 
+def least_of(state: ContextState) -> Floor:
+    """What not even the last resort shortens: the fewest tokens of which there is a result."""
+    never = never_shortened(state.units)
+    shares = [Share(why=Why.OVERHEAD, tokens=state.overhead_tokens - state.ledger_tokens)]
+    shares += [
+        Share(why=_why(unit, is_open=False), tokens=total([unit]), unit_id=unit.id)
+        for unit in state.units
+        if unit.id in never
+    ]
+    ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
+    said = 0 if never or not state.units else LEAST_ROOM
+    return Floor(tokens=sum(share.tokens for share in ordered) + said, shares=ordered)
+
+
 def floor_of(state: ContextState, kit: Kit) -> Floor:
+    """What no strategy removes, but for a last resort on results of the open round."""
     gives_way, open_ids = can_give_way(state.units), {unit.id for unit in open_round(state.units)}
     shares = [Share(why=Why.OVERHEAD, tokens=state.overhead_tokens)]
     for unit in standing(state.units):

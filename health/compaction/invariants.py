@@ -7,7 +7,7 @@ Sources: design §5 and §6, requirements C.6, X14 (the safe part) and X23 (prom
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby, islice, pairwise
 from typing import Any
 
@@ -21,8 +21,18 @@ def protected_ids(units: Sequence[Unit]) -> frozenset[str]:
     """The floor that no strategy touches: system prompts, P1, pinned, first request, last user message, open round."""
     kept = {unit.id for unit in units if is_marked(unit)}
     first = (unit.id for unit in units if _is_said(unit))
+    return never_shortened(units).union(kept, islice(first, 1), (unit.id for unit in open_round(units)))
+
+
+def first_request(units: Sequence[Unit]) -> Unit | None:
+    """What a person said first."""
+    return next((unit for unit in units if _is_said(unit)), None)
+
+
+def never_shortened(units: Sequence[Unit]) -> frozenset[str]:
+    """What not even the last resort touches: instructions, and what a person said last."""
     last = (unit.id for unit in reversed(units) if _is_said(unit))
-    return frozenset(kept.union(islice(first, 1), islice(last, 1), (unit.id for unit in open_round(units))))
+    return frozenset([*(unit.id for unit in units if unit.role in INSTRUCTING), *islice(last, 1)])
 
 
 def open_round(units: Sequence[Unit]) -> tuple[Unit, ...]:
@@ -43,8 +53,8 @@ def _is_said(unit: Unit) -> bool:
     return unit.role is Role.USER and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
 
 
-def broken(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool = False) -> list[Reason]:
-    """The laws that `after` breaks, made from `before`. A recovery may shorten results of the open round."""
+def broken(before: Sequence[Unit], after: Sequence[Unit], *, gave_way: Collection[str] = frozenset()) -> list[Reason]:
+    """The laws that `after` breaks, made from `before`. What is named to have given way may be shorter, or gone."""
     if not after:
         return [Reason(Why.NOTHING_LEFT)] if before else []
     return [
@@ -52,7 +62,7 @@ def broken(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool = 
         *_repeated(after),
         *_torn_rounds(before, after),
         *_unanswered(after),
-        *_touched(before, after, recovering=recovering),
+        *_touched(before, after, gave_way),
         *_misplaced_prompt(before, after),
     ]
 
@@ -106,21 +116,21 @@ def _unanswered(after: Sequence[Unit]) -> list[Reason]:
     return [Reason(Why.UNPAIRED, {"count": len(asked), "results": len(answered)})]
 
 
-def _touched(before: Sequence[Unit], after: Sequence[Unit], *, recovering: bool) -> list[Reason]:
+def _touched(before: Sequence[Unit], after: Sequence[Unit], gave_way: Collection[str]) -> list[Reason]:
     now = {unit.id: unit for unit in after}
-    protected = protected_ids(before)
-    shortened = {unit.id for unit in open_round(before) if unit.role is Role.TOOL} if recovering else set()
+    protected, yielding = protected_ids(before), frozenset(gave_way) - never_shortened(before)
     return [
         Reason(Why.PROTECTED_CHANGED if unit.id in now else Why.PROTECTED_REMOVED, {"name": unit.id})
         for unit in before
-        if unit.id in protected and not _is_same(unit, now.get(unit.id), but_content=unit.id in shortened)
+        if unit.id in protected and not _is_same(unit, now.get(unit.id), yields=unit.id in yielding)
     ]
 
 
-def _is_same(one: Unit, other: Unit | None, *, but_content: bool) -> bool:
+def _is_same(one: Unit, other: Unit | None, *, yields: bool) -> bool:
+    """What yields may be gone, or say something else, but calls and answers stay what they are."""
     if other is None:
-        return False
-    said = but_content or one.content == other.content
+        return yields
+    said = yields or one.content == other.content
     return said and (one.role, one.attached, one.calls, one.answers, one.image_tokens) == (
         (other.role, other.attached, other.calls, other.answers, other.image_tokens)
     )

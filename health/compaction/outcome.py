@@ -102,7 +102,8 @@ class CompactionOutcome:
     """The result of a run. `state` is the new context, or the old one where nothing was applied.
 
     `messages` is `state` in OpenAI form, filled by `compact_messages` only. `why` says how it
-    ended; `reason` is the same as an English sentence.
+    ended; `reason` is the same as an English sentence. `gave_way` are the ids of what must stay and was shortened or
+    left out, as it was too much: `warnings` say each step.
     """
 
     status: Status
@@ -124,6 +125,7 @@ class CompactionOutcome:
     grade: str = ""
     embedder: str = ""
     warnings: tuple[Reason | str, ...] = ()
+    gave_way: frozenset[str] = frozenset()
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     @property

@@ -32,8 +32,13 @@ def pays(before: ContextState, after: ContextState) -> bool:
 
 
 def joined(first: Attempt, second: Attempt) -> Attempt:
-    """Both as one, with what either read."""
-    return replace(second, changed=first.changed or second.changed, reads=first.reads + second.reads)
+    """Both as one, with what either read, and what gave way to either."""
+    return replace(
+        second,
+        changed=first.changed or second.changed,
+        reads=first.reads + second.reads,
+        gave_way=first.gave_way + second.gave_way,
+    )
 
 
 def step_of(phase: str, before: ContextState, attempt: Attempt) -> Step:

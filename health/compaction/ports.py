@@ -116,22 +116,37 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GaveWay:
+    """One step by which what must stay was shortened or left out, as it was too much: who, and the tokens of all."""
+
+    why: Reason
+    ids: frozenset[str]
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Attempt:
     """What one strategy made of a state. `why` nothing changed, or what a reader should know.
 
-    `shortens_open`: results of the open round were shortened, which is lawful only where they leave no room.
+    `gave_way` names what is protected and was touched, which is lawful only where it leaves no room.
     """
 
     state: ContextState
     changed: bool
     why: Reason | None = None
     reads: tuple[Read, ...] = ()
-    shortens_open: bool = False
+    gave_way: tuple[GaveWay, ...] = ()
 
     @property
     def note(self) -> str:
         """`why` in English; empty where there is nothing to say."""
         return str(self.why or "")
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The ids of all that gave way."""
+        return frozenset(name for step in self.gave_way for name in step.ids)
 
 
 def unchanged(state: ContextState, why: Reason | Why | None = None) -> Attempt:

@@ -92,6 +92,20 @@ class Why(Enum):
         "must stay. A model with a larger context can read all of it."
     )
 
+    # What must stay and was too much: each step by which it gave way, and who.
+    FIRST_REQUEST_SHORTENED = _("The first request (%(name)s) was shortened from ≈%(before)s to ≈%(after)s tokens.")
+    TEXTS_SHORTENED = _("Long texts of the agent (%(name)s) were shortened from ≈%(before)s to ≈%(after)s tokens.")
+    RESULTS_SHORTENED = _(
+        "Results to be answered next (%(name)s) were shortened from ≈%(before)s to ≈%(after)s tokens."
+    )
+    ROUND_DIGESTED = _(
+        "The calls and results to be answered next (%(name)s) became a digest: ≈%(after)s tokens for ≈%(before)s."
+    )
+    HEADS_LEFT = _("Only the beginning is left of %(name)s: ≈%(after)s of ≈%(before)s tokens.")
+    GONE_ENTIRELY = _("There was no room at all for %(name)s (≈%(before)s tokens, now ≈%(after)s).")
+    MARKED_SHORTENED = _("P1 and pinned messages (%(name)s) were shortened from ≈%(before)s to ≈%(after)s tokens.")
+    MARKED_LEFT_OUT = _("P1 and pinned messages (%(name)s) were left out: ≈%(after)s tokens are left of ≈%(before)s.")
+
     # How a run ended.
     REDUCED = _("Context reduced to ≈%(tokens)s / %(limit)s tokens.")
     NO_MESSAGES = _("There are no messages.")

@@ -1,20 +1,18 @@
 """When the chain's best still does not fit: what must stay is kept, the rest goes to the archive, and this is said.
 
-`fresh_start` writes a handover, `truncate` a placeholder, `bare` nothing. Where what must stay is itself too much,
-open results are shortened to head and tail. What seed 4 left open is in DC19 and DC20.
+`fresh_start` writes a handover, `truncate` a placeholder, `bare` nothing. Where what must stay is itself too much, it
+was shortened before (`shortening`). What seed 4 left open is in DC19 and DC20.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from health.compaction.clamp import evened
-from health.compaction.floor import can_give_way, oversized, standing
+from health.compaction.floor import standing
 from health.compaction.handover import handover
 from health.compaction.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.pressure import marks, tokens
 from health.compaction.reasons import Reason, Why
-from health.compaction.strategies.truncate import truncate as dropped_oldest
 from health.compaction.units import ContextState, Unit, total
 from health.compaction.weave import ledger_beside
 
@@ -27,7 +25,7 @@ def fresh_start(state: ContextState, kit: Kit) -> Asking:
 
     Where all that is gone is shorter than a handover of it, there is none.
     """
-    kept = _fitted(standing(state.units), state, kit)
+    kept = standing(state.units)
     ids = {unit.id for unit in kept}
     gone = tuple(unit for unit in state.units if unit.id not in ids)
     budget = _room_for_handover(kept, state, kit)
@@ -53,33 +51,13 @@ def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> i
     return min(config.handover_tokens, room if room >= LEAST_HANDOVER else state.limit - beside)
 
 
-def truncate(state: ContextState, kit: Kit) -> Asking:
-    """The oldest messages go until the goal is reached; then the largest results are shortened."""
-    attempt: Attempt = yield from dropped_oldest(state, kit)
-    units = _fitted(attempt.state.units, state, kit)
-    return Attempt(state=state.having(units), changed=units != state.units, why=attempt.why)
-
-
 def bare(state: ContextState, kit: Kit) -> Asking:
     """Nothing but what must stay: no helper's failure can prevent this one."""
     yield from ()
-    units = _fitted(standing(state.units), state, kit)
+    units = standing(state.units)
     if units == state.units:
         return unchanged(state, Why.NOTHING_MORE)
     return Attempt(state=state.having(units), changed=True, why=Reason(Why.ONLY_WHAT_MUST_STAY))
-
-
-def _fitted(units: tuple[Unit, ...], state: ContextState, kit: Kit) -> tuple[Unit, ...]:
-    """The units, the largest that may give way shortened: to what is acceptable, at worst as far as they can be."""
-    taken = state.overhead_tokens + total(units)
-    if taken <= state.limit:
-        return units
-    may, said = can_give_way(units), oversized(state)
-    accept = marks(state.config, limit=state.limit).accept
-    less = evened(units, may=may, excess=taken - accept, kit=kit, said=said)
-    if state.overhead_tokens + total(less) <= state.limit:
-        return less
-    return evened(units, may=may, excess=taken, kit=kit, said=said)
 
 
 def _placed(written: Sequence[Unit], kept: Sequence[Unit], before: Sequence[Unit]) -> tuple[Unit, ...]:

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from health.compaction.invariants import broken, broken_request, open_round, protected_ids
+from health.compaction.invariants import (
+    broken,
+    broken_request,
+    first_request,
+    never_shortened,
+    open_round,
+    protected_ids,
+)
 from health.compaction.reasons import Reason
 from health.compaction.units import Call, Kind, Role, Unit
 from tests.health.compaction.builders import a_round, a_unit, p1, p3, pinned
@@ -99,12 +106,36 @@ def test_each_law_is_told_when_it_is_broken(after: Sequence[Unit], sentence: str
     assert any(part in line for line in found for part in sentence.split("|")), found
 
 
-def test_a_recovery_may_shorten_results_of_the_open_round_but_not_its_calls() -> None:
+def test_what_gave_way_by_name_may_be_shorter_or_gone_but_nothing_else() -> None:
     shorter = (SYSTEM, FIRST, LAST, OPEN[0], OPEN[1].saying("r"))
     silent = (SYSTEM, FIRST, LAST, OPEN[0].saying(""), OPEN[1])
+    without = (SYSTEM, LAST)
 
-    assert broken(BEFORE, shorter, recovering=True) == []
-    assert told(broken(BEFORE, silent, recovering=True)) == ["open-a is protected and was changed"]
+    assert broken(BEFORE, shorter, gave_way={"open-t0"}) == []
+    assert told(broken(BEFORE, silent, gave_way={"open-t0"})) == ["open-a is protected and was changed"]
+    assert broken(BEFORE, without, gave_way={"first", "open-a", "open-t0"}) == []
+    assert told(broken(BEFORE, without, gave_way={"open-a", "open-t0"})) == ["first is protected and was removed"]
+
+
+def test_what_gave_way_still_calls_and_answers_what_it_did() -> None:
+    other = (SYSTEM, FIRST, LAST, OPEN[0], replace(OPEN[1], attached="more"))
+
+    assert told(broken(BEFORE, other, gave_way={"open-t0"})) == ["open-t0 is protected and was changed"]
+
+
+@pytest.mark.parametrize("name", ["system", "last"])
+def test_instructions_and_the_newest_words_never_give_way(name: str) -> None:
+    after = [unit.saying("less") if unit.id == name else unit for unit in BEFORE]
+
+    assert told(broken(BEFORE, after, gave_way={name})) == [f"{name} is protected and was changed"]
+
+
+def test_the_first_request_is_the_first_that_a_person_said() -> None:
+    prompt = a_unit("write down what matters", id="prompt", inserted=True)
+
+    assert first_request((SYSTEM, SUMMARY, prompt, FIRST, LAST)) == FIRST
+    assert first_request((SYSTEM, SUMMARY)) is None
+    assert never_shortened((SYSTEM, SUMMARY)) == {"system"}
 
 
 def test_a_round_that_someone_else_wrote_must_pair_too() -> None:

@@ -124,7 +124,7 @@ def test_a_fresh_start_keeps_all_that_is_protected() -> None:
 
     kept = [unit.id for unit in outcome.state.units if not is_handover(unit) and not is_ledger(unit)]
     assert kept == ["system", "t0", "first-priority", "pin", "t78", *ids(state)[-2:]]
-    assert broken(state.units, outcome.state.units, recovering=True) == []
+    assert broken(state.units, outcome.state.units, gave_way=outcome.gave_way) == []
 
 
 def test_the_handover_stands_after_everything_older_than_its_last_message() -> None:
@@ -245,7 +245,7 @@ def test_open_results_larger_than_the_limit_are_shortened_until_all_fits(
     outcome = recovered(state)
 
     assert outcome.state.fits
-    assert broken(state.units, outcome.state.units, recovering=True) == []
+    assert broken(state.units, outcome.state.units, gave_way=outcome.gave_way) == []
     left = [KIT.tokens(unit.content) for unit in outcome.state.units if unit.role is Role.TOOL]
     assert all(tokens >= min(size, 100) for tokens, size in zip(left, sizes, strict=True))
 
@@ -256,12 +256,13 @@ def test_small_results_are_not_shortened_for_a_large_one() -> None:
     assert outcome.state.units[-1].content == "few words"
 
 
-def test_a_result_of_priority_one_is_not_shortened() -> None:
+def test_a_result_of_priority_one_gives_way_by_name() -> None:
     asked, answered = a_round("look", "w " * 3000)
 
     outcome = recovered(a_state(*a_talk(2), asked, p1(answered), limit=800))
 
-    assert outcome.code is Code.BREAKER_FAILED
+    assert outcome.state.fits
+    assert outcome.gave_way == {answered.id}
 
 
 def test_a_user_message_larger_than_the_limit_is_named() -> None:
@@ -328,15 +329,15 @@ def test_a_text_whose_tokens_are_all_at_one_end_is_clamped_too() -> None:
     assert 0 < KIT.tokens(clamped(text, max_tokens=200, kit=KIT)) <= 200
 
 
-def test_texts_are_shortened_as_far_as_they_can_be_where_what_is_acceptable_is_out_of_reach() -> None:
-    """Beside a pinned message no result can be as short as 80 % asks for, yet all fits at the least."""
+def test_texts_are_shortened_to_the_limit_where_what_is_acceptable_is_out_of_reach() -> None:
+    """Beside a pinned message no result can be as short as 80 % asks for, yet all fits."""
     results = ["w " * 300, "w " * 300]
     state = a_state(pinned(a_unit("p " * 650)), *a_round("look", *results), limit=900)
 
     outcome = recovered(state)
 
     assert outcome.state.fits
-    assert [KIT.tokens(unit.content) <= 120 for unit in outcome.state.units if unit.role is Role.TOOL] == [True, True]
+    assert [KIT.tokens(unit.content) <= 125 for unit in outcome.state.units if unit.role is Role.TOOL] == [True, True]
 
 
 def test_results_with_images_are_shortened_to_the_least_where_their_images_take_the_room() -> None:

@@ -11,6 +11,7 @@ import pytest
 from health.compaction.config import ContextConfig, PayloadLimits
 from health.compaction.invariants import broken
 from health.compaction.ports import Attempt
+from health.compaction.shortening import make_room
 from health.compaction.strategies.trim_payloads import trim_payloads
 from health.compaction.units import Call, Kind, Priority, Role, Unit
 from tests.health.compaction.builders import a_round, a_state, a_unit, broken_laws, ids, play
@@ -128,18 +129,18 @@ def test_a_result_of_the_open_round_that_fits_is_not_touched() -> None:
 def test_a_result_of_the_open_round_that_does_not_fit_is_trimmed_and_stays_json() -> None:
     state = a_state(a_unit("begin"), *a_round("look", ORDERS, id="r"), limit=400)
 
-    attempt = play(trim_payloads, state)
+    attempt = play(make_room, state)
 
-    assert attempt.shortens_open
+    assert attempt.touched == {"r-t0"}
     assert attempt.state.fits
-    assert broken(state.units, attempt.state.units, recovering=True) == []
+    assert broken(state.units, attempt.state.units, gave_way=attempt.touched) == []
     assert json.loads(result(attempt))[0]["id"] == "ORD-0000"
 
 
 def test_of_two_open_results_only_as_many_are_trimmed_as_it_takes() -> None:
     state = a_state(a_unit("begin"), *a_round("look", ORDERS, ORDERS[:200], id="r"), limit=600)
 
-    attempt = play(trim_payloads, state)
+    attempt = play(make_room, state)
 
     assert result(attempt) != ORDERS
     assert result(attempt, "r-t1") == ORDERS[:200]
@@ -149,7 +150,7 @@ def test_what_is_still_too_much_is_trimmed_further_and_stays_json() -> None:
     large = json.dumps([{"id": f"ORD-{i:04}", "note": "word " * 90} for i in range(100)])
     state = a_state(a_unit("begin"), *a_round("look", large, id="r"), limit=300)
 
-    attempt = play(trim_payloads, state)
+    attempt = play(make_room, state)
 
     assert attempt.state.fits
     json.loads(result(attempt))

@@ -1,0 +1,306 @@
+"""What must stay, made short where it is more than the room: so that there is always a result (design 11.5).
+
+The steps of `STEPS` come in order. Each takes no more than is needed, and comes only where those before it, at their
+least, did not suffice. Whatever they touch is named. Never touched are the instructions and the newest typed message.
+Older rounds and an earlier handover are not among them: they are no part of what must stay, and recovery tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from health.compaction.clamp import evened
+from health.compaction.config import RecoveryMode
+from health.compaction.digest import GAP, NOTICE, is_digest
+from health.compaction.floor import LEAST_ROOM, must_stay, oversized, standing
+from health.compaction.invariants import first_request, is_marked, never_shortened
+from health.compaction.ports import Asking, Attempt, GaveWay, Kit, unchanged
+from health.compaction.pressure import marks
+from health.compaction.reasons import Reason, Why
+from health.compaction.rewording import in_play, reworded
+from health.compaction.round_digest import DIGEST_TOKENS, HEAD_NOTE, with_digests
+from health.compaction.strategies.trim_payloads import trimmed
+from health.compaction.units import (
+    WRITTEN,
+    ContextState,
+    Kind,
+    Priority,
+    Role,
+    Unit,
+    rounds,
+    synthetic_id,
+    tools_by_result,
+    total,
+)
+
+Units = tuple[Unit, ...]
+Size = Callable[[ContextState, Kit], int]
+Take = Callable[[ContextState, int, Kit], Units]
+
+# Of what instructions, tools and the newest typed message leave, the first request has no more than this share.
+FIRST_REQUEST_SHARE = 0.45
+# What is shortened lays more into the ledger, which leaves less room: so one try may not be enough.
+TRIES = 4
+# What is left of a text where nothing else helps, in tokens.
+HEAD_TOKENS = 12
+
+
+class Step(NamedTuple):
+    """`size` is what is not to be over the limit, `take` makes the units with so many tokens less, if they can be."""
+
+    why: Why
+    size: Size
+    take: Take
+
+
+def make_room(state: ContextState, kit: Kit) -> Asking:
+    """The state with what must stay short enough, as a strategy that names what it touched."""
+    yield from ()
+    units, gave_way = state, list[GaveWay]()
+    while further := _further(units, kit):
+        units = further[-1][0]
+        gave_way += [one for _, one in further]
+    if not gave_way:
+        return unchanged(state, Why.EVERYTHING_FITS)
+    return Attempt(state=units, changed=True, why=gave_way[0].why, gave_way=tuple(gave_way))
+
+
+def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, GaveWay]]:
+    """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
+    found: list[tuple[ContextState, GaveWay]] = []
+    for step in _steps(state):
+        less = state.having(_taken(step, state, kit))
+        if less.estimated_tokens < state.estimated_tokens:
+            found.append((less, _told(step.why, state, less)))
+            state = less
+    return found
+
+
+def _steps(state: ContextState) -> tuple[Step, ...]:
+    return ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
+
+
+def _taken(step: Step, state: ContextState, kit: Kit) -> Units:
+    """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
+    units = state.units
+    for size, goal in _goals(step, state) if step.size(state, kit) > state.limit else ():
+        excess = size(state, kit) - goal
+        for _ in range(TRIES):
+            units = step.take(state, excess, kit)
+            over = size(state.having(units), kit) - goal
+            if over <= 0:
+                return units
+            excess += over
+    return units
+
+
+def _goals(step: Step, state: ContextState) -> Iterator[tuple[Size, int]]:
+    """What is acceptable, else the limit; what need not leave room for a ledger does so if it can."""
+    yield must_stay, marks(state.config, limit=state.limit).accept
+    yield must_stay, state.limit
+    if step.size is _bare:
+        yield _bare, state.limit
+
+
+def _told(why: Why, before: ContextState, after: ContextState) -> GaveWay:
+    """The step by name, with the messages that it touched and their tokens."""
+    now, known = {unit.id: unit for unit in after.units}, {unit.id for unit in before.units}
+    touched = [unit for unit in before.units if now.get(unit.id) != unit]
+    left = [now[unit.id] for unit in touched if unit.id in now]
+    left += [unit for unit in after.units if unit.id not in known]
+    ids = ", ".join(unit.id for unit in touched)
+    return GaveWay(
+        why=Reason(why, {"name": ids, "before": total(touched), "after": total(left)}),
+        ids=frozenset(unit.id for unit in touched),
+        before=before.estimated_tokens,
+        after=after.estimated_tokens,
+    )
+
+
+# Sizes.
+
+
+def _bare(state: ContextState, kit: Kit) -> int:
+    """What must stay without a ledger: that takes what is left."""
+    return state.overhead_tokens - state.ledger_tokens + total(standing(state.units))
+
+
+def _with_first(state: ContextState, kit: Kit) -> int:
+    """What must stay, or what passes the limit by as much as the first request passes its share."""
+    return max(must_stay(state, kit), state.limit + _over_share(state))
+
+
+def _over_share(state: ContextState) -> int:
+    """By how much the first request passes its share; less than nothing where it does not."""
+    never = never_shortened(state.units)
+    besides = state.overhead_tokens - state.ledger_tokens
+    room = state.limit - besides - total(unit for unit in state.units if unit.id in never)
+    return total(_firsts(state)) - int(FIRST_REQUEST_SHARE * max(0, room))
+
+
+# Who gives way.
+
+
+def _firsts(state: ContextState) -> Units:
+    """The first request, unless it is the newest message or marked."""
+    first = first_request(state.units)
+    free = first is not None and not is_marked(first) and first.id not in never_shortened(state.units)
+    return (first,) if first and free else ()
+
+
+def _texts(state: ContextState) -> Units:
+    """What else stands unmarked and is no result, nor a digest of some: the agent's texts."""
+    first = _ids(_firsts(state))
+    texts = (unit for unit in _unmarked(state) if unit.role is not Role.TOOL and not is_digest(unit))
+    return tuple(unit for unit in texts if unit.id not in first)
+
+
+def _results(state: ContextState) -> Units:
+    return tuple(unit for unit in _unmarked(state) if unit.role is Role.TOOL)
+
+
+def _marked(state: ContextState) -> Units:
+    never = never_shortened(state.units)
+    return tuple(unit for unit in standing(state.units) if is_marked(unit) and unit.id not in never)
+
+
+def _unmarked(state: ContextState) -> Units:
+    never = never_shortened(state.units)
+    return tuple(unit for unit in standing(state.units) if not is_marked(unit) and unit.id not in never)
+
+
+def _pieces(state: ContextState) -> Iterator[Units]:
+    """What stands and may go, each round as a whole."""
+    stands, never = {unit.id for unit in standing(state.units)}, never_shortened(state.units)
+    for piece in rounds(state.units):
+        ids = {unit.id for unit in piece}
+        if ids <= stands and never.isdisjoint(ids):
+            yield piece
+
+
+def _is_free(piece: Units) -> bool:
+    return not any(is_marked(unit) for unit in piece)
+
+
+# What they give.
+
+
+def _shorter(state: ContextState, excess: int, kit: Kit, *, who: Callable[[ContextState], Units]) -> Units:
+    """The largest of them to head and tail, evenly."""
+    return evened(state.units, may=_ids(who(state)), excess=excess, kit=kit)
+
+
+def _shorter_first(state: ContextState, excess: int, kit: Kit) -> Units:
+    """The first request to its share at most."""
+    return _shorter(state, max(excess, _over_share(state)), kit, who=_firsts)
+
+
+def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
+    """The largest results by what they are, as many as it takes; then all evenly. JSON stays JSON."""
+    results = sorted(_results(state), key=lambda unit: -total([unit]))
+    tools, keep = tools_by_result(state.units), in_play(state)
+    contents: dict[str, str] = {}
+    short = state
+    for unit in results:
+        contents[unit.id] = trimmed(unit, tools.get(unit.id, ""), keep, state)
+        attempt = reworded(contents, state, kit)
+        short = attempt.state if attempt else state
+        if _gained(state, short) >= excess:
+            return short.units
+    left = excess - _gained(state, short)
+    return evened(short.units, may=_ids(results), excess=left, kit=kit, said=oversized(short))
+
+
+def _digested(state: ContextState, excess: int, kit: Kit) -> Units:
+    """Unmarked rounds as digests, where these are smaller: calls and results leave together."""
+    pieces = [piece for piece in _pieces(state) if piece[0].calls and _is_free(piece)]
+    room = sum(map(total, pieces)) - excess
+    most = max(DIGEST_TOKENS, room // max(1, len(pieces)))
+    return with_digests(state.units, pieces, most, kit)
+
+
+def _heads(state: ContextState, excess: int, kit: Kit) -> Units:
+    """Short heads of what stands unmarked, but for results, which would be JSON no longer."""
+    may = {unit.id for unit in _unmarked(state) if unit.role is not Role.TOOL and unit.kind not in WRITTEN}
+    short = evened(state.units, may=may, excess=excess, kit=kit, least=HEAD_TOKENS, note=HEAD_NOTE, head_share=1.0)
+    known = {unit.id: unit for unit in state.units}
+    return kit.counted(
+        unit if unit.content or not known[unit.id].content else unit.saying(GAP.strip()) for unit in short
+    )
+
+
+def _gone(state: ContextState, excess: int, kit: Kit, *, least: int) -> Units:
+    """Without unmarked pieces larger than `least`, the largest first, the open round last; never nothing at all."""
+    pieces = [piece for piece in _pieces(state) if _is_free(piece) and total(piece) > least]
+    last = state.units[-1].id if state.units else ""
+    pieces.sort(key=lambda piece: (piece[-1].id == last and piece[0].round_id is not None, -total(piece)))
+    units = _without(state.units, _enough(pieces, excess))
+    return units or kit.counted([_notice(state.units)])
+
+
+def _without_marked(state: ContextState, excess: int, kit: Kit) -> Units:
+    """Without the oldest of the lowest mark; of an open round a digest stays."""
+    pieces = [piece for piece in _pieces(state) if not _is_free(piece)]
+    going = _enough(sorted(pieces, key=_rank), excess)
+    opened = [piece for piece in going if piece[-1] == state.units[-1] and piece[0].calls]
+    units = with_digests(state.units, opened, DIGEST_TOKENS, kit)
+    return _without(units, going)
+
+
+def _rank(piece: Units) -> tuple[int, bool]:
+    """The lower, the sooner it goes: P3 before P2 before P1, and what is pinned too after what is not."""
+    ranks = [(-(unit.priority or Priority.P2), unit.pinned) for unit in piece if is_marked(unit)]
+    return max(ranks)
+
+
+def _enough(pieces: Sequence[Units], excess: int) -> list[Units]:
+    """The first of them that hold so many tokens."""
+    found: list[Units] = []
+    for piece in pieces:
+        if excess <= 0:
+            break
+        found.append(piece)
+        excess -= total(piece)
+    return found
+
+
+def _notice(units: Sequence[Unit]) -> Unit:
+    sources = tuple(unit.id for unit in units)
+    return Unit(
+        id=synthetic_id("notice", sources),
+        role=Role.USER,
+        kind=Kind.PLACEHOLDER,
+        content=NOTICE,
+        timestamp=units[-1].timestamp if units else 0.0,
+        source_ids=sources,
+    )
+
+
+def _without(units: Sequence[Unit], pieces: Sequence[Units]) -> Units:
+    gone = {unit.id for piece in pieces for unit in piece}
+    return tuple(unit for unit in units if unit.id not in gone)
+
+
+def _gained(before: ContextState, after: ContextState) -> int:
+    return before.estimated_tokens - after.estimated_tokens
+
+
+def _ids(units: Collection[Unit]) -> frozenset[str]:
+    return frozenset(unit.id for unit in units)
+
+
+STEPS = (
+    Step(Why.FIRST_REQUEST_SHORTENED, _with_first, _shorter_first),
+    Step(Why.TEXTS_SHORTENED, must_stay, partial(_shorter, who=_texts)),
+    Step(Why.RESULTS_SHORTENED, must_stay, _shorter_results),
+    Step(Why.ROUND_DIGESTED, _bare, _digested),
+    Step(Why.HEADS_LEFT, _bare, _heads),
+    Step(Why.GONE_ENTIRELY, _bare, partial(_gone, least=LEAST_ROOM)),
+    Step(Why.MARKED_SHORTENED, _bare, partial(_shorter, who=_marked)),
+    Step(Why.MARKED_LEFT_OUT, _bare, _without_marked),
+    Step(Why.GONE_ENTIRELY, _bare, partial(_gone, least=0)),
+)
+# Where a recovery is not wished for.
+ONLY_RESULTS = (Step(Why.RESULTS_SHORTENED, must_stay, _shorter_results),)
