@@ -62,13 +62,12 @@ class Chooser:
 
     def take(self, places: Iterable[int]) -> int:
         """Choose these whatever they add, in this order; the tokens that they cost."""
-        cost = 0
+        taken = 0
         for at in places:
             if not self._taken[at]:
-                one = self.candidates[at]
-                cost += one.tokens + (0 if one.group in self._groups else one.label)
+                taken += self._offer(at, self._worths.__getitem__)[1]
                 self._take(at, [])
-        return cost
+        return taken
 
     def choose(self, budget_tokens: int) -> list[int]:
         heap = [(-rate, at) for at, rate in enumerate(self._first_rates())]

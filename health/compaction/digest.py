@@ -20,6 +20,8 @@ from health.compaction.units import Kind, Unit
 
 HEADER = "[Tool data]"
 NOTICE = "[Shortened: […] marks gaps. All is in the archive.]"
+# Beside it, of what stands as it was said: sentences that a later one took the place of.
+NO_LONGER = "[No longer so: {said}]"
 GAP = " […] "
 # Between two lines of which the ones in between are left out.
 LINE_GAP = "\n[…]\n"
@@ -74,7 +76,7 @@ def is_digest(unit: Unit) -> bool:
 
 
 def is_notice(unit: Unit) -> bool:
-    return unit.kind is Kind.PLACEHOLDER and unit.content == NOTICE
+    return unit.kind is Kind.PLACEHOLDER and unit.content.startswith(NOTICE)
 
 
 def read_back(content: str) -> list[Line]:

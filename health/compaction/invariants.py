@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby, islice, pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from health.compaction import wire
@@ -20,19 +20,25 @@ from health.compaction.units import INSTRUCTING, WRITTEN, Priority, Role, Unit
 def protected_ids(units: Sequence[Unit]) -> frozenset[str]:
     """The floor that no strategy touches: system prompts, P1, pinned, first request, last user message, open round."""
     kept = {unit.id for unit in units if is_marked(unit)}
-    first = (unit.id for unit in units if _is_said(unit))
-    return never_shortened(units).union(kept, islice(first, 1), (unit.id for unit in open_round(units)))
+    return frozenset(kept.union(unit.id for unit in (*requests(units), *open_round(units))))
 
 
-def first_request(units: Sequence[Unit]) -> Unit | None:
-    """What a person said first."""
-    return next((unit for unit in units if _is_said(unit)), None)
+def requests(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """What a person said first and last: one message where they said one."""
+    said = [unit for unit in units if _is_said(unit)]
+    return tuple(said if len(said) < 2 else (said[0], said[-1]))
 
 
 def never_shortened(units: Sequence[Unit]) -> frozenset[str]:
-    """What not even the last resort touches: instructions, and what a person said last."""
-    last = (unit.id for unit in reversed(units) if _is_said(unit))
-    return frozenset([*(unit.id for unit in units if unit.role in INSTRUCTING), *islice(last, 1)])
+    """What not even the last resort touches: instructions, and what a person said last, until somebody takes it up."""
+    waiting: list[str] = []
+    for unit in reversed(units):
+        if unit.role is Role.ASSISTANT:
+            break
+        if _is_said(unit):
+            waiting.append(unit.id)
+            break
+    return frozenset([*(unit.id for unit in units if unit.role in INSTRUCTING), *waiting])
 
 
 def open_round(units: Sequence[Unit]) -> tuple[Unit, ...]:

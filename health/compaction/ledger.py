@@ -28,7 +28,7 @@ from health.compaction.ledger_patterns import EntryKind
 from health.compaction.ports import Kit
 from health.compaction.quoting import own_sentences, sentences
 from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
-from health.compaction.values import outdated_in
+from health.compaction.values import in_force
 
 __all__ = [
     "LEDGER_HEADER",
@@ -65,7 +65,7 @@ class Ledger(Later[Entry]):
 
 def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
     """Linear in their text; the same units, the same entries. None says what a person took back by hand."""
-    book, stale = Book(), outdated_in(tuple(units))
+    book, stale = Book(), in_force(tuple(units)).gone
     for place, unit in enumerate(units):
         gone = {unit.content[start:end] for start, end in stale.get(unit.id, ())}
         if is_ledger(unit):

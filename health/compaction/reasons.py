@@ -93,6 +93,9 @@ class Why(Enum):
     )
 
     # What must stay and was too much: each step by which it gave way, and who.
+    NEWEST_SHORTENED = _(
+        "The message that is worked on (%(name)s) was shortened from ≈%(before)s to ≈%(after)s tokens."
+    )
     FIRST_REQUEST_SHORTENED = _("The first request (%(name)s) was shortened from ≈%(before)s to ≈%(after)s tokens.")
     TEXTS_SHORTENED = _("Long texts of the agent (%(name)s) were shortened from ≈%(before)s to ≈%(after)s tokens.")
     RESULTS_SHORTENED = _(

@@ -13,12 +13,12 @@ from typing import Any
 
 from health.compaction.choose import GAP_TOKENS
 from health.compaction.chunks import Chunk
-from health.compaction.digest import NOTICE, is_digest
+from health.compaction.digest import is_digest, is_notice
 from health.compaction.ports import Asking, Attempt, Kit, Need
 from health.compaction.pressure import marks, tokens
 from health.compaction.sources import Frame, Source, sources_of
 from health.compaction.strategies.passage_view import View
-from health.compaction.strategies.select_passages import MARGIN_TOKENS, chosen_order, reads_of
+from health.compaction.strategies.select_passages import chosen_order, margin, reads_of
 from health.compaction.units import WRITTEN, ContextState, Kind, Unit, total
 
 REFILLED_SHARE = 0.9
@@ -71,7 +71,7 @@ def _newest(
     texts = [sources[at].chunks[number].text for at, number in places]
     sizes = dict(zip(places, kit.counter.count(texts), strict=True))
     taken = frozenset(chosen)
-    left = room - sum(sizes[place] + GAP_TOKENS for place in chosen) - MARGIN_TOKENS
+    left = room - sum(sizes[place] + GAP_TOKENS for place in chosen) - margin(room)
     found: list[tuple[int, int]] = []
     for place in reversed(places):
         left -= sizes[place] + GAP_TOKENS if place not in taken else 0
@@ -143,7 +143,7 @@ def _without_told_gaps(units: Sequence[Unit], before: Sequence[Unit]) -> Iterato
     back = {source for unit in units if unit.kind is not Kind.PLACEHOLDER for source in unit.sources}
     for unit in units:
         is_gap = unit.kind is Kind.PLACEHOLDER and unit.id not in known
-        if not is_gap or unit.content == NOTICE or back.isdisjoint(unit.source_ids):
+        if not is_gap or is_notice(unit) or back.isdisjoint(unit.source_ids):
             yield unit
 
 

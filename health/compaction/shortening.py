@@ -15,7 +15,7 @@ from health.compaction.clamp import evened
 from health.compaction.config import RecoveryMode
 from health.compaction.digest import GAP, NOTICE, is_digest
 from health.compaction.floor import LEAST_ROOM, must_stay, oversized, standing
-from health.compaction.invariants import first_request, is_marked, never_shortened
+from health.compaction.invariants import is_marked, never_shortened, requests
 from health.compaction.ports import Asking, Attempt, GaveWay, Kit, unchanged
 from health.compaction.pressure import marks
 from health.compaction.reasons import Reason, Why
@@ -41,6 +41,8 @@ Take = Callable[[ContextState, int, Kit], Units]
 
 # Of what instructions, tools and the newest typed message leave, the first request has no more than this share.
 FIRST_REQUEST_SHARE = 0.45
+# The message that is worked on, where it does not fit, has this share of what is left.
+NEWEST_SHARE = 0.9
 # What is shortened lays more into the ledger, which leaves less room: so one try may not be enough.
 TRIES = 4
 # What is left of a text where nothing else helps, in tokens.
@@ -98,6 +100,9 @@ def _taken(step: Step, state: ContextState, kit: Kit) -> Units:
 
 def _goals(step: Step, state: ContextState) -> Iterator[tuple[Size, int]]:
     """What is acceptable, else the limit; what need not leave room for a ledger does so if it can."""
+    if step.size is _newest_alone:
+        yield _newest_alone, state.limit
+        return
     yield must_stay, marks(state.config, limit=state.limit).accept
     yield must_stay, state.limit
     if step.size is _bare:
@@ -127,6 +132,14 @@ def _bare(state: ContextState, kit: Kit) -> int:
     return state.overhead_tokens - state.ledger_tokens + total(standing(state.units))
 
 
+def _newest_alone(state: ContextState, kit: Kit) -> int:
+    """Instructions, tools and the message that is worked on; nothing where there is none."""
+    newest = _worked_on(state)
+    kept = never_shortened(state.units) | _ids(newest)
+    beside = state.overhead_tokens - state.ledger_tokens + LEAST_ROOM
+    return beside + total(unit for unit in state.units if unit.id in kept) if newest else 0
+
+
 def _with_first(state: ContextState, kit: Kit) -> int:
     """What must stay, or what passes the limit by as much as the first request passes its share."""
     return max(must_stay(state, kit), state.limit + _over_share(state))
@@ -134,9 +147,9 @@ def _with_first(state: ContextState, kit: Kit) -> int:
 
 def _over_share(state: ContextState) -> int:
     """By how much the first request passes its share; less than nothing where it does not."""
-    never = never_shortened(state.units)
+    kept = never_shortened(state.units) | _ids(requests(state.units)[-1:])
     besides = state.overhead_tokens - state.ledger_tokens
-    room = state.limit - besides - total(unit for unit in state.units if unit.id in never)
+    room = state.limit - besides - total(unit for unit in state.units if unit.id in kept)
     return total(_firsts(state)) - int(FIRST_REQUEST_SHARE * max(0, room))
 
 
@@ -145,9 +158,13 @@ def _over_share(state: ContextState) -> int:
 
 def _firsts(state: ContextState) -> Units:
     """The first request, unless it is the newest message or marked."""
-    first = first_request(state.units)
-    free = first is not None and not is_marked(first) and first.id not in never_shortened(state.units)
-    return (first,) if first and free else ()
+    return tuple(unit for unit in requests(state.units)[:-1] if not is_marked(unit))
+
+
+def _worked_on(state: ContextState) -> Units:
+    """The newest message, once somebody took it up; unless it is marked."""
+    never = never_shortened(state.units)
+    return tuple(unit for unit in requests(state.units)[-1:] if not is_marked(unit) and unit.id not in never)
 
 
 def _texts(state: ContextState) -> Units:
@@ -167,13 +184,14 @@ def _marked(state: ContextState) -> Units:
 
 
 def _unmarked(state: ContextState) -> Units:
-    never = never_shortened(state.units)
+    never = never_shortened(state.units) | _ids(_worked_on(state))
     return tuple(unit for unit in standing(state.units) if not is_marked(unit) and unit.id not in never)
 
 
 def _pieces(state: ContextState) -> Iterator[Units]:
     """What stands and may go, each round as a whole."""
-    stands, never = {unit.id for unit in standing(state.units)}, never_shortened(state.units)
+    stands = {unit.id for unit in standing(state.units)}
+    never = never_shortened(state.units) | _ids(_worked_on(state))
     for piece in rounds(state.units):
         ids = {unit.id for unit in piece}
         if ids <= stands and never.isdisjoint(ids):
@@ -195,6 +213,13 @@ def _shorter(state: ContextState, excess: int, kit: Kit, *, who: Callable[[Conte
 def _shorter_first(state: ContextState, excess: int, kit: Kit) -> Units:
     """The first request to its share at most."""
     return _shorter(state, max(excess, _over_share(state)), kit, who=_firsts)
+
+
+def _shorter_newest(state: ContextState, excess: int, kit: Kit) -> Units:
+    """The message that is worked on to its share: what was done for it needs room too."""
+    own = total(_worked_on(state))
+    room = state.limit - _newest_alone(state, kit) + own
+    return _shorter(state, max(excess, own - int(NEWEST_SHARE * room)), kit, who=_worked_on)
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
@@ -292,6 +317,7 @@ def _ids(units: Collection[Unit]) -> frozenset[str]:
 
 
 STEPS = (
+    Step(Why.NEWEST_SHORTENED, _newest_alone, _shorter_newest),
     Step(Why.FIRST_REQUEST_SHORTENED, _with_first, _shorter_first),
     Step(Why.TEXTS_SHORTENED, must_stay, partial(_shorter, who=_texts)),
     Step(Why.RESULTS_SHORTENED, must_stay, _shorter_results),

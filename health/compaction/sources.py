@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,10 +12,11 @@ from health.compaction.digest import GAPS, is_digest, is_notice, read_back
 from health.compaction.kinds import kind_of
 from health.compaction.rows import in_rows
 from health.compaction.units import Kind, Role, Unit
-from health.compaction.values import outdated_in
+from health.compaction.values import in_force
 
 _PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
 _SHORT_REPLY = 160
+SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 # Nobody types more than this at once; what is pasted is weighed as a result is.
 _LONGEST_TYPED = 3000
 _OUTPUT = re.compile(r"\s*(?:<[a-z_-]+>|\[?(?:output|stdout|stderr|observation|result|returncode)\b)", re.IGNORECASE)
@@ -50,16 +51,33 @@ class Frame:
 
 
 def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
-    """Every message that is not kept as it is, in order."""
+    """Every message that is not kept as it is, in order; without what is no longer in force, and what is said again."""
     names = {call.id: call.name for unit in units for call in unit.calls}
-    stale = outdated_in(tuple(units))
-    found = (
+    stale = in_force(tuple(units)).gone
+    found = [
         _in_force(source, stale.get(unit.id, ()))
         for at, unit in enumerate(units)
         if unit.id not in frame.kept and not is_notice(unit)
         for source in _sources(at, unit, names.get(unit.answers or "", ""))
-    )
-    return [source for source in found if source.chunks]
+    ]
+    again = _said_again(found, [unit.content for unit in units if unit.id in frame.kept])
+    return [source for at, source in enumerate(found) if source.chunks and at not in again]
+
+
+def _said_again(sources: Sequence[Source], standing: Iterable[str]) -> set[int]:
+    """The messages whose text stands in any case, or comes again further down: an exact repeat is never kept twice."""
+    seen = {_plain(text) for text in standing}
+    again: set[int] = set()
+    for at in reversed(range(len(sources))):
+        if sources[at].role in SPOKEN and not sources[at].tool:
+            text = _plain(sources[at].text)
+            again.update([at] if text in seen else ())
+            seen.add(text)
+    return again
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _in_force(source: Source, stale: Sequence[tuple[int, int]]) -> Source:
@@ -119,10 +137,25 @@ def _pieces(text: str, role: Role) -> Sequence[Chunk]:
     return found
 
 
-def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]]) -> list[int | None]:
-    """For each chunk the one it makes little sense without: a reply's question, what "It moved" is said of, a call."""
+def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]) -> list[int | None]:
+    """For each chunk the one it makes little sense without: a reply's question, what "It moved" is said of, a call.
+
+    A value leans on the newest that is told of the same subject: without that it may be an outdated one.
+    """
     first = {sources[at].call_id: one for one, (at, number) in enumerate(places) if not number and sources[at].is_call}
-    return [_leans_on(sources, at, number, one, first) for one, (at, number) in enumerate(places)]
+    later = _followed(sources, places, units)
+    return [later.get(one, _leans_on(sources, at, number, one, first)) for one, (at, number) in enumerate(places)]
+
+
+def _followed(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]) -> dict[int, int]:
+    followed = in_force(tuple(units)).followed
+    at_place = {
+        (units[sources[at].unit_at].id, sources[at].chunks[number].start): one
+        for one, (at, number) in enumerate(places)
+        if not sources[at].is_call
+    }
+    pairs = ((at_place.get(old[:2]), at_place.get(new[:2])) for old, new in followed.items())
+    return {old: new for old, new in pairs if old is not None and new is not None}
 
 
 def _leans_on(

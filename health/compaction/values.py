@@ -119,10 +119,18 @@ def states_a_value(sentence: str) -> bool:
 
 def outdated(said: Sequence[Said]) -> list[Outdated]:
     """The sentences that are no longer in force, in order. Linear in what was said, but for sentences alike."""
+    return _outdated(said, _heard(said))
+
+
+def _heard(said: Sequence[Said]) -> _Book:
     statements = list(_statements(said))
     book = _Book(statements)
     for statement in statements:
         book.hear(statement)
+    return book
+
+
+def _outdated(said: Sequence[Said], book: _Book) -> list[Outdated]:
     found = [Outdated(old.message, old.start, old.end, by) for old, by in book.gone.items()]
     return sorted([*found, *_echoes(said, book.gone)])
 
@@ -146,10 +154,14 @@ def _is_plain(passage: Passage) -> bool:
 
 
 class _Book:
-    """Hears the statements in order; `gone` are those whose force a later message took."""
+    """Hears the statements in order; `gone` are those whose force a later message took.
+
+    `followed` says of others which later one is about the same: it may have taken their place in words not understood.
+    """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.gone: dict[Statement, int] = {}
+        self.followed: dict[Statement, Statement] = {}
         self._by_word: dict[str, list[Statement]] = defaultdict(list)
         self._recent: list[Statement] = []
         self._said_by = Counter(word for one in statements for word in one.words)
@@ -170,6 +182,8 @@ class _Book:
 
     def _replaced_by(self, new: Statement) -> list[Statement]:
         near = self._about_the_same(new)
+        if new.sort is not Sort.CHOICE or _is_wish(new):
+            self.followed.update((old, new) for old in near)
         if ADDS.search(new.text) and not (CHANGES.search(new.text) or _is_ending(new)):
             return []
         found = [old for old in near if self._takes_place(new, old)]
@@ -327,11 +341,28 @@ def _echoes(said: Sequence[Said], gone: Mapping[Statement, int]) -> Iterator[Out
                 yield Outdated(at, passage.start, passage.end, by)
 
 
+Place = tuple[str, int, int]
+
+
+class Force(NamedTuple):
+    """Places are the id of a message, and the start and the end of a sentence in it.
+
+    `gone` are no longer in force; of `followed` each is told only together with a later one about the same.
+    """
+
+    gone: Mapping[str, tuple[tuple[int, int], ...]]
+    followed: Mapping[Place, Place]
+
+
 @lru_cache(maxsize=8)
-def outdated_in(units: tuple[Unit, ...]) -> Mapping[str, tuple[tuple[int, int], ...]]:
-    """By the id of a message the places, start and end, of its sentences that are no longer in force."""
+def in_force(units: tuple[Unit, ...]) -> Force:
+    """What of the messages is no longer in force, and what may not be."""
     spoken = [unit for unit in units if not (unit.inserted or unit.framed) and unit.kind not in WRITTEN]
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for one in outdated([Said(unit.role, unit.content) for unit in spoken]):
-        found[spoken[one.message].id].append((one.start, one.end))
-    return {name: tuple(places) for name, places in found.items()}
+    said = [Said(unit.role, unit.content) for unit in spoken]
+    book = _heard(said)
+    gone: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for one in _outdated(said, book):
+        gone[spoken[one.message].id].append((one.start, one.end))
+    place = lambda one: (spoken[one.message].id, one.start, one.end)  # noqa: E731
+    followed = {place(old): place(new) for old, new in book.followed.items() if old not in book.gone}
+    return Force({name: tuple(places) for name, places in gone.items()}, followed)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from health.compaction.digest import GAP, LINE_GAP, NOTICE, Line, written
+from health.compaction.digest import GAP, LINE_GAP, NO_LONGER, NOTICE, Line, written
 from health.compaction.ports import Kit
 from health.compaction.sources import Frame, Source, is_lines
 from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+from health.compaction.values import in_force
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,18 @@ class View:
             id=synthetic_id("notice", sources),
             role=Role.USER,
             kind=Kind.PLACEHOLDER,
-            content=NOTICE,
+            content="\n".join([NOTICE, *self._no_longer()]),
             timestamp=self.state.units[place].timestamp,
             source_ids=sources,
         )
         return [*units[:place], notice, *units[place:]]
+
+    def _no_longer(self) -> list[str]:
+        """What of it is no longer in force: said outside of messages, as words are never altered."""
+        gone = in_force(self.state.units).gone
+        kept = (unit for unit in self.state.units if unit.id in self.frame.kept and unit.role is Role.USER)
+        said = [unit.content[start:end] for unit in kept for start, end in gone.get(unit.id, ())]
+        return [NO_LONGER.format(said=" ".join(said))] if said else []
 
 
 def _joined(source: Source, numbers: set[int]) -> str:

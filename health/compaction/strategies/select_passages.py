@@ -21,20 +21,16 @@ from health.compaction.units import ContextState, Role, Unit
 from health.compaction.values import is_question, states_a_value
 from health.compaction.worth import Piece, bonuses, brevity, priors
 
-# The newest messages stay whole within this share of what is free.
-TAIL_SHARE = 0.1
-# What the user typed stands whole within this share of the room.
-USER_SHARE = 0.45
-# A row of a result that holds what somebody took up is worth so much more.
-IN_PLAY = 2.0
-ASKED = 0.4
-STATED = 1.5
-# Below 1 longer passages are preferred to many short ones.
-EXPONENT = 1.0
-TYPED_EXPONENT = 0.4
+# The newest messages stay whole within this share of what is free, what the user typed within that one.
+TAIL_SHARE, USER_SHARE = 0.1, 0.45
+# What a passage adds is divided by its tokens; of a whole message that was typed, by this power of them.
+EXPONENT, TYPED_EXPONENT = 1.0, 0.4
+# A row of a result that holds what somebody took up is worth so much more, a sentence that states a value too. What was
+# asked has been answered since.
+IN_PLAY, STATED, ASKED = 2.0, 1.5, 0.4
 LINE_TOKENS = 3
-MARGIN_TOKENS = 40
-MSHARE = 0.03
+# What tokens that are counted one by one may differ from those of the whole: a share, and the most tokens.
+MARGIN, MOST_MARGIN = 0.03, 40
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
@@ -93,22 +89,23 @@ def chosen_order(
     """(source, chunk) pairs, the most needed first."""
     places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
     pieces = pieces_of(sources, places, state, kit)
-    features = Features(
-        [piece.text for piece in pieces],
-        from_tool=[piece.role is Role.TOOL for piece in pieces],
-    )
+    features = Features([piece.text for piece in pieces], from_tool=[piece.role is Role.TOOL for piece in pieces])
     bonus = yield from bonuses(pieces, features, state)
     prior = priors(pieces)
-    leans = leaning(sources, places)
+    leans = leaning(sources, places, state.units)
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     candidates = [
         Candidate(piece.tokens + GAP_TOKENS, own, prior[piece.role] * _favour(piece, taken), at, labels[at], lean)
         for piece, own, (at, _), lean, taken in zip(pieces, bonus, places, leans, features.in_play, strict=True)
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
-    room = frame.room - int(min(MARGIN_TOKENS, MSHARE * frame.room))
+    room = frame.room - margin(frame.room)
     room -= chooser.take(_typed(sources, places, chooser, budget=int(USER_SHARE * room)))
     return [places[one] for one in chooser.choose(room)]
+
+
+def margin(room: int) -> int:
+    return min(MOST_MARGIN, int(MARGIN * room))
 
 
 def _favour(piece: Piece, taken_up: bool) -> float:
@@ -120,7 +117,7 @@ def _favour(piece: Piece, taken_up: bool) -> float:
 
 
 def _typed(sources: Sequence[Source], places: Sequence[tuple[int, int]], chooser: Chooser, *, budget: int) -> list[int]:
-    """The chunks of what the user typed, whole messages within the budget, each text once.
+    """The chunks of what the user typed, whole messages within the budget.
 
     They are few of the tokens and name most of what is used later. The newest first; where not all fit, those first
     that say most for what they cost.
@@ -129,8 +126,7 @@ def _typed(sources: Sequence[Source], places: Sequence[tuple[int, int]], chooser
     for one, (at, _) in enumerate(places):
         if sources[at].role is sources[at].voice is Role.USER:
             chunks_of.setdefault(at, []).append(one)
-    newest = {" ".join(sources[at].text.split()): at for at in chunks_of}
-    order = sorted(newest.values(), reverse=True)
+    order = sorted(chunks_of, reverse=True)
     costs = {at: chooser.cost(chunks_of[at]) for at in order}
     if sum(costs.values()) > budget:
         order.sort(key=lambda at: -chooser.worth(chunks_of[at]) / costs[at] ** TYPED_EXPONENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from health.compaction.units import Kind, Role, Unit
-from health.compaction.values import Said, is_question, outdated, outdated_in, states_a_value
+from health.compaction.values import Said, in_force, is_question, outdated, states_a_value
 
 # Talk around the rows: what a conversation is about must stand out from something.
 AROUND = (
@@ -141,9 +141,9 @@ def test_what_compaction_wrote_and_what_a_client_puts_first_states_nothing() -> 
     around = [unit(number, text) for number, text in enumerate(AROUND)]
     old, new = "The dentist is at 9:30.", "The dentist moved to 11:15."
 
-    assert outdated_in((*around, unit(8, old), unit(9, new))) == {"m8": ((0, len(old)),)}
-    assert outdated_in((*around, unit(8, old), unit(9, new, framed=True))) == {}
-    assert outdated_in((*around, unit(8, old, kind=Kind.SUMMARY), unit(9, new))) == {}
+    assert in_force((*around, unit(8, old), unit(9, new))) == {"m8": ((0, len(old)),)}
+    assert in_force((*around, unit(8, old), unit(9, new, framed=True))).gone == {}
+    assert in_force((*around, unit(8, old, kind=Kind.SUMMARY), unit(9, new))).gone == {}
 
 
 @pytest.mark.parametrize(("sentence", "states"), [("The bus leaves at 8:05.", True), ("Greta likes tea.", False)])
