@@ -9,7 +9,7 @@ import pytest
 from django.conf import LazySettings
 
 from dialogs.driver import compact
-from dialogs.models import Dialog, Generation, Message
+from dialogs.models import Dialog, Generation, Message, MessageMark
 from dialogs.services.messages import retry
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
@@ -74,6 +74,21 @@ def test_nobody_is_compacted_without_a_limit(dialog: Dialog, play: Play) -> None
 
     assert not CompactionRun.objects.exists()
     assert len(requests()[0]["messages"]) == 82
+
+
+def test_what_is_marked_gives_way_by_name_where_it_is_more_than_the_limit(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    for message in a_history(dialog, pairs=20):
+        MessageMark.objects.create(message=message, pinned=True)
+    requests = play(said(None, "Done."))
+
+    ask(dialog, "What does the rotor show?")
+    drive_until_idle(dialog)
+
+    run = CompactionRun.objects.get()
+    assert run.status == Status.APPLIED
+    assert "marked_left_out" in [told["code"] for told in run.warnings]
+    assert "What does the rotor show?" in texts(requests()[0])[-1]
 
 
 def test_no_message_is_deleted_or_changed(dialog: Dialog, play: Play) -> None:
