@@ -45,6 +45,9 @@ PHASES: Mapping[str, Phase] = {
     ),
     "hybrid": Phase(icon="layers", label=_("Hybrid"), message=_("Applying hybrid compression…"), pulses=True),
     "trim_payloads": Phase(icon="compress", label=_("Trim payloads"), message=_("Trimming bulky tool results…")),
+    "shortening": Phase(
+        icon="cut", label=_("Shorten what must stay"), message=_("Shortening what must stay and does not fit…")
+    ),
     "select_passages": Phase(
         icon="star", label=_("Select passages"), message=_("Selecting the passages that are needed most…")
     ),

@@ -58,7 +58,7 @@ class Chooser:
 
     def worth(self, places: Iterable[int]) -> float:
         """What these say by themselves."""
-        return sum(self.features.own[at] * self.candidates[at].prior for at in places)
+        return sum(self._worths[at] for at in places)
 
     def take(self, places: Iterable[int]) -> int:
         """Choose these whatever they add, in this order; the tokens that they cost."""

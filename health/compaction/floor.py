@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from health.compaction.clamp import shortened
 from health.compaction.cuts import cuts
 from health.compaction.handover import is_handover
-from health.compaction.invariants import is_marked, never_shortened, open_round, protected_ids
+from health.compaction.invariants import is_marked, never_shortened, open_round, protected_ids, waits
 from health.compaction.ports import Kit
 from health.compaction.reasons import Argument, Reason, Why
 from health.compaction.units import INSTRUCTING, ContextState, Priority, Role, Unit, total
@@ -100,13 +100,19 @@ def least_of(state: ContextState) -> Floor:
     never = never_shortened(state.units)
     shares = [Share(why=Why.OVERHEAD, tokens=state.overhead_tokens - state.ledger_tokens)]
     shares += [
-        Share(why=_why(unit, is_open=False), tokens=total([unit]), unit_id=unit.id)
+        Share(why=_why(unit, is_open=False), tokens=_least_tokens(unit, state), unit_id=unit.id)
         for unit in state.units
         if unit.id in never
     ]
     ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
     said = 0 if never or not state.units else LEAST_ROOM
     return Floor(tokens=sum(share.tokens for share in ordered) + said, shares=ordered)
+
+
+def _least_tokens(unit: Unit, state: ContextState) -> int:
+    """All of it, but of a message that is worked on: a little is enough to know what it was."""
+    is_whole = is_marked(unit) or waits(state.units)
+    return total([unit]) if is_whole else min(total([unit]), LEAST_ROOM)
 
 
 def floor_of(state: ContextState, kit: Kit) -> Floor:

@@ -30,15 +30,18 @@ def requests(units: Sequence[Unit]) -> tuple[Unit, ...]:
 
 
 def never_shortened(units: Sequence[Unit]) -> frozenset[str]:
-    """What not even the last resort touches: instructions, and what a person said last, until somebody takes it up."""
-    waiting: list[str] = []
-    for unit in reversed(units):
-        if unit.role is Role.ASSISTANT:
-            break
-        if _is_said(unit):
-            waiting.append(unit.id)
-            break
-    return frozenset([*(unit.id for unit in units if unit.role in INSTRUCTING), *waiting])
+    """What not even the last resort touches: instructions, and what a person said last."""
+    return frozenset(unit.id for unit in (*_instructions(units), *requests(units)[-1:]))
+
+
+def _instructions(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    return tuple(unit for unit in units if unit.role in INSTRUCTING)
+
+
+def waits(units: Sequence[Unit]) -> bool:
+    """Whether what a person said last has not been taken up by anybody."""
+    late = next((unit for unit in reversed(units) if unit.role is Role.ASSISTANT or _is_said(unit)), None)
+    return late is not None and late.role is Role.USER
 
 
 def open_round(units: Sequence[Unit]) -> tuple[Unit, ...]:
@@ -59,8 +62,15 @@ def _is_said(unit: Unit) -> bool:
     return unit.role is Role.USER and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
 
 
-def broken(before: Sequence[Unit], after: Sequence[Unit], *, gave_way: Collection[str] = frozenset()) -> list[Reason]:
-    """The laws that `after` breaks, made from `before`. What is named to have given way may be shorter, or gone."""
+def broken(
+    before: Sequence[Unit],
+    after: Sequence[Unit],
+    *,
+    gave_way: Collection[str] = frozenset(),
+) -> list[Reason]:
+    """The laws that `after` breaks, made from `before`. What is named to have given way may be shorter, or gone.
+    What a person said last gives way only where somebody took it up.
+    """
     if not after:
         return [Reason(Why.NOTHING_LEFT)] if before else []
     return [
@@ -68,7 +78,7 @@ def broken(before: Sequence[Unit], after: Sequence[Unit], *, gave_way: Collectio
         *_repeated(after),
         *_torn_rounds(before, after),
         *_unanswered(after),
-        *_touched(before, after, gave_way),
+        *_touched(before, after, _may_give_way(before, gave_way)),
         *_misplaced_prompt(before, after),
     ]
 
@@ -122,9 +132,14 @@ def _unanswered(after: Sequence[Unit]) -> list[Reason]:
     return [Reason(Why.UNPAIRED, {"count": len(asked), "results": len(answered)})]
 
 
-def _touched(before: Sequence[Unit], after: Sequence[Unit], gave_way: Collection[str]) -> list[Reason]:
+def _may_give_way(before: Sequence[Unit], gave_way: Collection[str]) -> frozenset[str]:
+    never = never_shortened(before) if waits(before) else {unit.id for unit in _instructions(before)}
+    return frozenset(gave_way) - never
+
+
+def _touched(before: Sequence[Unit], after: Sequence[Unit], yielding: Collection[str]) -> list[Reason]:
     now = {unit.id: unit for unit in after}
-    protected, yielding = protected_ids(before), frozenset(gave_way) - never_shortened(before)
+    protected = protected_ids(before)
     return [
         Reason(Why.PROTECTED_CHANGED if unit.id in now else Why.PROTECTED_REMOVED, {"name": unit.id})
         for unit in before

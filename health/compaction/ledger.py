@@ -67,18 +67,16 @@ def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
     """Linear in their text; the same units, the same entries. None says what a person took back by hand."""
     book, stale = Book(), in_force(tuple(units)).gone
     for place, unit in enumerate(units):
-        gone = {unit.content[start:end] for start, end in stale.get(unit.id, ())}
         if is_ledger(unit):
             for entry in read(unit.content):
                 book.recall(entry, place=place)
         elif _may_lay_down(unit):
             told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
-            book.forget(gone)
             for sentence in told:
-                if sentence in gone:
-                    continue
                 role = Role.USER if unit.spoken else unit.role
                 book.hear(sentence, source_id=unit.id, role=role, place=place)
+    for place, unit in enumerate(units):
+        book.forget((unit.content[start:end] for start, end in stale.get(unit.id, ())), place=place)
     book.take_back(taken_back)
     return Ledger(units, book)
 

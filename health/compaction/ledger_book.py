@@ -88,9 +88,11 @@ class Book:
         self._drop(keys & self._held.keys(), but="")
         self.gone |= keys
 
-    def forget(self, texts: Iterable[str]) -> None:
-        """Sentences that are not heard, as later ones took their place."""
-        self.gone |= {normal(text) for text in texts}
+    def forget(self, texts: Iterable[str], *, place: int) -> None:
+        """What later sentences took the force of, unless it was said again since."""
+        keys = {normal(text) for text in texts}
+        self._drop({key for key in keys & self._held.keys() if self._held[key].place <= place}, but="")
+        self.gone |= keys - self._held.keys()
 
     def _keep(self, entry: Entry, subject: Subject | None, place: int) -> None:
         """In force from here on. Said twice, an entry has its earliest source and its newest place."""

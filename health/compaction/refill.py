@@ -34,7 +34,8 @@ def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> Asking:
     if target - after.estimated_tokens >= LEAST_ROOM:
         filled = yield from _with_passages(before, filled, kit, target_tokens=target)
     if target - filled.state.estimated_tokens >= LEAST_ROOM:
-        filled = yield from _with_whole(before, filled, kit, target_tokens=target)
+        stood = frozenset(unit.id for unit in after.units)
+        filled = yield from _with_whole(before, filled, kit, stood=stood, target_tokens=target)
     return filled
 
 
@@ -147,9 +148,11 @@ def _without_told_gaps(units: Sequence[Unit], before: Sequence[Unit]) -> Iterato
             yield unit
 
 
-def _with_whole(before: ContextState, attempt: Attempt, kit: Kit, *, target_tokens: int) -> Asking:
-    """Shortened messages as they were, those first that say most for what they cost."""
-    short = {unit.id: unit for unit in attempt.state.units}
+def _with_whole(
+    before: ContextState, attempt: Attempt, kit: Kit, *, stood: frozenset[str], target_tokens: int
+) -> Asking:
+    """Messages that the strategy shortened as they were, those first that say most for what they cost."""
+    short = {unit.id: unit for unit in attempt.state.units if unit.id in stood}
     whole = [unit for unit in before.units if unit.id in short and unit.content != short[unit.id].content]
     if not whole:
         return attempt

@@ -65,7 +65,7 @@ def _lines_of(unit: Unit, tool: str) -> Iterator[Line]:
     if unit.content.strip():
         yield Line(unit.role, unit.content, tool)
     for call in unit.calls:
-        yield Line(unit.role, call.arguments, call.name)
+        yield Line(unit.role, f"{call.name} {call.arguments}", call.name)
 
 
 def _said(text: str, most: int, kit: Kit) -> str:

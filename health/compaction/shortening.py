@@ -1,7 +1,8 @@
 """What must stay, made short where it is more than the room: so that there is always a result (design 11.5).
 
 The steps of `STEPS` come in order. Each takes no more than is needed, and comes only where those before it, at their
-least, did not suffice. Whatever they touch is named. Never touched are the instructions and the newest typed message.
+least, did not suffice. Whatever they touch is named. Never touched are the instructions and the newest typed message,
+but where an agent is at work on one that alone would leave no room for what it did.
 Older rounds and an earlier handover are not among them: they are no part of what must stay, and recovery tells them.
 """
 
@@ -15,7 +16,7 @@ from health.compaction.clamp import evened
 from health.compaction.config import RecoveryMode
 from health.compaction.digest import GAP, NOTICE, is_digest
 from health.compaction.floor import LEAST_ROOM, must_stay, oversized, standing
-from health.compaction.invariants import is_marked, never_shortened, requests
+from health.compaction.invariants import is_marked, never_shortened, requests, waits
 from health.compaction.ports import Asking, Attempt, GaveWay, Kit, unchanged
 from health.compaction.pressure import marks
 from health.compaction.reasons import Reason, Why
@@ -135,7 +136,7 @@ def _bare(state: ContextState, kit: Kit) -> int:
 def _newest_alone(state: ContextState, kit: Kit) -> int:
     """Instructions, tools and the message that is worked on; nothing where there is none."""
     newest = _worked_on(state)
-    kept = never_shortened(state.units) | _ids(newest)
+    kept = never_shortened(state.units)
     beside = state.overhead_tokens - state.ledger_tokens + LEAST_ROOM
     return beside + total(unit for unit in state.units if unit.id in kept) if newest else 0
 
@@ -147,7 +148,7 @@ def _with_first(state: ContextState, kit: Kit) -> int:
 
 def _over_share(state: ContextState) -> int:
     """By how much the first request passes its share; less than nothing where it does not."""
-    kept = never_shortened(state.units) | _ids(requests(state.units)[-1:])
+    kept = never_shortened(state.units)
     besides = state.overhead_tokens - state.ledger_tokens
     room = state.limit - besides - total(unit for unit in state.units if unit.id in kept)
     return total(_firsts(state)) - int(FIRST_REQUEST_SHARE * max(0, room))
@@ -163,8 +164,7 @@ def _firsts(state: ContextState) -> Units:
 
 def _worked_on(state: ContextState) -> Units:
     """The newest message, once somebody took it up; unless it is marked."""
-    never = never_shortened(state.units)
-    return tuple(unit for unit in requests(state.units)[-1:] if not is_marked(unit) and unit.id not in never)
+    return tuple(unit for unit in requests(state.units)[-1:] if not (is_marked(unit) or waits(state.units)))
 
 
 def _texts(state: ContextState) -> Units:
@@ -184,14 +184,14 @@ def _marked(state: ContextState) -> Units:
 
 
 def _unmarked(state: ContextState) -> Units:
-    never = never_shortened(state.units) | _ids(_worked_on(state))
+    never = never_shortened(state.units)
     return tuple(unit for unit in standing(state.units) if not is_marked(unit) and unit.id not in never)
 
 
 def _pieces(state: ContextState) -> Iterator[Units]:
     """What stands and may go, each round as a whole."""
     stands = {unit.id for unit in standing(state.units)}
-    never = never_shortened(state.units) | _ids(_worked_on(state))
+    never = never_shortened(state.units)
     for piece in rounds(state.units):
         ids = {unit.id for unit in piece}
         if ids <= stands and never.isdisjoint(ids):
@@ -220,6 +220,11 @@ def _shorter_newest(state: ContextState, excess: int, kit: Kit) -> Units:
     own = total(_worked_on(state))
     room = state.limit - _newest_alone(state, kit) + own
     return _shorter(state, max(excess, own - int(NEWEST_SHARE * room)), kit, who=_worked_on)
+
+
+def _head_of_newest(state: ContextState, excess: int, kit: Kit) -> Units:
+    may = _ids(_worked_on(state))
+    return evened(state.units, may=may, excess=excess, kit=kit, least=HEAD_TOKENS, note=HEAD_NOTE, head_share=1.0)
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
@@ -318,6 +323,7 @@ def _ids(units: Collection[Unit]) -> frozenset[str]:
 
 STEPS = (
     Step(Why.NEWEST_SHORTENED, _newest_alone, _shorter_newest),
+    Step(Why.NEWEST_SHORTENED, _newest_alone, _head_of_newest),
     Step(Why.FIRST_REQUEST_SHORTENED, _with_first, _shorter_first),
     Step(Why.TEXTS_SHORTENED, must_stay, partial(_shorter, who=_texts)),
     Step(Why.RESULTS_SHORTENED, must_stay, _shorter_results),

@@ -79,6 +79,7 @@ CHANGES = re.compile(
 )
 COMMON = frozenset(
     """
+    degree degrees dollar dollars percent metres meters miles pounds
     able add agree agreed allow already always ask asked away back bad become begin belong belongs best better big
     book booked bring call came can care change check clear come comes could day days decide decided deliver
     different done easy end enough euro euros every everybody everyone everything fact feel few figure finally find
@@ -105,7 +106,9 @@ ZH_COMMON = frozenset(
 )
 
 
-POINTS_BACK = re.compile(rf"{CHANGES.pattern}|\b(?:it|that|no|oh|hm+|i meant|thinking|then)\b|吧$|吧[。！]", re.I)
+POINTS_BACK = re.compile(
+    rf"{CHANGES.pattern}|\b(?:it's|make it|that's|no|oh|hm+|i meant|thinking|then)\b|吧$|吧[。！]", re.I
+)
 OF_SOMETHING = re.compile(r"\b(?:for|of|about|on) (?:the|my|our|your|[A-Z])")
 DIRECTS = re.compile(
     r"^(?:please|always|just|write|use|make|set|put|keep|give|send|answer|reply|speak|call|paint|plan"

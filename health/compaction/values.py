@@ -56,6 +56,8 @@ MOST_CHARS = 240
 MOST_COMPARED = 48
 # A correction without a subject belongs to what was stated in one of the last so many messages of the user.
 NEAR = 1
+# What is so short needs no other sign that it corrects what was said just before.
+MOST_OF_A_SCRAP = 20
 LEAST_SHARED = 0.4
 MOST_OF_A_CHOICE = 120
 # What says a value back is short.
@@ -217,7 +219,9 @@ class _Book:
         """What a value without a subject corrects: the newest statement with a value of the sort."""
         if has_subject or new.sort is Sort.CHOICE or (new.sort is Sort.NAME and not CHANGES.search(new.text)):
             return []
-        if new.words and (OF_SOMETHING.search(new.text) or len(new.words) > 3 or not POINTS_BACK.search(new.text)):
+        if (new.words or len(new.text) > MOST_OF_A_SCRAP) and (
+            OF_SOMETHING.search(new.text) or len(new.words) > 3 or not POINTS_BACK.search(new.text)
+        ):
             return []
         for old in reversed(self._recent):
             if new.turn - old.turn > NEAR:

@@ -76,7 +76,7 @@ def test_the_laws_hold_and_the_limit_is_obeyed_or_the_reason_told(
     if outcome.status is Status.APPLIED:
         assert outcome.estimated_tokens_after <= limit
         before_it = _counted_alike(parse(messages).units, outcome.state.units)
-        assert broken(before_it, outcome.state.units, recovering=bool(outcome.recovered)) == []
+        assert broken(before_it, outcome.state.units, gave_way=outcome.gave_way) == []
     else:
         assert outcome.messages == before
     assert outcome.status is Status.FAILED or outcome.estimated_tokens_after <= limit
@@ -98,7 +98,7 @@ def test_what_is_protected_stands_word_for_word_in_the_messages(
     parsed = parse(messages)
     kept = protected_ids(parsed.units)
     for unit in parsed.units:
-        if unit.id in kept and not (outcome.recovered and unit.answers is not None):
+        if unit.id in kept and unit.id not in outcome.gave_way:
             assert parsed.originals[unit.id] in outcome.messages
 
 
@@ -111,4 +111,5 @@ def test_compacting_the_result_again_changes_nothing(
 
     again = compact_messages(once.messages, limit_tokens=limit, chain=chain, embedder="none")
 
-    assert again.messages == once.messages
+    # A fresh start beside much that must stay may come to more than what begins the next run.
+    assert again.messages == once.messages or (once.recovered and once.estimated_tokens_after > int(0.8 * limit))

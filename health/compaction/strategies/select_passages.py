@@ -40,7 +40,7 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
         return unchanged(state, Why.EVERYTHING_FITS)
     frame = framed(state, target_tokens=target)
     sources = sources_of(state.units, frame)
-    if frame.room <= 0 or not sources:
+    if frame.room <= 0:
         return unchanged(state, Why.NO_ROOM_FOR_PASSAGES)
     order = yield from chosen_order(sources, state, kit, frame)
     view = View(state=state, kit=kit, frame=frame, sources=sources)

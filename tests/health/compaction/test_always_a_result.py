@@ -17,7 +17,7 @@ from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.digest import HEADER, is_digest
 from health.compaction.floor import LEAST_ROOM, least_of
 from health.compaction.handover import OPENING, is_handover
-from health.compaction.invariants import broken, broken_request, never_shortened
+from health.compaction.invariants import broken, broken_request, is_marked, never_shortened, requests, waits
 from health.compaction.outcome import Code, CompactionOutcome, Status
 from health.compaction.reasons import Reason, Why
 from health.compaction.runner import run
@@ -50,11 +50,17 @@ def check(state: ContextState, outcome: CompactionOutcome) -> None:
     assert outcome.state.fits
     before = [unit for unit in without_ledger(state).units if not (outcome.recovered and is_handover(unit))]
     assert broken(before, outcome.state.units, gave_way=outcome.gave_way) == []
-    never = never_shortened(state.units)
+    never = untouched(state.units)
     now = {unit.id: unit for unit in outcome.state.units}
     assert [now.get(unit.id) for unit in state.units if unit.id in never] == [u for u in state.units if u.id in never]
     named = {why.why for why in outcome.warnings if isinstance(why, Reason)}
     assert bool(outcome.gave_way) == bool(named & {step.why for step in STEPS})
+
+
+def untouched(units: Sequence[Unit]) -> frozenset[str]:
+    """Instructions, and what a person said last, as long as nobody took it up."""
+    worked_on = () if waits(units) else requests(units)[-1:]
+    return never_shortened(units) - {unit.id for unit in worked_on if not is_marked(unit)}
 
 
 def told(outcome: CompactionOutcome) -> list[Why]:
@@ -185,25 +191,27 @@ def test_a_round_whose_calls_alone_do_not_fit_becomes_a_digest() -> None:
     digest = outcome.state.units[-1]
     assert is_digest(digest)
     assert (digest.role, digest.kind, digest.calls) == (Role.USER, Kind.SUMMARY, ())
-    assert "assistant: I write the files" in digest.content
-    assert "tool look: ok" in digest.content
+    assert "assistant:\n  I write the files" in digest.content
+    assert "> look" in digest.content
+    assert "  ok" in digest.content
     assert outcome.estimated_tokens_after > 800
 
 
 def test_a_digest_with_little_room_begins_with_what_was_called() -> None:
     outcome = compacted(SYSTEM, LAST, *a_calling_round(6), limit=60)
 
-    assert "assistant: I write the files" in outcome.state.units[-1].content
-    assert "tool look" not in outcome.state.units[-1].content
+    assert "assistant:\n  I write the files" in outcome.state.units[-1].content
+    assert "  ok" not in outcome.state.units[-1].content
 
 
-def test_a_line_whose_speaker_leaves_no_room_is_left_out_of_a_digest() -> None:
+def test_a_digest_stays_within_its_room_also_where_a_tools_name_does_not_fit() -> None:
     asked, answered = a_round("", "ok", id="open")
     (call,) = asked.calls
     named = replace(asked, calls=(replace(call, name=words(40)),), attached=words(500))
     outcome = compacted(SYSTEM, LAST, named, answered, limit=45)
 
-    assert outcome.state.units[-1].content == HEADER
+    assert outcome.state.units[-1].content.startswith(HEADER)
+    assert outcome.estimated_tokens_after <= 45
 
 
 def test_an_earlier_handover_gives_way_to_what_must_stay() -> None:
@@ -377,7 +385,7 @@ def test_every_conversation_has_a_result_that_a_provider_takes(messages: list[di
     assert outcome.status is not Status.FAILED
     assert outcome.estimated_tokens_after <= limit
     assert broken_request(outcome.messages) == []
-    never = [m for m in messages if m["role"] == "system"] + [m for m in messages if m["role"] == "user"][-1:]
+    never = [one for one, unit in zip(messages, whole.units, strict=True) if unit.id in untouched(whole.units)]
     assert [one for one in never if one not in outcome.messages] == []
     places = [messages.index(one) for one in outcome.messages if one in messages]
     assert len(places) < len(messages) or outcome.status is Status.SKIPPED or outcome.gave_way

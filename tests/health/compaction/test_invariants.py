@@ -11,10 +11,11 @@ import pytest
 from health.compaction.invariants import (
     broken,
     broken_request,
-    first_request,
     never_shortened,
     open_round,
     protected_ids,
+    requests,
+    waits,
 )
 from health.compaction.reasons import Reason
 from health.compaction.units import Call, Kind, Role, Unit
@@ -125,16 +126,26 @@ def test_what_gave_way_still_calls_and_answers_what_it_did() -> None:
 
 @pytest.mark.parametrize("name", ["system", "last"])
 def test_instructions_and_the_newest_words_never_give_way(name: str) -> None:
-    after = [unit.saying("less") if unit.id == name else unit for unit in BEFORE]
+    before = BEFORE[: -len(OPEN)]
+    after = [unit.saying("less") if unit.id == name else unit for unit in before]
 
-    assert told(broken(BEFORE, after, gave_way={name})) == [f"{name} is protected and was changed"]
+    assert told(broken(before, after, gave_way={name})) == [f"{name} is protected and was changed"]
 
 
-def test_the_first_request_is_the_first_that_a_person_said() -> None:
+def test_requests_are_what_a_person_said_first_and_last() -> None:
     prompt = a_unit("write down what matters", id="prompt", inserted=True)
 
-    assert first_request((SYSTEM, SUMMARY, prompt, FIRST, LAST)) == FIRST
-    assert first_request((SYSTEM, SUMMARY)) is None
+    assert requests((SYSTEM, SUMMARY, prompt, FIRST, ANSWER, LAST)) == (FIRST, LAST)
+    assert requests((SYSTEM, FIRST)) == (FIRST,)
+    assert requests((SYSTEM, SUMMARY)) == ()
+
+
+def test_what_a_person_said_last_gives_way_only_where_somebody_took_it_up() -> None:
+    after = [unit.saying("less") if unit is LAST else unit for unit in BEFORE]
+
+    assert waits(BEFORE[: -len(OPEN)])
+    assert not waits(BEFORE)
+    assert broken(BEFORE, after, gave_way={"last"}) == []
     assert never_shortened((SYSTEM, SUMMARY)) == {"system"}
 
 

@@ -96,9 +96,11 @@ def test_a_fact_stays_where_small_talk_goes() -> None:
 
 
 def test_a_sentence_is_chosen_out_of_its_message() -> None:
-    told = a_unit(f"{CHATTER} The spare key hangs at Ferrante's bakery, hook 14. {CHATTER}", id="told")
+    told = a_unit(
+        f"{CHATTER} The spare key hangs at Ferrante's bakery, hook 14. {CHATTER}", id="told", role=Role.ASSISTANT
+    )
 
-    attempt = chosen(a_long_chat(told))
+    attempt = chosen(a_long_chat(told, limit=60))
 
     (shortened,) = (unit for unit in attempt.state.units if unit.id == "told")
     assert "The spare key hangs at Ferrante's bakery, hook 14." in shortened.content
@@ -108,7 +110,7 @@ def test_a_sentence_is_chosen_out_of_its_message() -> None:
 def test_every_piece_that_stays_is_verbatim() -> None:
     told = a_unit(f"Rent is €840 in Porto. {CHATTER} Deposit went to Duarte on 3 May. {CHATTER}", id="told")
 
-    attempt = chosen(a_long_chat(told))
+    attempt = chosen(a_long_chat(told, limit=60))
 
     (shortened,) = (unit for unit in attempt.state.units if unit.id == "told")
     assert all(piece in told.content for piece in shortened.content.split(GAP))
@@ -117,7 +119,7 @@ def test_every_piece_that_stays_is_verbatim() -> None:
 def test_a_shortened_message_keeps_its_role_and_its_id() -> None:
     told = assistant(f"{CHATTER} I booked REF-48213 for you. {CHATTER}", id="told")
 
-    attempt = chosen(a_long_chat(told))
+    attempt = chosen(a_long_chat(told, limit=60))
 
     (shortened,) = (unit for unit in attempt.state.units if unit.id == "told")
     assert shortened.role is Role.ASSISTANT
@@ -198,7 +200,8 @@ def test_similar_passages_are_asked_for_once_and_only_with_a_task() -> None:
 
 
 def test_an_embedder_that_answers_is_heard() -> None:
-    told = [a_unit(f"Somebody called {name} paid {at} euros for a {thing}.") for at, (name, thing) in enumerate(_MANY)]
+    said = [f"Somebody called {name} paid {at} euros for a {thing}." for at, (name, thing) in enumerate(_MANY)]
+    told = [a_unit(text, role=Role.ASSISTANT) for text in said]
     state = a_long_chat(*told, limit=110, task="How much did somebody pay for the musical thing?")
 
     def answer(need: object) -> Embedded | None:
