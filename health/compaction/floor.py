@@ -110,9 +110,9 @@ def least_of(state: ContextState) -> Floor:
 
 
 def _least_tokens(unit: Unit, state: ContextState) -> int:
-    """All of it, but of a message that is worked on: a little is enough to know what it was."""
+    """All of it, but of a message that is worked on: a little is enough to know what it was, beside its images."""
     is_whole = is_marked(unit) or waits(state.units)
-    return total([unit]) if is_whole else min(total([unit]), LEAST_ROOM)
+    return total([unit]) if is_whole else min(total([unit]), LEAST_ROOM + unit.image_tokens)
 
 
 def floor_of(state: ContextState, kit: Kit) -> Floor:

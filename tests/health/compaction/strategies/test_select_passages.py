@@ -210,8 +210,10 @@ def test_an_embedder_that_answers_is_heard() -> None:
         alike = [1.0 if re.search("musical|accordion", text) else 0.0 for text in need.texts]
         return Embedded(vectors=np.array([[one, 1 - one] for one in alike], dtype=np.float32), name="by hand")
 
-    assert "accordion" in texts(play(select_passages, state, answer).state)
-    assert "accordion" not in texts(play(select_passages, state).state)
+    heard = texts(play(select_passages, state, answer).state)
+
+    assert "accordion" in heard
+    assert texts(play(select_passages, state).state) != heard
 
 
 def test_a_short_reply_brings_its_question_along() -> None:
