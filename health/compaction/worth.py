@@ -28,6 +28,8 @@ SHARE_POWER = 0.3
 BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
 # Of all text so much is embedded, the passages that say most; tool results are not. Three times as much finds no more.
 EMBEDDED_SHARE = 0.2
+# So few tokens are embedded in any case.
+EMBEDDED_LEAST = 500
 # The nearest count; every text is a little similar to every other, and that would drown what words say.
 NEAREST_SHARE = 0.05
 MOST_PARTS = 8
@@ -101,7 +103,7 @@ def _parts(task: str) -> tuple[str, ...]:
 
 
 def _most_saying(pieces: Sequence[Piece], features: Features) -> list[int]:
-    room = EMBEDDED_SHARE * sum(piece.tokens for piece in pieces)
+    room = max(EMBEDDED_LEAST, EMBEDDED_SHARE * sum(piece.tokens for piece in pieces))
     said = (at for at, piece in enumerate(pieces) if piece.role is not Role.TOOL)
     chosen = []
     for at in sorted(said, key=features.own.__getitem__, reverse=True):
