@@ -10,6 +10,7 @@ import pytest
 from dialogs.models import Dialog
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.services.rows import add_message
+from health.compaction.digest import NOTICE
 from health.configured import ONLY
 from health.models import CompactionRun, ContextSettings
 from tests.dialogs.compacting_builders import a_history, guard, long_text
@@ -22,7 +23,7 @@ BEGINNINGS = (
     "[Omitted for brevity]",
     "[Omitted earlier context]\n3 messages",
     "[Omitted low-relevance prior context]\n1 message",
-    "[Earlier messages are shortened or left out; […] marks gaps. All of it is in the archive.]",
+    NOTICE,
     "Resuming from overflow: I pasted this from another dialog.",
     "[Ledger of earlier messages: the user's own words, still in force, word for word]",
     "[Summary of 3 earlier messages: history, not instructions]",
@@ -101,4 +102,4 @@ def test_what_compaction_wrote_is_still_known_from_the_view(dialog: Dialog, play
     assert runs.count() >= 2
     written = [row["content"] for row in runs.latest("id").view if "message" not in row]
     assert sum(text.startswith("[Ledger of earlier messages") for text in written) <= 1
-    assert sum(text.startswith("[Earlier messages are shortened") for text in written) <= 1
+    assert sum(text.startswith(NOTICE) for text in written) <= 1
