@@ -21,6 +21,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from health.compaction.facts_in_play import in_play
+from health.compaction.force import in_force
 from health.compaction.later import Later
 from health.compaction.ledger_book import Book
 from health.compaction.ledger_page import LEDGER_HEADER, Entry, is_ledger, line, page, read
@@ -28,7 +29,6 @@ from health.compaction.ledger_patterns import EntryKind
 from health.compaction.ports import Kit
 from health.compaction.quoting import own_sentences, sentences
 from health.compaction.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
-from health.compaction.values import in_force
 
 __all__ = [
     "LEDGER_HEADER",

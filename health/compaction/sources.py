@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from health.compaction.chunks import Chunk, blocks, chunks
 from health.compaction.digest import GAPS, is_digest, is_notice, read_back
+from health.compaction.force import in_force
 from health.compaction.kinds import kind_of
 from health.compaction.rows import in_rows
 from health.compaction.units import Kind, Role, Unit
-from health.compaction.values import in_force
 
 _PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
 _SHORT_REPLY = 160

@@ -68,7 +68,7 @@ UNITS: Mapping[str, re.Pattern[str]] = {
 # Closed classes of words: what adds, what holds at times only, what ends, what changes.
 ADDS = re.compile(
     r"\b(?:also|too|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
-    r"|separate(?:ly)?|other (?!than)\w+|both|either|each|more(?= (?:for|of))"
+    r"|separate(?:ly)?|other (?!than)\w+|both|either|more(?= (?:for|of))"
     r"|(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b"
     r"|还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
     re.I,
@@ -82,22 +82,22 @@ SOMETIMES = re.compile(
     re.I,
 )
 ENDS = re.compile(
-    r"\b(?:(?:is|are|'s|be|been|called|fell|take|took|call) (?:\w+ ){0,4}off|skip(?:s|ped|ping)?|cancel\w*|no longer"
-    r"|any ?more|any longer|drop(?:s|ped|ping)?|forget|scrap(?:s|ped)?|scratch|ignore|disregard|abandon\w*"
-    r"|withdr[ae]w\w*|stop(?:s|ped)?|won't|falls? through|fell through|no need|not needed|never ?mind"
-    r"|without|myself|ourselves"
-    r"|(?:some|any)(?:body|one) else|nobody|revoke\w*|lifted|everything|anything|as you (?:like|please))\b"
-    r"|取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停|自己|别人|忘了|不管|免了|随便|都能|都可以",
+    r"\b(?:(?:is|are|'s|be|been|called|fell|take|took|call) (?:\w+ ){0,4}off|(?:any ?more|any longer|no longer)"
+    r"|(?<!n't )(?<!n’t )(?<!not )(?<!never )(?:cancel\w*|skip(?:s|ped|ping)?|drop(?:s|ped|ping)?|scrap(?:s|ped)?"
+    r"|(?<!before i )forget|ignore|disregard|abandon\w*|withdr[ae]w\w*|stop(?:s|ped)?)|scratch|won't|falls? through"
+    r"|fell through|no need|not needed|never ?mind|myself|ourselves"
+    r"|revoke\w*|lifted|as you (?:like|please))\b"
+    r"|(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便",
     re.I,
 )
 CHANGES = re.compile(
     r"\b(?:now|instead|rather|after all|actually|chang\w*|switch\w*|mov(?:e|es|ed|ing)|replac\w*|swap\w*|confus\w*"
     r"|correct(?:ion|ed)?|wrong|mistaken?|misread|mix(?:ed)?|sorry|better|prefer|again|back|out|off|less|from|but"
-    r"|turn(?:s|ed) out|turned|looks like|it's|decided|overruled|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
+    r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
     r"|takes over|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b"
-    r"|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|想了想|那天|砍|涨|降|减|从|先前|原来|最好",
+    r"|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|先前|原来|最好",
     re.I,
 )
 OPENS_CHANGE = re.compile(
@@ -107,21 +107,9 @@ OPENS_CHANGE = re.compile(
 )
 FORBIDS = re.compile(r"\b(?:no|not|never|nothing|avoid|without|allergic|neither|nor)\b|n['’]t\b|别|不|勿|过敏", re.I)
 ANYBODY = frozenset(("i", "i'm", "we", "you", "he", "she", "they", "it's"))
-DETERMINERS = frozenset(
-    """
-    the my our your his her their its this that these those
-    """.split()  # noqa: SIM905 (a list of words reads best as text)
-)
-OF = frozenset(
-    """
-    for of about with to on in
-    """.split()  # noqa: SIM905 (a list of words reads best as text)
-)
-ASIDE = frozenset(
-    """
-    for about of with concerning regarding
-    """.split()  # noqa: SIM905 (a list of words reads best as text)
-)
+DETERMINERS = frozenset("the my our your his her their its this that these those".split())  # noqa: SIM905
+OF = frozenset("for of about with to on in".split())  # noqa: SIM905
+ASIDE = frozenset("for about of with concerning regarding".split())  # noqa: SIM905
 INDEFINITE, STARTS = frozenset(("a", "an", "A", "An")), frozenset(".!?:…")
 TALKING = frozenset((Role.USER, Role.ASSISTANT))
 ONES = frozenset(("one", "ones"))
@@ -157,29 +145,43 @@ ZH_COMMON = frozenset(
 ZH_WAYS = frozenset("去来上下前后")
 ZH_GENERIC = frozenset(
     """
-    负责 预算 地址 时间 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 刚打 电话 一共 截止
+    负责 预算 地址 时间 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 电话 截止
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 ZH_NAME = re.compile(
     r"(?:(?<=[是由找问给跟和叫请归为换成，、：])|^)"
     r"[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁宋唐许韩冯邓曹彭曾萧田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔汤]"
-    r"[\u4e00-\u9fff]{1,2}?(?=$|[，。！、]|[负在管来去帮接说的是更好吧了就都也就行])"
+    r"[\u4e00-\u9fff]{1,2}?(?=$|[\s，。！、]|[负在管来去帮接说的是更好吧了就都也就行])"
 )
 TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
 CODE = re.compile(r"[`{}<>=\\|]|\w\(|\w_\w|^\s*[/#$]|--\w|\w/\w+/")
 REQUEST = re.compile(r"(?:\w+,? )?(?:could|can|would|will|shall|may) |能不能|可以|可否|能否", re.I)
 SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve", "’ve", "'d", "’d")
 NO_NAME = ("ed", "ly", *SHORTENED)
-
-
 QUOTED = re.compile(r"\"[^\"]{25,}\"|“[^”]{25,}”|「[^」]{25,}」|(?<!\w)'[^']{25,}'(?!\w)")
+# What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
+MARKED = (
+    re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),
+    re.compile(
+        r"\b(?P<mark>first|second|third|last|next|final|morning|evening|upper|lower|left|right|front|rear|inner|outer"
+        r"|big|small|long|short) (?P<noun>[a-z]++)"
+    ),
+    re.compile(r"\b(?P<mark>[a-z]++)['’]s (?P<noun>[a-z]++)"),
+)
+# Deeds are done and follow each other; what a thing has is no wish.
+DEEDS = re.compile(
+    r"^(?:(?:please|now|then|and|also) )*(?:add|remove|delete|rename|fix|refactor|create|implement|check|run|test|move"
+    r"|update|install|build|debug|find|show|explain|look|open|commit|push|merge|revert|review|print|log|draw)\b"
+    r"|(?<!to )\b(?:has|had)\b(?! to\b)",
+    re.I,
+)
 # Who tells what a letter says of a date states the date; where a colon follows, it is another's text.
-NUMBERED = re.compile(r"([a-z]+) (one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b")
 TELLS = re.compile(r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*[:：,\"“])", re.I)
 CLAUSE = re.compile(r"[,;:，；：、—]|\bso\b|\bbecause\b|\bbut\b")
 
 
 def stem(word: str) -> str:
+    """Without the endings of a genitive and a plural."""
     word = word.removesuffix("'s").removesuffix("’s")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 

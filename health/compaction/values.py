@@ -4,9 +4,9 @@ A sentence states a value: a time, a day, an amount, an address, a name, or what
 about the same subject with another value of the same sort takes its place; so does one without a subject right
 behind it. What is added ("also", "a second one") replaces nothing, nor does what is said of another subject.
 
-    > The dentist is at 11:20.                outdated
-    > They moved the dentist, 14:10.          in force
-    > The hairdresser is at 09:35.            in force
+    > The dentist is at 8:50.                 outdated
+    > They moved the dentist to 10:15.        in force
+    > The hairdresser is at 16:25.            in force
 
 The subject is what two sentences share and few others have. Nothing is understood: when in doubt both stand.
 """
@@ -18,70 +18,57 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import NamedTuple
 
-from health.compaction.quoting import own_sentences
-from health.compaction.stopwords import STOPWORDS
-from health.compaction.text import CJK, Passage, passages
-from health.compaction.units import WRITTEN, Role, Unit
+from health.compaction.text import CJK, passages
 from health.compaction.value_patterns import (
     ADDS,
-    AFTER_SUBJECT,
     ANYBODY,
-    ASIDE,
-    ATTRIBUTES,
     BREAKS,
     CHANGES,
     CHOSEN,
-    CLAUSE,
-    CODE,
-    COMMON,
+    DEEDS,
     DETERMINERS,
     ENDS,
     FORBIDS,
     INDEFINITE,
-    NO_NAME,
-    NUMBERED,
+    MARKED,
     OF,
-    ONES,
     OPENS_CHANGE,
-    QUOTED,
-    REQUEST,
-    SHORTENED,
     SOMETIMES,
-    SORTS,
-    STARTS,
-    TALKING,
-    TELLS,
-    TOKEN,
     UNITS,
     ZH_COMMON,
-    ZH_GENERIC,
-    ZH_NAME,
     ZH_WAYS,
     Sort,
     stem,
 )
+from health.compaction.value_statements import (
+    CJK_BEGINS,
+    HEARD,
+    MOST_ECHOED,
+    Said,
+    Statement,
+    is_word,
+    reply_to,
+    statements,
+    subjects,
+)
 
-# Nobody states a value in more characters; what is longer tells a story.
-MOST_STATED, MOST_CHOSEN, MOST_ECHOED, MOST_NOTED = 240, 120, 160, 100
+# What is chosen is said in few characters.
+MOST_CHOSEN = 120
 # Of the statements that share a word, so many of the newest are compared: time stays linear in what was said.
 MOST_COMPARED = 64
 # A correction without a subject belongs to one of the last so many messages of the user.
 NEAR = 2
-# Shares of the most a word can weigh, and of what a sentence is about.
+# What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
+# In a short conversation every word is rare.
 FEWEST_STATEMENTS = 40
+# A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
 PAIR, PAIR_APART, OTHER = 0.7, 0.2, 0.5
-LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
-HEARD = 4_000  # characters of a message that are searched for nouns, names and echoes
 
-
-class Said(NamedTuple):
-    role: Role
-    text: str
+__all__ = ["Book", "Outdated", "Said", "heard", "outdated", "without_force"]
 
 
 class Outdated(NamedTuple):
@@ -93,256 +80,43 @@ class Outdated(NamedTuple):
     by: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Statement:
-    """A sentence by the user that may state a value. `turn` counts the messages of the user.
-
-    `topics` are what it is about by its grammar, `content` is all that says something, values that are no names
-    aside. `key` is what
-    of it the assistant said back, `heard` marks what it just took note of,
-    `bare` what says nothing but a value.
-    """
-
-    message: int
-    turn: int
-    start: int
-    end: int
-    text: str
-    tokens: tuple[str, ...]
-    values: Mapping[Sort, frozenset[str]]
-    topics: frozenset[str]
-    content: frozenset[str]
-    key: frozenset[str]
-    heard: bool
-    bare: bool
-
-    @property
-    def names(self) -> frozenset[str]:
-        return self.values.get(Sort.NAME, frozenset())
-
-
 def outdated(said: Sequence[Said]) -> list[Outdated]:
     """The sentences that are no longer in force, in order. The time is linear in what was said."""
-    return _outdated(said, _heard(said))
+    return without_force(said, heard(said))
 
 
-def is_question(text: str) -> bool:
-    """Something that is asked; a request in the form of a question is none."""
-    return _is_question(text, heard=True)
-
-
-def states_a_value(sentence: str) -> bool:
-    """Whether a time, a day, an amount or an address stands in it."""
-    return len(sentence) <= MOST_STATED and bool(_values(sentence, frozenset())[0].keys() - CHOSEN)
-
-
-Place = tuple[str, int, int]
-
-
-class Force(NamedTuple):
-    """Places are the id of a message, and the start and the end of a sentence in it.
-
-    `gone` are no longer in force; of `followed` each is told only together with a later one about the same.
-    """
-
-    gone: Mapping[str, tuple[tuple[int, int], ...]]
-    followed: Mapping[Place, Place]
-
-
-@lru_cache(maxsize=8)
-def in_force(units: tuple[Unit, ...]) -> Force:
-    """What of the messages is no longer in force, and what may not be."""
-    spoken = [unit for unit in units if not (unit.inserted or unit.framed) and unit.kind not in WRITTEN]
-    said = [Said(unit.role, unit.content) for unit in spoken]
-    book = _heard(said)
-    gone: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for one in _outdated(said, book):
-        gone[spoken[one.message].id].append((one.start, one.end))
-    place = lambda one: (spoken[one.message].id, one.start, one.end)  # noqa: E731
-    followed = {place(old): place(new) for old, new in book.followed.items() if old not in book.gone}
-    return Force({name: tuple(places) for name, places in gone.items()}, followed)
-
-
-def _heard(said: Sequence[Said]) -> _Book:
-    statements = list(_statements(said))
-    book = _Book(statements, _subjects(said))
-    for statement in statements:
+def heard(said: Sequence[Said]) -> Book:
+    """What was stated, in order, and what took the place of what."""
+    found = list(statements(said))
+    book = Book(found, subjects(said))
+    for statement in found:
         book.hear(statement)
     return book
 
 
-def _outdated(said: Sequence[Said], book: _Book) -> list[Outdated]:
+def without_force(said: Sequence[Said], book: Book) -> list[Outdated]:
+    """The sentences that the book says are no longer in force, and those in which the assistant said them back."""
     found = {Outdated(old.message, old.start, old.end, by.message) for old, by in book.gone.items()}
     return sorted(found.union(*(_echoes(said, old, by) for old, by in book.gone.items())))
-
-
-# What the user states
-
-
-def _statements(said: Sequence[Said]) -> Iterator[Statement]:
-    names, turn = _names(said), 0
-    for at, one in enumerate(said):
-        if one.role is Role.USER:
-            turn += 1
-            yield from _of_message(said, at, turn, names)
-
-
-def _names(said: Sequence[Said]) -> frozenset[str]:
-    """Words that are capitalised amid sentences and never written small, nor behind "a"."""
-    names: set[str] = set()
-    others: set[str] = set()
-    for passage in (p for one in said if one.role in TALKING for p in passages(one.text[:HEARD])):
-        raw = TOKEN.findall(passage.text)
-        others.update(token for token in raw if token[0].islower())
-        for before, token, behind in zip([".", *raw], raw, [*raw[1:], "."], strict=False):
-            if token[0].isupper():
-                opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
-                (others if before in INDEFINITE else set() if opens else names).add(token.lower())
-    return frozenset(name for name in names - others if _is_telling(name))
-
-
-def _is_telling(word: str) -> bool:
-    return len(word) > 1 and word not in STOPWORDS and stem(word) not in COMMON and not word.endswith(NO_NAME)
-
-
-def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str]) -> Iterator[Statement]:
-    text, reply = TELLS.sub(lambda hit: "·" * len(hit[0]), said[at].text), _reply(said, at)
-    own, heard = set(own_sentences(text)), _is_note(reply)
-    topics: frozenset[str] = frozenset()
-    for passage in passages(text):
-        if passage.text not in own or not _is_plain(passage):
-            continue
-        one = _statement(at, turn, passage, names, reply if heard else "")
-        if one.values and not one.topics - one.names:
-            one = replace(one, topics=one.topics | topics, content=one.content | topics)
-        topics = one.topics
-        if (one.content or one.values) and not _is_question(passage.text, heard):
-            yield one
-
-
-def _is_plain(passage: Passage) -> bool:
-    """Short, and no code."""
-    return not passage.code and len(passage.text) <= MOST_STATED and not CODE.search(passage.text)
-
-
-def _is_question(text: str, heard: bool) -> bool:
-    """A request in the form of a question is none where it was taken note of."""
-    return text.rstrip("\"'”’) ").endswith(("?", "？")) and not (heard and REQUEST.match(text))
-
-
-def _reply(said: Sequence[Said], at: int) -> str:
-    """What the assistant says right behind a message."""
-    return said[at + 1].text if at + 1 < len(said) and said[at + 1].role is Role.ASSISTANT else ""
-
-
-def _is_note(reply: str) -> bool:
-    """Short and no question: the assistant only takes note."""
-    first = passages(reply)[:1] if len(reply) <= MOST_NOTED else ()
-    return bool(first) and ("，" in first[0].text or not first[0].text.endswith(("?", "？")))
-
-
-def _subjects(said: Sequence[Said]) -> frozenset[str]:
-    """What the assistant took note of things under."""
-    notes = (said[at].text for at in range(1, len(said)) if said[at].role is Role.ASSISTANT and _is_note(said[at].text))
-    return frozenset(topic for note in notes for topic in _topics(note, frozenset()))
-
-
-def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], note: str) -> Statement:
-    values, rest = _values(QUOTED.sub(" ", passage.text), names)
-    tokens = _tokens(rest)
-    content = frozenset(_content(tokens))
-    stating = [
-        clause
-        for clause in CLAUSE.split(rest)
-        if "§" in clause or not frozenset(_tokens(clause)).isdisjoint(values.get(Sort.NAME, ()))
-    ]
-    stated = frozenset(_topics(" , ".join(stating), names))
-    topics = stated or frozenset(_topics(rest, names))
-    beside = content - values.get(Sort.NAME, frozenset())
-    most = (
-        (MOST_PAIRS if max(beside, default="") > "\u2e80" else MOST_BESIDE)
-        if CHANGES.search(passage.text) or OPENS_CHANGE.match(passage.text)
-        else 0
-    )
-    bare = len(beside) <= most and not any(word < "\u2e80" for word in stated & beside)
-    key = content.intersection(_content(_tokens(note)))
-    key = key if len(key) > 1 else content
-    return Statement(
-        at, turn, passage.start, passage.end, passage.text, tokens, values, topics, content, key, bool(note), bare
-    )
-
-
-def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[str]], str]:
-    """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
-    found: dict[Sort, frozenset[str]] = {}
-    for sort, pattern in SORTS.items():
-        hits = [hit[0] for hit in pattern.finditer(text)]
-        if sort is Sort.NAME:
-            hits = [hit for hit in hits if _names_something(hit, names)] + ZH_NAME.findall(text)
-        else:
-            text = pattern.sub(" § ", text)
-        if hits:
-            found[sort] = frozenset(stem(" ".join(hit.lower().split())) for hit in hits)
-    return found, ZH_NAME.sub("§", text)
-
-
-def _names_something(word: str, names: frozenset[str]) -> bool:
-    """Capitalised amid a sentence here or elsewhere, or written like no word."""
-    return word.lower() in names or (
-        _is_telling(word.lower()) and not word[1:].islower() and "'" not in word and "’" not in word
-    )
-
-
-def _tokens(text: str) -> tuple[str, ...]:
-    return tuple(stem(token) for token in TOKEN.findall(text.lower()))
-
-
-def _content(tokens: Iterable[str]) -> Iterator[str]:
-    for one in tokens:
-        if one > "\u2e80":
-            pairs = (one[i : i + 2] for i in range(len(one) - 1))
-            yield from (pair for pair in pairs if not ZH_COMMON.intersection(pair) and pair not in ZH_GENERIC)
-        elif _is_word(one):
-            yield one
-
-
-def _is_word(token: str) -> bool:
-    return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)
-
-
-def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
-    """What stands behind "the", "my" or "for", or begins a clause and is told of; all of it, in Chinese."""
-    tokens = _tokens(text)
-    yield from (word for word in _content(tokens) if word > "\u2e80" or word in names)
-    phrase: list[str] = []
-    begun, certain = True, False
-    for token in [*tokens, "."]:
-        if begun and len(phrase) < LONGEST_PHRASE and _is_word(token) and not (phrase and token.endswith("ed")):
-            phrase.append(token)
-            continue
-        if (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
-            yield from phrase
-        certain = token in DETERMINERS or token in ASIDE
-        begun, phrase = certain or token in BREAKS, []
 
 
 # What takes the place of what
 
 
-class _Book:
+class Book:
     """Hears the statements in order; `gone` are those whose force a later message took.
 
     `followed` says of others which later one is about the same: it may have taken their place in words not understood.
     """
 
-    def __init__(self, statements: Sequence[Statement], subjects: Iterable[str]) -> None:
+    def __init__(self, heard: Sequence[Statement], known: Iterable[str]) -> None:
         self.gone: dict[Statement, Statement] = {}
         self.followed: dict[Statement, Statement] = {}
         self._by_word: dict[str, list[Statement]] = defaultdict(list)
         self._recent: list[Statement] = []
-        self._said_by = Counter(word for one in statements for word in one.content)
-        self._topics = frozenset(subjects).union(*(one.topics for one in statements))
-        self._most = math.log(max(FEWEST_STATEMENTS, len(statements)))
+        self._said_by = Counter(word for one in heard for word in one.content)
+        self._topics = frozenset(known).union(*(one.topics for one in heard))
+        self._most = math.log(max(FEWEST_STATEMENTS, len(heard)))
 
     def hear(self, new: Statement) -> None:
         self.followed.update((old, new) for old in self._alike(new) if self._is_near(new, old))
@@ -377,7 +151,7 @@ class _Book:
 
     def _share(self, word: str, pair: float) -> float:
         """Every pair of a run of Chinese counts, so each weighs less."""
-        return pair if word > "\u2e80" else 1.0 if word in self._topics else OTHER
+        return pair if word > CJK_BEGINS else 1.0 if word in self._topics else OTHER
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
@@ -408,9 +182,9 @@ class _Book:
         beside = new.content - new.names
         if not new.bare or any(self._said_by[word] > 1 for word in beside):
             return []
-        if not (new.values.keys() - CHOSEN or CHANGES.search(new.text) or OPENS_CHANGE.match(new.text)):
-            return []  # a name alone corrects nothing
         corrects = bool(OPENS_CHANGE.match(new.text))
+        if not (new.values.keys() - CHOSEN or corrects or CHANGES.search(new.text)):
+            return []  # a name alone corrects nothing
         for old in reversed(self._recent):
             if new.turn - old.turn > NEAR:
                 break
@@ -427,7 +201,7 @@ class _Book:
 def _shared(new: Statement, old: Statement) -> frozenset[str]:
     """Content of both; of Chinese, which has no small words to tell by, where both state their values."""
     both = new.content & old.content
-    return frozenset(word for word in both if word < "\u2e80" or word in new.topics or word in old.topics)
+    return frozenset(word for word in both if word < CJK_BEGINS or word in new.topics or word in old.topics)
 
 
 def _is_chosen_anew(new: Statement, old: Statement) -> bool:
@@ -496,6 +270,8 @@ def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> 
         or (ENDS.search(new.text) and ENDS.search(old.text))
     ):
         return False
+    if DEEDS.search(new.text) or DEEDS.search(old.text):
+        return False
     if FORBIDS.search(new.text) and FORBIDS.search(old.text) and not CHANGES.search(new.text):
         return False
     mine, theirs = new.content | _words_of(new), old.content | _words_of(old)
@@ -514,25 +290,31 @@ def _words_of(one: Statement) -> frozenset[str]:
 
 
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """A part of the subject ("the deposit for the stand"), or another of its sort ("the return train")."""
+    """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
     ours, others = _before_run(new, shared), _before_run(old, shared)
     return bool(
         mine - old.content or (theirs - new.content and mine) or (ours and others and not ours & others)
-    ) or _is_numbered_otherwise(new, old, shared)
+    ) or _is_marked_otherwise(new, old, shared)
 
 
-def _is_numbered_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """ "Office one" and "office two", or "server 1" and "server 2" where a further number is stated of each."""
-    mine, theirs = (
-        {(hit[1], hit[2]) for hit in NUMBERED.finditer(one.text.lower()) if hit[1] in shared} for one in (new, old)
-    )
-    return any(word == other and number != another for word, number in mine for other, another in theirs)
+def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
+    mine, theirs = dict(_marks(new, shared)), dict(_marks(old, shared))
+    return any(theirs[word] != mark for word, mark in mine.items() if word in theirs)
+
+
+def _marks(one: Statement, shared: frozenset[str]) -> Iterator[tuple[tuple[str, int], str]]:
+    low = one.text.lower()
+    for at, pattern in enumerate(MARKED):
+        for hit in pattern.finditer(low):
+            if stem(hit["noun"]) in shared:
+                yield (stem(hit["noun"]), at), hit["mark"]
 
 
 def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
     """The characters before what is shared in Chinese, where they say something."""
-    runs = (re.findall(f"([{CJK}]){pair}", one.text) for pair in shared if pair > "\u2e80")
+    runs = (re.findall(f"([{CJK}]){pair}", one.text) for pair in shared if pair > CJK_BEGINS)
     return {
         before
         for found in runs
@@ -542,14 +324,14 @@ def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
 
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
-    """Words before what is shared: "deposit" in "the deposit for the stand", "return" in "the return train"."""
+    """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
     tokens = ("", "", *one.tokens)
     for at, (before, token) in enumerate(itertools.pairwise(tokens), 1):
-        if not _is_word(before) or before in shared or before in one.names:
+        if not is_word(before) or before in shared or before in one.names:
             continue
         definite, opens = tokens[at - 2] in DETERMINERS, not tokens[at - 2] or tokens[at - 2] in BREAKS
         behind = [word for word in tokens[at + 1 : at + 4] if word not in DETERMINERS][:2]
-        part = token in ("of",) or (token in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
+        part = (token in {"of"}) or (token in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
         if (token in shared and definite) or (part and one.values.keys() - {Sort.NAME} and shared.intersection(behind)):
             yield before
 
@@ -560,7 +342,7 @@ def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
 def _echoes(said: Sequence[Said], old: Statement, by: Statement) -> Iterator[Outdated]:
     """Short sentences of the reply that repeat what is no longer in force."""
     values = _words_of(old) - _words_of(by) or (old.key - by.content or old.key if old.heard else frozenset())
-    for passage in passages(_reply(said, old.message)[:HEARD]):
+    for passage in passages(reply_to(said, old.message)[:HEARD]):
         low = passage.text.lower()
         if len(low) <= MOST_ECHOED and any(value in low for value in values):
             yield Outdated(old.message + 1, passage.start, passage.end, by.message)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from health.compaction.digest import GAP, LINE_GAP, NO_LONGER, NOTICE, Line, written
+from health.compaction.force import in_force
 from health.compaction.ports import Kit
 from health.compaction.sources import Frame, Source, is_lines
 from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
-from health.compaction.values import in_force
 
 
 @dataclass(frozen=True)

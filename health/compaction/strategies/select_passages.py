@@ -18,7 +18,7 @@ from health.compaction.reasons import Why
 from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit
-from health.compaction.values import is_question, states_a_value
+from health.compaction.value_statements import is_question, states_a_value
 from health.compaction.worth import Piece, bonuses, brevity, priors
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.

@@ -1,0 +1,252 @@
+"""What a user states in a conversation: their sentences with the values in them, and what each is about.
+
+A value is found by its looks, a subject by its place: behind "the" or "for", or at the head of a clause. In Chinese,
+where small words tell little, it is whatever else is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from health.compaction.quoting import own_sentences
+from health.compaction.stopwords import STOPWORDS
+from health.compaction.text import Passage, passages
+from health.compaction.units import Role
+from health.compaction.value_patterns import (
+    AFTER_SUBJECT,
+    ASIDE,
+    ATTRIBUTES,
+    BREAKS,
+    CHANGES,
+    CHOSEN,
+    CLAUSE,
+    CODE,
+    COMMON,
+    DETERMINERS,
+    INDEFINITE,
+    NO_NAME,
+    ONES,
+    OPENS_CHANGE,
+    QUOTED,
+    REQUEST,
+    SHORTENED,
+    SORTS,
+    STARTS,
+    TALKING,
+    TELLS,
+    TOKEN,
+    ZH_COMMON,
+    ZH_GENERIC,
+    ZH_NAME,
+    Sort,
+    stem,
+)
+
+# Nobody states a value in more characters, nor says one back; what is longer tells a story.
+MOST_STATED, MOST_ECHOED, MOST_NOTED = 240, 160, 100
+# Characters of a message that are searched for names and echoes.
+HEARD = 4_000
+# Words of a subject; words and Chinese pairs beside a value that has no subject.
+LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
+CJK_BEGINS = "\u2e80"
+
+
+class Said(NamedTuple):
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Statement:
+    """A sentence by the user that may state a value. `turn` counts the messages of the user.
+
+    `topics` are what it is about by its grammar, `content` is all that says something, values that are no names
+    aside. `key` is what
+    of it the assistant said back, `heard` marks what it just took note of,
+    `bare` what says nothing but a value.
+    """
+
+    message: int
+    turn: int
+    start: int
+    end: int
+    text: str
+    tokens: tuple[str, ...]
+    values: Mapping[Sort, frozenset[str]]
+    topics: frozenset[str]
+    content: frozenset[str]
+    key: frozenset[str]
+    heard: bool
+    bare: bool
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.values.get(Sort.NAME, frozenset())
+
+
+def statements(said: Sequence[Said]) -> Iterator[Statement]:
+    names, turn = _names(said), 0
+    for at, one in enumerate(said):
+        if one.role is Role.USER:
+            turn += 1
+            yield from _of_message(said, at, turn, names)
+
+
+def _names(said: Sequence[Said]) -> frozenset[str]:
+    """Words that are capitalised amid sentences and never written small, nor behind "a"."""
+    names: set[str] = set()
+    others: set[str] = set()
+    for passage in (p for one in said if one.role in TALKING for p in passages(one.text[:HEARD])):
+        raw = TOKEN.findall(passage.text)
+        others.update(token for token in raw if token[0].islower())
+        for before, token, behind in zip([".", *raw], raw, [*raw[1:], "."], strict=False):
+            if token[0].isupper():
+                opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
+                (others if before in INDEFINITE else set() if opens else names).add(token.lower())
+    return frozenset(name for name in names - others if _is_telling(name))
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) > 1 and word not in STOPWORDS and stem(word) not in COMMON and not word.endswith(NO_NAME)
+
+
+def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str]) -> Iterator[Statement]:
+    text, reply = TELLS.sub(lambda hit: "·" * len(hit[0]), said[at].text), reply_to(said, at)
+    own = set(own_sentences(text))
+    topics: frozenset[str] = frozenset()
+    for passage in passages(text):
+        if passage.text not in own or not _is_plain(passage):
+            continue
+        one = _statement(at, turn, passage, names, reply)
+        if one.values and not one.topics - one.names:
+            one = replace(one, topics=one.topics | topics, content=one.content | topics)
+        topics = one.topics
+        if (one.content or one.values) and not _is_question(passage.text, one.heard):
+            yield one
+
+
+def _is_plain(passage: Passage) -> bool:
+    """Short, and no code."""
+    return not passage.code and len(passage.text) <= MOST_STATED and not CODE.search(passage.text)
+
+
+def is_question(text: str) -> bool:
+    """Something that is asked; a request in the form of a question is none."""
+    return _is_question(text, heard=True)
+
+
+def states_a_value(sentence: str) -> bool:
+    """Whether a time, a day, an amount or an address stands in it."""
+    return len(sentence) <= MOST_STATED and bool(_values(sentence, frozenset())[0].keys() - CHOSEN)
+
+
+def _is_question(text: str, heard: bool) -> bool:
+    """A request in the form of a question is none where it was taken note of."""
+    return text.rstrip("\"'”’) ").endswith(("?", "？")) and not (heard and REQUEST.match(text))
+
+
+def reply_to(said: Sequence[Said], at: int) -> str:
+    """What the assistant says right behind a message."""
+    return said[at + 1].text if at + 1 < len(said) and said[at + 1].role is Role.ASSISTANT else ""
+
+
+def _note(reply: str) -> str:
+    """What a reply begins with, where that is short and no question: the assistant may take note by it."""
+    first = next((passage.text for passage in passages(reply[:HEARD])), "")
+    asks = first.endswith(("?", "？")) and "，" not in first
+    return "" if asks or len(first) > MOST_NOTED else first
+
+
+def subjects(said: Sequence[Said]) -> frozenset[str]:
+    """What the assistant took note of things under."""
+    replies = (one.text for one in said if one.role is Role.ASSISTANT and len(one.text) <= MOST_NOTED)
+    return frozenset(topic for reply in replies for topic in _topics(_note(reply), frozenset()))
+
+
+def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], reply: str) -> Statement:
+    values, rest = _values(QUOTED.sub(" ", passage.text), names)
+    tokens = tokens_of(rest)
+    content = frozenset(content_of(tokens))
+    stating = [
+        clause
+        for clause in CLAUSE.split(rest)
+        if "§" in clause or not frozenset(tokens_of(clause)).isdisjoint(values.get(Sort.NAME, ()))
+    ]
+    stated = frozenset(_topics(" , ".join(stating), names))
+    topics = stated or frozenset(_topics(rest, names))
+    changes = bool(CHANGES.search(passage.text) or OPENS_CHANGE.match(passage.text))
+    bare = _is_bare(tokens, content - values.get(Sort.NAME, frozenset()), stated, changes=changes)
+    key = content.intersection(content_of(tokens_of(note := _note(reply))))
+    heard = bool(note) and (len(reply) <= MOST_NOTED or len(key) > 1)
+    key = key if len(key) > 1 else content
+    return Statement(
+        at, turn, passage.start, passage.end, passage.text, tokens, values, topics, content, key, heard, bare
+    )
+
+
+def _is_bare(tokens: Iterable[str], beside: frozenset[str], stated: frozenset[str], *, changes: bool) -> bool:
+    """Little is said beside a value, and no subject is named."""
+    if not changes:
+        return not beside and not any(letter > CJK_BEGINS and _tells(letter) for token in tokens for letter in token)
+    most = MOST_PAIRS if max(beside, default="") > CJK_BEGINS else MOST_BESIDE
+    return len(beside) <= most and not any(word < CJK_BEGINS for word in stated & beside)
+
+
+def _tells(letter: str) -> bool:
+    return letter.isalpha() and letter not in ZH_COMMON
+
+
+def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[str]], str]:
+    """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
+    found: dict[Sort, frozenset[str]] = {}
+    for sort, pattern in SORTS.items():
+        hits = [hit[0] for hit in pattern.finditer(text)]
+        if sort is Sort.NAME:
+            hits = [hit for hit in hits if _names_something(hit, names)] + ZH_NAME.findall(text)
+        else:
+            text = pattern.sub(" § ", text)
+        if hits:
+            found[sort] = frozenset(stem(" ".join(hit.lower().split())) for hit in hits)
+    return found, ZH_NAME.sub("§", text)
+
+
+def _names_something(word: str, names: frozenset[str]) -> bool:
+    """Capitalised amid a sentence here or elsewhere, or written like no word."""
+    return word.lower() in names or (
+        _is_telling(word.lower()) and not word[1:].islower() and "'" not in word and "’" not in word
+    )
+
+
+def tokens_of(text: str) -> tuple[str, ...]:
+    return tuple(stem(token) for token in TOKEN.findall(text.lower()))
+
+
+def content_of(tokens: Iterable[str]) -> Iterator[str]:
+    for token in tokens:
+        if token > CJK_BEGINS:
+            pairs = (token[i : i + 2] for i in range(len(token) - 1))
+            yield from (pair for pair in pairs if not ZH_COMMON.intersection(pair) and pair not in ZH_GENERIC)
+        elif is_word(token):
+            yield token
+
+
+def is_word(token: str) -> bool:
+    return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)
+
+
+def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
+    """What stands behind "the", "my" or "for", or begins a clause and is told of; all of it, in Chinese."""
+    tokens = tokens_of(text)
+    yield from (word for word in content_of(tokens) if word > CJK_BEGINS or word in names)
+    phrase: list[str] = []
+    begun, certain = True, False
+    for token in [*tokens, "."]:
+        if begun and len(phrase) < LONGEST_PHRASE and is_word(token) and not (phrase and token.endswith("ed")):
+            phrase.append(token)
+            continue
+        if (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
+            yield from phrase
+        certain = token in DETERMINERS or token in ASIDE
+        begun, phrase = certain or token in BREAKS, []
