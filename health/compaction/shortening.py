@@ -228,19 +228,22 @@ def _head_of_newest(state: ContextState, excess: int, kit: Kit) -> Units:
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
-    """The largest results by what they are, as many as it takes; then all evenly. JSON stays JSON."""
-    results = sorted(_results(state), key=lambda unit: -total([unit]))
+    """The largest results by what they are, as many as it takes; then all evenly. JSON stays JSON.
+
+    One that could not fit even alone says so.
+    """
+    results, said = sorted(_results(state), key=lambda unit: -total([unit])), oversized(state)
     tools, keep = tools_by_result(state.units), in_play(state)
     contents: dict[str, str] = {}
     short = state
-    for unit in results:
+    for unit in (one for one in results if one.id not in said):
         contents[unit.id] = trimmed(unit, tools.get(unit.id, ""), keep, state)
         attempt = reworded(contents, state, kit)
         short = attempt.state if attempt else state
         if _gained(state, short) >= excess:
             return short.units
     left = excess - _gained(state, short)
-    return evened(short.units, may=_ids(results), excess=left, kit=kit, said=oversized(short))
+    return evened(short.units, may=_ids(results), excess=left, kit=kit, said=said)
 
 
 def _digested(state: ContextState, excess: int, kit: Kit) -> Units:

@@ -12,7 +12,7 @@ from health.compaction.digest import GAPS, is_digest, is_notice, read_back
 from health.compaction.force import in_force
 from health.compaction.kinds import kind_of
 from health.compaction.rows import in_rows
-from health.compaction.units import Kind, Role, Unit
+from health.compaction.units import Kind, Role, Unit, tools_by_result
 
 _PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
 _SHORT_REPLY = 160
@@ -52,13 +52,13 @@ class Frame:
 
 def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
     """Every message that is not kept as it is, in order; without what is no longer in force, and what is said again."""
-    names = {call.id: call.name for unit in units for call in unit.calls}
+    tools = tools_by_result(units)
     stale = in_force(tuple(units)).gone
     found = [
         _in_force(source, stale.get(unit.id, ()))
         for at, unit in enumerate(units)
-        if unit.id not in frame.kept and not is_notice(unit)
-        for source in _sources(at, unit, names.get(unit.answers or "", ""))
+        if unit.id not in frame.kept and not (is_notice(unit) or unit.inserted)  # prompts of ours are over
+        for source in _sources(at, unit, tools.get(unit.id, ""))
     ]
     again = _said_again(found, [unit.content for unit in units if unit.id in frame.kept])
     return [source for at, source in enumerate(found) if source.chunks and at not in again]
@@ -94,7 +94,9 @@ def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
         return
     if unit.content.strip():
         text = in_rows(unit.content) if unit.role is Role.TOOL else unit.content
-        yield _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
+        source = _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
+        # No person typed what a client puts before every conversation.
+        yield source._replace(voice=Role.ASSISTANT) if unit.framed else source
     for call in unit.calls:
         text = f"{call.name} {in_rows(call.arguments)}"
         yield _source(at, unit.role, text, call.name, Kind.OTHER, (unit.round_id or "", call.id))

@@ -28,7 +28,8 @@ MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary
 CAPITAL = r"[A-ZÀ-Þ][A-Za-zÀ-ÿ0-9_'’-]*"
 SORTS: Mapping[Sort, re.Pattern[str]] = {
     Sort.MARK: re.compile(
-        r"https?://[^\s<>\"')\]]+|[\w.+-]+@[\w-]+\.\w[\w.]*|(?<!\w)\+?\d[\d-]{3,}[ -]?\d{3,}(?![\w:])"
+        r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
+        r"|(?<![\w-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![\w:])"
     ),
     Sort.DAY: re.compile(
         rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
@@ -155,10 +156,10 @@ ZH_NAME = re.compile(
 )
 TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
 CODE = re.compile(r"[`{}<>=\\|]|\w\(|\w_\w|^\s*[/#$]|--\w|\w/\w+/")
-REQUEST = re.compile(r"(?:\w+,? )?(?:could|can|would|will|shall|may) |能不能|可以|可否|能否", re.I)
+REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would|will|shall|may) |能不能|可以|可否|能否", re.I)
 SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve", "’ve", "'d", "’d")
 NO_NAME = ("ed", "ly", *SHORTENED)
-QUOTED = re.compile(r"\"[^\"]{25,}\"|“[^”]{25,}”|「[^」]{25,}」|(?<!\w)'[^']{25,}'(?!\w)")
+QUOTED = re.compile(r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)")
 # What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
 MARKED = (
     re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),

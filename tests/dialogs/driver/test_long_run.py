@@ -82,7 +82,8 @@ def assert_every_request_is_lawful(requests: Sequence[dict[str, Any]]) -> None:
         assert [message.role for message in messages].count("system") == 1
         said = "\n".join(message.content for message in messages if message.role == "user")
         # A course's opening is no prompt: it stays, as the first message of its course.
-        assert said.count("[System notice]") - said.count("[System notice] Course ") <= 1
+        notices = [line for line in said.split("\n") if line.startswith("[System notice]")]  # not those that tools told
+        assert len([line for line in notices if not line.startswith("[System notice] Course ")]) <= 1
 
 
 def assert_every_reminder_stays(requests: Sequence[dict[str, Any]], courses: int) -> None:
