@@ -133,8 +133,16 @@ class Book:
         return self._weight(shared) >= LEAST_WEIGHT and not _is_of_another(new, old, shared)
 
     def _replaced_by(self, new: Statement) -> list[Statement]:
-        found = [old for old in self._alike(new) if self._takes_place(new, old)]
-        return found or self._said_just_before(new)
+        alike = self._alike(new)
+        found = [old for old in alike if self._takes_place(new, old)] or self._said_just_before(new)
+        return [] if found and self._could_mean_another(new, found[-1], alike) else found
+
+    def _could_mean_another(self, new: Statement, old: Statement, alike: Iterable[Statement]) -> bool:
+        """ "Make the budget 700", where a food budget and a travel budget were stated."""
+        others = (one for one in alike if one is not old and self._is_near(new, one) and _common(new, one))
+        return any(
+            _shared(new, one) == _shared(new, old) and _is_of_another(one, old, _shared(one, old)) for one in others
+        )
 
     def _alike(self, new: Statement) -> list[Statement]:
         """The newest statements in force that share a word."""
@@ -161,7 +169,9 @@ class Book:
         apart = min(self._weight((one.key & self._topics) - shared - one.names, pair=PAIR_APART) for one in (new, old))
         if weight < (LEAST_CHANGED if CHANGES.search(new.text) else LEAST_SHARED) * (weight + apart):
             return False
-        return self._retells(new, old, shared) or (not _is_besides(new, old) and _differs(new, old, shared))
+        if self._retells(new, old, shared):
+            return True
+        return not (_is_besides(new, old) or _says_more(old, new)) and _differs(new, old, shared)
 
     def _retells(self, new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         """What is stated of the subject stands in the correction, beside something else."""
@@ -196,6 +206,11 @@ class Book:
             ):
                 return [old]
         return []
+
+
+def _says_more(old: Statement, new: Statement) -> bool:
+    """A time beside the day, which may still hold where only another day is told."""
+    return bool((old.values.keys() - new.values.keys() - CHOSEN) and (old.values.keys() & new.values.keys() - CHOSEN))
 
 
 def _shared(new: Statement, old: Statement) -> frozenset[str]:

@@ -248,8 +248,6 @@ BOTH_STAND = [
     ("Petra: The bus was 4 minutes late.", "Petra: I paid 19 euros for parking."),
     ("Petra: My name is Ana.", "Yara: My name is Yara."),
     ("Today is the 20th.", "Today is the 21st."),
-    (f"The code is 41, {'x' * 90}.", f"The code is 42, {'x' * 90}."),
-    ("Today it is 20 degrees.", "Today it is 24 degrees."),
     ("上周在桃源里碰到建国了，聊了27分钟。", "上周在和平路碰到美玲了，聊了25分钟。"),
     ("浩然: 停车要71块，下次坐地铁。", "浩然: 今天26度，81路公交等了24分钟。"),
     ("I love tulips.", "Please bring bread, not tulips, at most 2 of them."),
@@ -266,7 +264,8 @@ def test_in_doubt_both_stand(first: str, second: str) -> None:
 
 
 def test_of_two_things_that_could_be_meant_neither_leaves() -> None:
-    found = kept("The food budget is 500.", "The travel budget is 300.", "Make the budget 700.")
+    between = ("How do cats purr?", "What a day.", "Fine.")
+    found = kept("The food budget is 500.", "The travel budget is 300.", *between, "Make the budget 700.")
 
     assert found == ["The food budget is 500.", "The travel budget is 300.", "Make the budget 700."]
 

@@ -134,7 +134,9 @@ def test_a_result_of_the_open_round_that_does_not_fit_is_trimmed_and_stays_json(
     assert attempt.touched == {"r-t0"}
     assert attempt.state.fits
     assert broken(state.units, attempt.state.units, gave_way=attempt.touched) == []
-    assert json.loads(result(attempt))[0]["id"] == "ORD-0000"
+    told = json.loads(result(attempt))
+    assert "exceeds" in told["note"]
+    assert told["result"][0]["id"] == "ORD-0000"
 
 
 def test_of_two_open_results_only_as_many_are_trimmed_as_it_takes() -> None:
