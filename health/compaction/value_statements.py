@@ -44,6 +44,8 @@ from health.compaction.value_patterns import (
     stem,
 )
 
+# So many messages of the user are heard, the newest, each of so many characters at most: a run must not wait for this.
+MOST_MESSAGES, MOST_TYPED = 500, 12_000
 # Nobody states a value in more characters, nor says one back; what is longer tells a story.
 MOST_STATED, MOST_ECHOED, MOST_NOTED = 240, 160, 100
 # Characters of a message that are searched for names and echoes.
@@ -87,10 +89,11 @@ class Statement:
 
 
 def statements(said: Sequence[Said]) -> Iterator[Statement]:
-    names, turn = _names(said), 0
-    for at, one in enumerate(said):
-        if one.role is Role.USER:
-            turn += 1
+    """What the newest messages of the user state, in order; what is longer than a person types is not heard."""
+    own = [at for at, one in enumerate(said) if one.role is Role.USER][-MOST_MESSAGES:]
+    names = _names(said[own[0] :] if own else ())
+    for turn, at in enumerate(own, start=1):
+        if len(said[at].text) <= MOST_TYPED:
             yield from _of_message(said, at, turn, names)
 
 

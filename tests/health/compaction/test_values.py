@@ -298,3 +298,9 @@ def test_a_time_is_a_value_and_a_name_alone_is_none(sentence: str, states: bool)
 @pytest.mark.parametrize(("sentence", "asks"), [("Is it at 9:30?", True), ("Could you make it 9:30?", False)])
 def test_a_request_in_the_form_of_a_question_is_none(sentence: str, asks: bool) -> None:
     assert is_question(sentence) is asks
+
+
+def test_what_is_longer_than_a_person_types_is_not_heard() -> None:
+    paste = f"{OLD}\n{'A line of a log. ' * 1_000}"
+
+    assert told(a_message(8, paste), a_message(9, NEW)).gone == {}
