@@ -16,6 +16,7 @@ from health.compaction.clamp import evened
 from health.compaction.config import RecoveryMode
 from health.compaction.digest import GAP, NOTICE, is_digest
 from health.compaction.floor import LEAST_ROOM, must_stay, oversized, standing
+from health.compaction.importance import is_ui_tool
 from health.compaction.invariants import is_marked, never_shortened, requests, waits
 from health.compaction.ports import Asking, Attempt, GaveWay, Kit, unchanged
 from health.compaction.pressure import marks
@@ -230,13 +231,13 @@ def _head_of_newest(state: ContextState, excess: int, kit: Kit) -> Units:
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
     """The largest results by what they are, as many as it takes; then all evenly. JSON stays JSON.
 
-    One that could not fit even alone says so.
+    One that could not fit even alone says so, but for trees of elements, which say it themselves.
     """
     results, said = sorted(_results(state), key=lambda unit: -total([unit])), oversized(state)
     tools, keep = tools_by_result(state.units), in_play(state)
     contents: dict[str, str] = {}
     short = state
-    for unit in (one for one in results if one.id not in said):
+    for unit in (one for one in results if one.id not in said or is_ui_tool(tools.get(one.id, ""))):
         contents[unit.id] = trimmed(unit, tools.get(unit.id, ""), keep, state)
         attempt = reworded(contents, state, kit)
         short = attempt.state if attempt else state
