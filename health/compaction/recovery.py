@@ -1,7 +1,7 @@
 """When the chain's best still does not fit: what must stay is kept, the rest goes to the archive, and this is said.
 
 `fresh_start` writes a handover, `truncate` a placeholder, `bare` nothing. Where what must stay is itself too much, it
-was shortened before (`shortening`). What seed 4 left open is in DC19 and DC20.
+was shortened before (`shortening`).
 """
 
 from __future__ import annotations

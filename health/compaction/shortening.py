@@ -1,4 +1,4 @@
-"""What must stay, made short where it is more than the room: so that there is always a result (design 11.5).
+"""What must stay, made short where it is more than the room: so that there is always a result.
 
 The steps of `STEPS` come in order. Each takes no more than is needed, and comes only where those before it, at their
 least, did not suffice. Whatever they touch is named. Never touched are the instructions and the newest typed message,
