@@ -123,7 +123,7 @@ def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str])
         if passage.text not in own or not _is_plain(passage):
             continue
         one = _statement(at, turn, passage, names, reply)
-        if one.values and not one.topics - one.names:
+        if one.values and not one.topics - one.names and len(one.content - one.names) <= MOST_BESIDE:
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
         topics = one.topics
         if (one.content or one.values) and not _is_question(passage.text, one.heard):

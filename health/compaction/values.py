@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from health.compaction.ledger_patterns import is_binding
 from health.compaction.text import CJK, passages
 from health.compaction.value_patterns import (
     ADDS,
@@ -63,6 +64,8 @@ MOST_COMPARED = 64
 NEAR = 2
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
+# What is shared with a rule weighs at least this part of the rest of the rule.
+RULE_SHARED = 0.5
 # In a short conversation every word is rare.
 FEWEST_STATEMENTS = 40
 # A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
@@ -130,7 +133,14 @@ class Book:
 
     def _is_near(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
-        return self._weight(shared) >= LEAST_WEIGHT and not _is_of_another(new, old, shared)
+        return not (
+            self._weight(shared) < LEAST_WEIGHT or _is_of_another(new, old, shared) or self._is_beside(old, shared)
+        )
+
+    def _is_beside(self, rule: Statement, shared: frozenset[str]) -> bool:
+        """What orders or forbids much else than what is shared: a word in common takes no rule's force."""
+        other = self._weight(rule.content - shared - rule.names, pair=PAIR_APART)
+        return self._weight(shared) < RULE_SHARED * other and is_binding(rule.text)
 
     def _replaced_by(self, new: Statement) -> list[Statement]:
         alike = self._alike(new)
@@ -164,7 +174,7 @@ class Book:
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
         weight = self._weight(shared)
-        if weight < LEAST_WEIGHT or _is_of_another(new, old, shared):
+        if not self._is_near(new, old):
             return False
         apart = min(self._weight((one.key & self._topics) - shared - one.names, pair=PAIR_APART) for one in (new, old))
         if weight < (LEAST_CHANGED if CHANGES.search(new.text) else LEAST_SHARED) * (weight + apart):

@@ -208,6 +208,29 @@ def test_the_same_holds_in_chinese(said: tuple[str, ...]) -> None:
     assert sentences(talk(*said, reply=NOTED_ZH)) == marked(said)
 
 
+# A word in common takes no rule's force
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (
+            "Note 5 from the Sigrun. Always write departures in 24-hour time and fares in crowns.",
+            "Note 6 from the Sigrun. The cook weighed the mooring lines.",
+            "Note 7 from the Sigrun. The pilot went ashore.",
+        ),
+        (
+            "Always write departures in 24-hour time and fares in crowns.",
+            *(f"Entry {number} came in at berth {number}." for number in range(300)),
+            "About groups: the deposit is 1,250 crowns.",
+            "Correction about groups: the deposit is 1,900 crowns now, not 1,250 crowns.",
+        ),
+    ],
+)
+def test_a_rule_outlives_statements_that_share_a_word_with_it(said: tuple[str, ...]) -> None:
+    assert not [sentence for sentence in sentences(talk(*said)) if sentence.startswith("Always")]
+
+
 # What the assistant said
 
 
