@@ -84,6 +84,7 @@ bench: install-dev  ## measure: a run on its own, and tokens end to end, from th
 screenshots: install-dev  ## take the pictures in docs/
 	$(BIN)/python -m docs.screenshots
 	$(BIN)/python -m docs.screenshots_compaction
+	$(BIN)/python -m docs.screenshots_demo
 
 messages: install-dev  ## collect the texts to translate and compile the translations (needs gettext)
 	$(BIN)/python manage.py makemessages --locale zh_Hans --no-obsolete --add-location file --ignore .venv --ignore var --ignore tests --ignore docs

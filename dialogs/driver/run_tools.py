@@ -30,6 +30,10 @@ from dialogs.threads import in_db
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
 NOT_BEGUN = "Not made: the person has written something meanwhile. Read that first; call it again if it still fits."
+BEGUN_BEFORE = (
+    "Not made again: an earlier try was begun, and what it did is not known. The person has written something "
+    "meanwhile. Read that first."
+)
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
 
 
@@ -88,9 +92,10 @@ async def _is_interrupted(claim: Claim, calls: Sequence[ToolCall]) -> bool:
     if not await in_db(is_message_waiting)(claim.dialog_id):
         return False
     for call in calls:
-        await call.arefresh_from_db(fields=["status"])
+        await call.arefresh_from_db(fields=["status", "started_at"])
         if call.status == ToolCall.Status.PENDING:
-            await in_db(rounds.end_call)(claim, call, failed=True, result=NOT_BEGUN)
+            words = BEGUN_BEFORE if call.started_at else NOT_BEGUN
+            await in_db(rounds.end_call)(claim, call, failed=True, result=words)
     await in_db(rounds.close_round)(claim)
     return True
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings as django_settings
+from django.utils import timezone
 
 from dialogs.compacting.carry_over import OPENING
 from dialogs.driver import run_tools
@@ -539,6 +540,23 @@ def test_no_call_is_begun_once_a_person_has_typed_something(
     assert [status for _name, status in statuses()] == ["done", "failed", "failed"]
     assert "the person has written something" in dict(results(requests()[1]))["people"]
     assert requests()[1]["messages"][-1]["content"] == "WAIT!"
+
+
+def test_a_call_that_was_begun_before_a_worker_died_is_not_said_to_be_unmade(
+    dialog: Dialog, play: Play, offer: Callable[..., None]
+) -> None:
+    async def look(_arguments: Any) -> str:
+        await ToolCall.objects.filter(name="count").aupdate(started_at=timezone.now())
+        await sync_to_async(post_message)(dialog=dialog, content="WAIT!")
+        return "looked"
+
+    offer(outside("look", look), outside("count", look))
+    requests = play(round_of(a_call("look", call_id="look"), a_call("count", call_id="count")), HEALTHY)
+
+    ask(dialog, "Tidy the tables.")
+    drive_until_idle(dialog)
+
+    assert "what it did is not known" in dict(results(requests()[1]))["count"]
 
 
 @pytest.mark.parametrize("slices", [1, 3, 6], ids=["before it", "during it", "before the new course"])
