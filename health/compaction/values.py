@@ -365,9 +365,21 @@ def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
 
 
 def _echoes(said: Sequence[Said], old: Statement, by: Statement) -> Iterator[Outdated]:
-    """Short sentences of the reply that repeat what is no longer in force."""
-    values = _words_of(old) - _words_of(by) or (old.key - by.content or old.key if old.heard else frozenset())
+    """Short sentences of the reply that repeat what is no longer in force: a value, or all that was taken note of."""
+    values, noted = _words_of(old) - _words_of(by), (old.key - by.content or old.key) if old.heard else frozenset()
     for passage in passages(reply_to(said, old.message)[:HEARD]):
         low = passage.text.lower()
-        if len(low) <= MOST_ECHOED and any(value in low for value in values):
+        repeats = any(_says(low, value) for value in values) if values else noted and all(key in low for key in noted)
+        if len(low) <= MOST_ECHOED and repeats:
             yield Outdated(old.message + 1, passage.start, passage.end, by.message)
+
+
+def _says(text: str, value: str) -> bool:
+    """Not within a longer number: 2 is not said with 12."""
+    at = text.find(value)
+    while at >= 0:
+        before, behind = text[max(0, at - 1) : at], text[at + len(value) : at + len(value) + 1]
+        if not (value[0].isdigit() and before.isdigit()) and not (value[-1].isdigit() and behind.isdigit()):
+            return True
+        at = text.find(value, at + 1)
+    return False

@@ -246,6 +246,12 @@ def test_an_echo_of_what_is_in_force_stands() -> None:
     assert sentences(said, Role.ASSISTANT) == NOTHING
 
 
+def test_a_number_within_a_longer_one_is_no_echo() -> None:
+    said = talk("We expect 2 guests. / Noted: 2 guests. I found 12 chairs.", "We expect 4 guests.")
+
+    assert sentences(said, Role.ASSISTANT) == ("Noted: 2 guests.",)
+
+
 def test_what_the_assistant_says_of_its_own_changes_no_value() -> None:
     assert sentences(talk("The dentist is at 9:15. / The dentist is at 10:40.", "Thanks.")) == NOTHING
 
