@@ -6,15 +6,19 @@ where small words tell little, it is whatever else is said.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
+from health.compaction.ledger_patterns import is_binding
 from health.compaction.quoting import own_sentences
 from health.compaction.stopwords import STOPWORDS
-from health.compaction.text import Passage, passages
+from health.compaction.text import REMEMBERED, Passage, passages
 from health.compaction.units import Role
 from health.compaction.value_patterns import (
+    ADDS,
     AFTER_SUBJECT,
     ASIDE,
     ATTRIBUTES,
@@ -24,19 +28,26 @@ from health.compaction.value_patterns import (
     CLAUSE,
     CODE,
     COMMON,
+    DEEDS,
     DETERMINERS,
+    ENDS,
+    FORBIDS,
     INDEFINITE,
+    MARKED,
     NO_NAME,
+    OF,
     ONES,
     OPENS_CHANGE,
     QUOTED,
     REQUEST,
     SHORTENED,
+    SOMETIMES,
     SORTS,
     STARTS,
     TALKING,
     TELLS,
     TOKEN,
+    UNITS,
     ZH_COMMON,
     ZH_GENERIC,
     ZH_NAME,
@@ -253,3 +264,61 @@ def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
             yield from phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []
+
+
+# What a sentence tells by itself: it is compared with many others, so its words are looked at once
+
+
+class Signs(NamedTuple):
+    """What the words of a sentence tell of it, whatever was said before."""
+
+    adds: bool
+    sometimes: bool
+    ends: bool
+    changes: bool
+    opens: bool
+    forbids: bool
+    deeds: bool
+    binds: bool
+
+
+@lru_cache(maxsize=REMEMBERED)
+def signs_of(text: str) -> Signs:
+    """A sentence is compared with many others: its words are looked at once."""
+    return Signs(
+        adds=bool(ADDS.search(text)),
+        sometimes=bool(SOMETIMES.search(text)),
+        ends=bool(ENDS.search(text)),
+        changes=bool(CHANGES.search(text)),
+        opens=bool(OPENS_CHANGE.match(text)),
+        forbids=bool(FORBIDS.search(text)),
+        deeds=bool(DEEDS.search(text)),
+        binds=is_binding(text),
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def units_of(text: str) -> frozenset[str]:
+    return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
+    low = text.lower()
+    hits = ((at, hit) for at, pattern in enumerate(MARKED) for hit in pattern.finditer(low))
+    return tuple((stem(hit["noun"]), at, hit["mark"]) for at, hit in hits)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tuple[str, ...]], ...]:
+    """Each word with the one behind it, whether it is a definite thing, and whether it may be of what follows."""
+    found, tokens = [], ("", "", *told)
+    for at, (before, word) in enumerate(itertools.pairwise(tokens), 1):
+        if not is_word(before):
+            continue
+        definite, opens = tokens[at - 2] in DETERMINERS, not tokens[at - 2] or tokens[at - 2] in BREAKS
+        part = word == "of" or (word in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
+        if definite or part:
+            behind = tuple(each for each in tokens[at + 1 : at + 4] if each not in DETERMINERS)[:2]
+            found.append((before, word, definite, part, behind))
+    return tuple(found)

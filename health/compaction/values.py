@@ -13,7 +13,6 @@ The subject is what two sentences share and few others have. Nothing is understo
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -21,28 +20,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from health.compaction.ledger_patterns import is_binding
 from health.compaction.text import CJK, passages
 from health.compaction.value_patterns import (
-    ADDS,
     ANYBODY,
-    BREAKS,
     CHANGES,
     CHOSEN,
-    DEEDS,
-    DETERMINERS,
-    ENDS,
-    FORBIDS,
-    INDEFINITE,
-    MARKED,
-    OF,
     OPENS_CHANGE,
-    SOMETIMES,
-    UNITS,
     ZH_COMMON,
     ZH_WAYS,
     Sort,
-    stem,
 )
 from health.compaction.value_statements import (
     CJK_BEGINS,
@@ -50,10 +36,13 @@ from health.compaction.value_statements import (
     MOST_ECHOED,
     Said,
     Statement,
-    is_word,
+    marks_of,
     reply_to,
+    signs_of,
     statements,
     subjects,
+    units_of,
+    words_before,
 )
 
 # What is chosen is said in few characters.
@@ -119,11 +108,13 @@ class Book:
         self._recent: list[Statement] = []
         self._said_by = Counter(word for one in heard for word in one.content)
         self._topics = frozenset(known).union(*(one.topics for one in heard))
-        self._most = math.log(max(FEWEST_STATEMENTS, len(heard)))
+        most = math.log(max(FEWEST_STATEMENTS, len(heard)))
+        self._weights = {word: (1 - math.log(n) / most) * self._share(word) for word, n in self._said_by.items()}
 
     def hear(self, new: Statement) -> None:
-        self.followed.update((old, new) for old in self._alike(new) if self._is_near(new, old))
-        replaced = self._replaced_by(new)
+        near = [old for old in self._alike(new) if self._is_near(new, old)]
+        self.followed.update(dict.fromkeys(near, new))
+        replaced = self._replaced_by(new, near)
         for old in replaced:
             new = _in_place_of(old, new)
         self.gone.update(dict.fromkeys(replaced, new))
@@ -140,16 +131,15 @@ class Book:
     def _is_beside(self, rule: Statement, shared: frozenset[str]) -> bool:
         """What orders or forbids much else than what is shared: a word in common takes no rule's force."""
         other = self._weight(rule.content - shared - rule.names, pair=PAIR_APART)
-        return self._weight(shared) < RULE_SHARED * other and is_binding(rule.text)
+        return self._weight(shared) < RULE_SHARED * other and signs_of(rule.text).binds
 
-    def _replaced_by(self, new: Statement) -> list[Statement]:
-        alike = self._alike(new)
-        found = [old for old in alike if self._takes_place(new, old)] or self._said_just_before(new)
-        return [] if found and self._could_mean_another(new, found[-1], alike) else found
+    def _replaced_by(self, new: Statement, near: Sequence[Statement]) -> list[Statement]:
+        found = [old for old in near if self._takes_place(new, old)] or self._said_just_before(new)
+        return [] if found and self._could_mean_another(new, found[-1], near) else found
 
-    def _could_mean_another(self, new: Statement, old: Statement, alike: Iterable[Statement]) -> bool:
+    def _could_mean_another(self, new: Statement, old: Statement, near: Iterable[Statement]) -> bool:
         """ "Make the budget 700", where a food budget and a travel budget were stated."""
-        others = (one for one in alike if one is not old and self._is_near(new, one) and _common(new, one))
+        others = (one for one in near if one is not old and _common(new, one))
         return any(
             _shared(new, one) == _shared(new, old) and _is_of_another(one, old, _shared(one, old)) for one in others
         )
@@ -157,7 +147,7 @@ class Book:
     def _alike(self, new: Statement) -> list[Statement]:
         """The newest statements in force that share a word."""
         seen: dict[Statement, None] = {}
-        corrects = OPENS_CHANGE.match(new.text)
+        corrects = signs_of(new.text).opens
         for word in new.content:
             seen.update(dict.fromkeys(self._by_word[word][-MOST_COMPARED:]))
         newest = sorted(seen, key=lambda one: (one.message, one.start))[-MOST_COMPARED:]
@@ -165,19 +155,17 @@ class Book:
 
     def _weight(self, words: Iterable[str], *, pair: float = PAIR) -> float:
         """Of rare words more than of frequent ones, of topics more than of others."""
-        return sum((1 - math.log(self._said_by[word] or 1) / self._most) * self._share(word, pair) for word in words)
+        return sum(self._weights.get(word, OTHER) * (pair if word > CJK_BEGINS else 1.0) for word in words)
 
-    def _share(self, word: str, pair: float) -> float:
-        """Every pair of a run of Chinese counts, so each weighs less."""
-        return pair if word > CJK_BEGINS else 1.0 if word in self._topics else OTHER
+    def _share(self, word: str) -> float:
+        """Every pair of a run of Chinese counts, so each weighs less: by whom it is weighed says how much."""
+        return 1.0 if word > CJK_BEGINS or word in self._topics else OTHER
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
         weight = self._weight(shared)
-        if not self._is_near(new, old):
-            return False
         apart = min(self._weight((one.key & self._topics) - shared - one.names, pair=PAIR_APART) for one in (new, old))
-        if weight < (LEAST_CHANGED if CHANGES.search(new.text) else LEAST_SHARED) * (weight + apart):
+        if weight < (LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED) * (weight + apart):
             return False
         if self._retells(new, old, shared):
             return True
@@ -185,13 +173,13 @@ class Book:
 
     def _retells(self, new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         """What is stated of the subject stands in the correction, beside something else."""
-        if ADDS.search(new.text):
+        if signs_of(new.text).adds:
             return False
         if any(
             values < new.values.get(sort, frozenset()) for sort, values in old.values.items() if sort is not Sort.NAME
         ):
             return True
-        if not CHANGES.search(new.text):
+        if not signs_of(new.text).changes:
             return False
         if old.names and (old.names - shared or old.names < new.names):
             return old.names < new.names and self._weight(shared & old.topics & new.topics - old.names) >= LEAST_WEIGHT
@@ -202,8 +190,8 @@ class Book:
         beside = new.content - new.names
         if not new.bare or any(self._said_by[word] > 1 for word in beside):
             return []
-        corrects = bool(OPENS_CHANGE.match(new.text))
-        if not (new.values.keys() - CHOSEN or corrects or CHANGES.search(new.text)):
+        corrects = signs_of(new.text).opens
+        if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes):
             return []  # a name alone corrects nothing
         for old in reversed(self._recent):
             if new.turn - old.turn > NEAR:
@@ -263,25 +251,21 @@ def _common(new: Statement, old: Statement) -> Sort | None:
     both = min(ours.keys() & theirs.keys(), default=None)
     if both is Sort.NAME and min(ours) is not min(theirs):
         return None
-    if both is Sort.AMOUNT and (units := _units(new.text)) and (others := _units(old.text)) and not units & others:
+    if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
         return None
     return both
 
 
-def _units(text: str) -> set[str]:
-    return {name for name, pattern in UNITS.items() if pattern.search(text.lower())}
-
-
 def _is_besides(new: Statement, old: Statement) -> bool:
     """Either is an addition to something, or holds at times only."""
-    return any(pattern.search(one.text) for one in (new, old) for pattern in (ADDS, SOMETIMES))
+    return any(signs_of(one.text).adds or signs_of(one.text).sometimes for one in (new, old))
 
 
 def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """Another value of the same sort, another choice, or none any more."""
     if sort := _common(new, old):
         return sort is Sort.NAME or not (_own(new, old).get(Sort.NAME) and _own(old, new).get(Sort.NAME))
-    if ENDS.search(new.text) and not ENDS.search(old.text):
+    if signs_of(new.text).ends and not signs_of(old.text).ends:
         return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
     return _is_other_choice(new, old, shared)
 
@@ -292,12 +276,12 @@ def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> 
     if (
         not wishes
         or (_own(new, old).keys() | _own(old, new).keys()) - CHOSEN
-        or (ENDS.search(new.text) and ENDS.search(old.text))
+        or (signs_of(new.text).ends and signs_of(old.text).ends)
     ):
         return False
-    if DEEDS.search(new.text) or DEEDS.search(old.text):
+    if signs_of(new.text).deeds or signs_of(old.text).deeds:
         return False
-    if FORBIDS.search(new.text) and FORBIDS.search(old.text) and not CHANGES.search(new.text):
+    if signs_of(new.text).forbids and signs_of(old.text).forbids and not signs_of(new.text).changes:
         return False
     mine, theirs = new.content | _words_of(new), old.content | _words_of(old)
     return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
@@ -305,7 +289,7 @@ def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> 
 
 def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
     """Of a person much may be true at once, unless a change is told of."""
-    if about & new.names and not CHANGES.search(new.text):
+    if about & new.names and not signs_of(new.text).changes:
         return bool(about & new.topics - new.names)
     return bool(about)
 
@@ -330,11 +314,7 @@ def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str])
 
 
 def _marks(one: Statement, shared: frozenset[str]) -> Iterator[tuple[tuple[str, int], str]]:
-    low = one.text.lower()
-    for at, pattern in enumerate(MARKED):
-        for hit in pattern.finditer(low):
-            if stem(hit["noun"]) in shared:
-                yield (stem(hit["noun"]), at), hit["mark"]
+    return (((noun, at), mark) for noun, at, mark in marks_of(one.text) if noun in shared)
 
 
 def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
@@ -350,14 +330,11 @@ def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
     """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
-    tokens = ("", "", *one.tokens)
-    for at, (before, token) in enumerate(itertools.pairwise(tokens), 1):
-        if not is_word(before) or before in shared or before in one.names:
+    of_value = bool(one.values.keys() - {Sort.NAME})
+    for before, token, definite, part, behind in words_before(one.tokens):
+        if before in shared or before in one.names:
             continue
-        definite, opens = tokens[at - 2] in DETERMINERS, not tokens[at - 2] or tokens[at - 2] in BREAKS
-        behind = [word for word in tokens[at + 1 : at + 4] if word not in DETERMINERS][:2]
-        part = (token in {"of"}) or (token in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
-        if (token in shared and definite) or (part and one.values.keys() - {Sort.NAME} and shared.intersection(behind)):
+        if (token in shared and definite) or (part and of_value and not shared.isdisjoint(behind)):
             yield before
 
 
