@@ -109,7 +109,8 @@ class Book:
         self._said_by = Counter(word for one in heard for word in one.content)
         self._topics = frozenset(known).union(*(one.topics for one in heard))
         most = math.log(max(FEWEST_STATEMENTS, len(heard)))
-        self._weights = {word: (1 - math.log(n) / most) * self._share(word) for word, n in self._said_by.items()}
+        shares = {word: 1.0 if word > CJK_BEGINS or word in self._topics else OTHER for word in self._said_by}
+        self._weights = {word: (1 - math.log(n) / most) * shares[word] for word, n in self._said_by.items()}
 
     def hear(self, new: Statement) -> None:
         near = [old for old in self._alike(new) if self._is_near(new, old)]
@@ -154,12 +155,8 @@ class Book:
         return [old for old in newest if old not in self.gone and (old.message != new.message or corrects)]
 
     def _weight(self, words: Iterable[str], *, pair: float = PAIR) -> float:
-        """Of rare words more than of frequent ones, of topics more than of others."""
-        return sum(self._weights.get(word, OTHER) * (pair if word > CJK_BEGINS else 1.0) for word in words)
-
-    def _share(self, word: str) -> float:
-        """Every pair of a run of Chinese counts, so each weighs less: by whom it is weighed says how much."""
-        return 1.0 if word > CJK_BEGINS or word in self._topics else OTHER
+        """Of rare words more than of frequent ones, of topics more than of others; a pair of Chinese for `pair`."""
+        return sum(self._weights.get(word, 1.0) * (pair if word > CJK_BEGINS else 1.0) for word in words)
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
