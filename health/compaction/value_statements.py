@@ -180,7 +180,27 @@ def subjects(said: Sequence[Said]) -> frozenset[str]:
 
 
 def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], reply: str) -> Statement:
-    values, rest = _values(QUOTED.sub(" ", passage.text), names)
+    told = _told(passage.text, names & _spelt(passage.text))
+    key = told.content.intersection(content_of(tokens_of(note := _note(reply))))
+    heard = bool(note) and (len(reply) <= MOST_NOTED or len(key) > 1)
+    key = key if len(key) > 1 else told.content
+    return Statement(at, turn, passage.start, passage.end, passage.text, *told[:4], key, heard, told.bare)
+
+
+class Told(NamedTuple):
+    """What a sentence says by itself, in the fields of a statement."""
+
+    tokens: tuple[str, ...]
+    values: Mapping[Sort, frozenset[str]]
+    topics: frozenset[str]
+    content: frozenset[str]
+    bare: bool
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _told(text: str, names: frozenset[str]) -> Told:
+    """A conversation is heard anew at each compaction, its sentences are looked at once."""
+    values, rest = _values(QUOTED.sub(" ", text), names)
     tokens = tokens_of(rest)
     content = frozenset(content_of(tokens))
     stating = [
@@ -189,15 +209,16 @@ def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], repl
         if "§" in clause or not frozenset(tokens_of(clause)).isdisjoint(values.get(Sort.NAME, ()))
     ]
     stated = frozenset(_topics(" , ".join(stating), names))
-    topics = stated or frozenset(_topics(rest, names))
-    changes = bool(CHANGES.search(passage.text) or OPENS_CHANGE.match(passage.text))
+    changes = bool(CHANGES.search(text) or OPENS_CHANGE.match(text))
     bare = _is_bare(tokens, content - values.get(Sort.NAME, frozenset()), stated, changes=changes)
-    key = content.intersection(content_of(tokens_of(note := _note(reply))))
-    heard = bool(note) and (len(reply) <= MOST_NOTED or len(key) > 1)
-    key = key if len(key) > 1 else content
-    return Statement(
-        at, turn, passage.start, passage.end, passage.text, tokens, values, topics, content, key, heard, bare
-    )
+    return Told(tokens, values, stated or frozenset(_topics(rest, names)), content, bare)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _spelt(text: str) -> frozenset[str]:
+    """Its words as they may stand among names, their stems too."""
+    tokens = [token.lower() for token in TOKEN.findall(text)]
+    return frozenset(tokens).union(map(stem, tokens))
 
 
 def _is_bare(tokens: Iterable[str], beside: frozenset[str], stated: frozenset[str], *, changes: bool) -> bool:

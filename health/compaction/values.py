@@ -13,6 +13,7 @@ The subject is what two sentences share and few others have. Nothing is understo
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections import Counter, defaultdict
@@ -47,8 +48,9 @@ from health.compaction.value_statements import (
 
 # What is chosen is said in few characters.
 MOST_CHOSEN = 120
-# Of the statements that share a word, so many of the newest are compared: time stays linear in what was said.
-MOST_COMPARED = 64
+# Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
+# linear in what was said.
+MOST_LOOKED_UP, MOST_COMPARED = 64, 8
 # A correction without a subject belongs to one of the last so many messages of the user.
 NEAR = 2
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
@@ -95,6 +97,20 @@ def without_force(said: Sequence[Said], book: Book) -> list[Outdated]:
 # What takes the place of what
 
 
+class _Weights(dict[str, float]):
+    """Of rare words more than of frequent ones, of topics more than of others; a pair of Chinese for `pair`."""
+
+    def __init__(self, words: Mapping[str, float], pair: float) -> None:
+        super().__init__({word: weight * (pair if word > CJK_BEGINS else 1.0) for word, weight in words.items()})
+        self._pair = pair
+
+    def __missing__(self, word: str) -> float:
+        return self._pair if word > CJK_BEGINS else 1.0
+
+    def of(self, words: Iterable[str]) -> float:
+        return sum(map(self.__getitem__, words))
+
+
 class Book:
     """Hears the statements in order; `gone` are those whose force a later message took.
 
@@ -110,7 +126,8 @@ class Book:
         self._topics = frozenset(known).union(*(one.topics for one in heard))
         most = math.log(max(FEWEST_STATEMENTS, len(heard)))
         shares = {word: 1.0 if word > CJK_BEGINS or word in self._topics else OTHER for word in self._said_by}
-        self._weights = {word: (1 - math.log(n) / most) * shares[word] for word, n in self._said_by.items()}
+        weights = {word: (1 - math.log(n) / most) * shares[word] for word, n in self._said_by.items()}
+        self._weights, self._apart = _Weights(weights, pair=PAIR), _Weights(weights, pair=PAIR_APART)
 
     def hear(self, new: Statement) -> None:
         near = [old for old in self._alike(new) if self._is_near(new, old)]
@@ -126,13 +143,13 @@ class Book:
     def _is_near(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
         return not (
-            self._weight(shared) < LEAST_WEIGHT or _is_of_another(new, old, shared) or self._is_beside(old, shared)
+            self._weights.of(shared) < LEAST_WEIGHT or _is_of_another(new, old, shared) or self._is_beside(old, shared)
         )
 
     def _is_beside(self, rule: Statement, shared: frozenset[str]) -> bool:
         """What orders or forbids much else than what is shared: a word in common takes no rule's force."""
-        other = self._weight(rule.content - shared - rule.names, pair=PAIR_APART)
-        return self._weight(shared) < RULE_SHARED * other and signs_of(rule.text).binds
+        other = self._apart.of(rule.content - shared - rule.names)
+        return self._weights.of(shared) < RULE_SHARED * other and signs_of(rule.text).binds
 
     def _replaced_by(self, new: Statement, near: Sequence[Statement]) -> list[Statement]:
         found = [old for old in near if self._takes_place(new, old)] or self._said_just_before(new)
@@ -146,22 +163,25 @@ class Book:
         )
 
     def _alike(self, new: Statement) -> list[Statement]:
-        """The newest statements in force that share a word."""
-        seen: dict[Statement, None] = {}
+        """The statements in force that share most, in order."""
+        shared: dict[Statement, float] = defaultdict(float)
         corrects = signs_of(new.text).opens
         for word in new.content:
-            seen.update(dict.fromkeys(self._by_word[word][-MOST_COMPARED:]))
-        newest = sorted(seen, key=lambda one: (one.message, one.start))[-MOST_COMPARED:]
-        return [old for old in newest if old not in self.gone and (old.message != new.message or corrects)]
-
-    def _weight(self, words: Iterable[str], *, pair: float = PAIR) -> float:
-        """Of rare words more than of frequent ones, of topics more than of others; a pair of Chinese for `pair`."""
-        return sum(self._weights.get(word, 1.0) * (pair if word > CJK_BEGINS else 1.0) for word in words)
+            weight = self._weights[word]
+            for old in self._by_word[word][-MOST_LOOKED_UP:]:
+                shared[old] += weight
+        alike = [
+            (weight, old.message, old.start, old)
+            for old, weight in shared.items()
+            if weight >= LEAST_WEIGHT and old not in self.gone and (old.message != new.message or corrects)
+        ]
+        most = heapq.nlargest(MOST_COMPARED, alike)
+        return [one[-1] for one in sorted(most, key=lambda one: one[1:3])]
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
-        weight = self._weight(shared)
-        apart = min(self._weight((one.key & self._topics) - shared - one.names, pair=PAIR_APART) for one in (new, old))
+        weight = self._weights.of(shared)
+        apart = min(self._apart.of((one.key & self._topics) - shared - one.names) for one in (new, old))
         if weight < (LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED) * (weight + apart):
             return False
         if self._retells(new, old, shared):
@@ -179,7 +199,9 @@ class Book:
         if not signs_of(new.text).changes:
             return False
         if old.names and (old.names - shared or old.names < new.names):
-            return old.names < new.names and self._weight(shared & old.topics & new.topics - old.names) >= LEAST_WEIGHT
+            return (
+                old.names < new.names and self._weights.of(shared & old.topics & new.topics - old.names) >= LEAST_WEIGHT
+            )
         return len(old.key) > 1 and old.key < new.content
 
     def _said_just_before(self, new: Statement) -> list[Statement]:
