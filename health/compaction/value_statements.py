@@ -151,6 +151,7 @@ def is_question(text: str) -> bool:
     return _is_question(text, heard=True)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def states_a_value(sentence: str) -> bool:
     """Whether a time, a day, an amount or an address stands in it."""
     return len(sentence) <= MOST_STATED and bool(_values(sentence, frozenset())[0].keys() - CHOSEN)
