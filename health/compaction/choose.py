@@ -1,7 +1,7 @@
 """Which chunks to keep within a budget: greedy by what a chunk adds, for each token it costs.
 
 The worth is submodular (a feature that already stands adds little), so a lazy heap finds the greedy order
-without computing everything again. A chunk that leans on another (a reply on its question) brings it along.
+without computing everything again. A chunk that leans on others (a reply on its question) brings them along.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
     prior: float
     group: int
     label: int
-    leans_on: int | None = None
+    leans_on: tuple[int, ...] = ()
 
 
 class Chooser:
@@ -91,9 +91,9 @@ class Chooser:
         """What each adds for its tokens while nothing stands: `_offer`, without all that it looks up."""
         for one, worth in zip(self.candidates, self._worths, strict=True):
             cost = one.tokens + one.label
-            if one.leans_on is not None:
-                other = self.candidates[one.leans_on]
-                worth += self._worths[one.leans_on]
+            for lean in one.leans_on:
+                other = self.candidates[lean]
+                worth += self._worths[lean]
                 cost += other.tokens + (0 if other.group == one.group else other.label)
             yield worth / max(1, cost) ** self.exponent
 
@@ -108,14 +108,15 @@ class Chooser:
         return self._offer(at, self._worths.__getitem__)[0]
 
     def _offer(self, at: int, worth_of: Callable[[int], float]) -> tuple[float, int]:
-        """What it adds for its tokens, and its tokens; with what it leans on, if that does not stand yet."""
+        """What it adds for its tokens, and its tokens; with what it leans on and does not stand yet."""
         one, groups, joins = self.candidates[at], self._groups, self._joins[at]
-        worth, lean = worth_of(at), one.leans_on
+        worth = worth_of(at)
         cost = one.tokens + (-GAP_TOKENS * joins if one.group in groups else one.label)
-        if lean is not None and not self._taken[lean]:
-            other = self.candidates[lean]
-            worth += worth_of(lean)
-            cost += other.tokens + (0 if other.group in groups or other.group == one.group else other.label)
+        for lean in one.leans_on:
+            if not self._taken[lean]:
+                other = self.candidates[lean]
+                worth += worth_of(lean)
+                cost += other.tokens + (0 if other.group in groups or other.group == one.group else other.label)
         cost = max(1, cost)
         return worth * (1 + JOIN * joins) / cost**self.exponent, cost
 
@@ -127,8 +128,7 @@ class Chooser:
 
     def _take(self, at: int, heap: list[tuple[float, int]]) -> None:
         """Choose it with what it leans on; their neighbours are worth more from now on."""
-        lean = self.candidates[at].leans_on
-        for one in (at,) if lean is None or self._taken[lean] else (lean, at):
+        for one in [*(lean for lean in self.candidates[at].leans_on if not self._taken[lean]), at]:
             self.chosen.append(one)
             self._taken[one] = 1
             self._groups.add(self.candidates[one].group)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.units import WRITTEN, Unit
-from health.compaction.values import Said, heard, without_force
+from health.compaction.values import Said, heard, named_in_reply, without_force
 
 Place = tuple[str, int, int]
 
@@ -19,11 +19,13 @@ Place = tuple[str, int, int]
 class Force(NamedTuple):
     """Places are the id of a message, and the start and the end of a sentence in it.
 
-    `gone` are no longer in force; of `followed` each is told only together with a later one about the same.
+    `gone` are no longer in force; of `followed` each is told only together with a later one about the same. `named` are
+    values that say nothing of their subject ("the 12th, then"), each with the sentence of the reply that does.
     """
 
     gone: Mapping[str, tuple[tuple[int, int], ...]]
     followed: Mapping[Place, Place]
+    named: Mapping[Place, Place]
 
 
 @lru_cache(maxsize=8)
@@ -40,4 +42,8 @@ def in_force(units: tuple[Unit, ...]) -> Force:
         for old, new in book.followed.items()
         if old not in book.gone
     }
-    return Force({name: tuple(places) for name, places in gone.items()}, followed)
+    named = {
+        (spoken[at].id, start, end): (spoken[at + 1].id, reply.start, reply.end)
+        for (at, start, end), reply in named_in_reply(said, book)
+    }
+    return Force({name: tuple(places) for name, places in gone.items()}, followed, named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -139,36 +140,49 @@ def _pieces(text: str, role: Role) -> Sequence[Chunk]:
     return found
 
 
-def leaning(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]) -> list[int | None]:
-    """For each chunk the one it makes little sense without: a reply's question, what "It moved" is said of, a call.
+def leaning(
+    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
+) -> list[tuple[int, ...]]:
+    """For each chunk those it makes little sense without: a reply's question, what "It moved" is said of, a call.
 
-    A value leans on the newest that is told of the same subject: without that it may be an outdated one.
+    A value leans on the newest that is told of the same subject: without that it may be an outdated one. One that
+    names no subject leans on the reply that does.
     """
     first = {sources[at].call_id: one for one, (at, number) in enumerate(places) if not number and sources[at].is_call}
-    later = _followed(sources, places, units)
-    return [later.get(one, _leans_on(sources, at, number, one, first)) for one, (at, number) in enumerate(places)]
+    beside = _told_beside(sources, places, units)
+    return [
+        tuple(dict.fromkeys([*_leans_on(sources, at, number, one, first), *beside[one]]))
+        for one, (at, number) in enumerate(places)
+    ]
 
 
-def _followed(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]) -> dict[int, int]:
-    followed = in_force(tuple(units)).followed
+def _told_beside(
+    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
+) -> Mapping[int, Sequence[int]]:
+    force = in_force(tuple(units))
     at_place = {
         (units[sources[at].unit_at].id, sources[at].chunks[number].start): one
         for one, (at, number) in enumerate(places)
         if not sources[at].is_call
     }
-    pairs = ((at_place.get(old[:2]), at_place.get(new[:2])) for old, new in followed.items())
-    return {old: new for old, new in pairs if old is not None and new is not None}
+    found: dict[int, list[int]] = defaultdict(list)
+    for told, other in (*force.named.items(), *force.followed.items()):
+        one, beside = at_place.get(told[:2]), at_place.get(other[:2])
+        if one is not None and beside is not None:
+            found[one].append(beside)
+    return found
 
 
 def _leans_on(
     sources: Sequence[Source], at: int, number: int, one: int, first: Mapping[tuple[str, str], int]
-) -> int | None:
+) -> Iterator[int]:
     source = sources[at]
     if source.role is Role.TOOL:
-        return first.get(source.call_id)
-    if source.is_call:
-        return one - number if number else None
-    return one - 1 if one and _leans(sources, at, number) else None
+        yield from [first[source.call_id]] if source.call_id in first else []
+    elif source.is_call:
+        yield from [one - number] if number else []
+    elif one and _leans(sources, at, number):
+        yield one - 1
 
 
 def _leans(sources: Sequence[Source], at: int, number: int) -> bool:

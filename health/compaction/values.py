@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from health.compaction.text import CJK, passages
+from health.compaction.text import CJK, Passage, passages
 from health.compaction.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -37,11 +37,13 @@ from health.compaction.value_statements import (
     MOST_ECHOED,
     Said,
     Statement,
+    content_of,
     marks_of,
     reply_to,
     signs_of,
     statements,
     subjects,
+    tokens_of,
     units_of,
     words_before,
 )
@@ -62,7 +64,7 @@ FEWEST_STATEMENTS = 40
 # A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
 PAIR, PAIR_APART, OTHER = 0.7, 0.2, 0.5
 
-__all__ = ["Book", "Outdated", "Said", "heard", "outdated", "without_force"]
+__all__ = ["Book", "Outdated", "Said", "heard", "named_in_reply", "outdated", "without_force"]
 
 
 class Outdated(NamedTuple):
@@ -118,6 +120,7 @@ class Book:
     """
 
     def __init__(self, heard: Sequence[Statement], known: Iterable[str]) -> None:
+        self.stated = tuple(heard)
         self.gone: dict[Statement, Statement] = {}
         self.followed: dict[Statement, Statement] = {}
         self._by_word: dict[str, list[Statement]] = defaultdict(list)
@@ -368,6 +371,29 @@ def _echoes(said: Sequence[Said], old: Statement, by: Statement) -> Iterator[Out
         repeats = any(_says(low, value) for value in values) if values else noted and all(key in low for key in noted)
         if len(low) <= MOST_ECHOED and repeats:
             yield Outdated(old.message + 1, passage.start, passage.end, by.message)
+
+
+def named_in_reply(said: Sequence[Said], book: Book) -> Iterator[tuple[tuple[int, int, int], Passage]]:
+    """Where values without a subject stand, each with the short sentence of the reply that says the value of something."""
+    for one in book.stated:
+        if not one.bare or one in book.gone:
+            continue
+        values = _words_of(one)
+        for passage in passages(reply_to(said, one.message)[:HEARD]):
+            low = passage.text.lower()
+            if (
+                len(low) <= MOST_ECHOED
+                and values
+                and all(_says(low, value) for value in values)
+                and _is_of_more(low, one)
+            ):
+                yield (one.message, one.start, one.end), passage
+                break
+
+
+def _is_of_more(text: str, one: Statement) -> bool:
+    """Whether it names something that the statement does not."""
+    return not frozenset(content_of(tokens_of(text))) <= one.content | _words_of(one)
 
 
 def _says(text: str, value: str) -> bool:
