@@ -6,26 +6,32 @@ Only what a person and the assistant said is heard: no frame of a client's, no p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from health.compaction.text import passages
 from health.compaction.units import WRITTEN, Unit
-from health.compaction.values import Said, heard, named_in_reply, without_force
+from health.compaction.value_statements import HEARD, MOST_ECHOED, Statement, content_of, reply_to, tokens_of
+from health.compaction.values import Book, Said, heard
 
-Place = tuple[str, int, int]
+# Where a sentence begins: the id of its message, and a character.
+Place = tuple[str, int]
 
 
 class Force(NamedTuple):
-    """Places are the id of a message, and the start and the end of a sentence in it.
+    """`gone` are no longer in force: by message the starts and ends of sentences.
 
-    `gone` are no longer in force; of `followed` each is told only together with a later one about the same. `named` are
-    values that say nothing of their subject ("the 12th, then"), each with the sentence of the reply that does.
+    `beside` are told only together with others: what may not be in force with the later one about the same, a value
+    that says nothing of its subject ("the 12th, then") with the sentence of the reply that does. These replies are
+    `named`. `stated` hold, of them `changed` took the place of others.
     """
 
     gone: Mapping[str, tuple[tuple[int, int], ...]]
-    followed: Mapping[Place, Place]
-    named: Mapping[Place, Place]
+    beside: Mapping[Place, tuple[Place, ...]]
+    stated: frozenset[Place]
+    changed: frozenset[Place]
+    named: frozenset[Place]
 
 
 @lru_cache(maxsize=8)
@@ -37,13 +43,79 @@ def in_force(units: tuple[Unit, ...]) -> Force:
     gone: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for one in without_force(said, book):
         gone[spoken[one.message].id].append((one.start, one.end))
-    followed = {
-        (spoken[old.message].id, old.start, old.end): (spoken[new.message].id, new.start, new.end)
-        for old, new in book.followed.items()
-        if old not in book.gone
-    }
-    named = {
-        (spoken[at].id, start, end): (spoken[at + 1].id, reply.start, reply.end)
-        for (at, start, end), reply in named_in_reply(said, book)
-    }
-    return Force({name: tuple(places) for name, places in gone.items()}, followed, named)
+
+    def place(message: int, start: int) -> Place:
+        return spoken[message].id, start
+
+    named = [(place(*at), place(*reply)) for at, reply in named_in_reply(said, book)]
+    followed = [(place(*old.at), place(*new.at)) for old, new in book.followed.items() if old not in book.gone]
+    beside: dict[Place, list[Place]] = defaultdict(list)
+    for at, other in (*named, *followed):
+        beside[at].append(other)
+    return Force(
+        gone={name: tuple(places) for name, places in gone.items()},
+        beside={at: tuple(others) for at, others in beside.items()},
+        stated=frozenset(place(*one.at) for one in book.holding()),
+        changed=frozenset(place(*one.at) for one in book.gone.values()),
+        named=frozenset(reply for _, reply in named),
+    )
+
+
+class Outdated(NamedTuple):
+    """Characters of a sentence of a message that the message `by` took the force of."""
+
+    message: int
+    start: int
+    end: int
+    by: int
+
+
+def outdated(said: Sequence[Said]) -> list[Outdated]:
+    """The sentences that are no longer in force, in order. The time is linear in what was said."""
+    return without_force(said, heard(said))
+
+
+def without_force(said: Sequence[Said], book: Book) -> list[Outdated]:
+    """The sentences that the book says are no longer in force, and those in which the assistant said them back."""
+    found = {Outdated(old.message, old.start, old.end, by.message) for old, by in book.gone.items()}
+    return sorted(found.union(*(_echoes(said, old, by) for old, by in book.gone.items())))
+
+
+# What the assistant says back
+
+
+def _echoes(said: Sequence[Said], old: Statement, by: Statement) -> Iterator[Outdated]:
+    """Short sentences of the reply that repeat what is no longer in force: a value, or all that was taken note of."""
+    values, noted = old.words - by.words, (old.key - by.content or old.key) if old.heard else frozenset()
+    for passage in passages(reply_to(said, old.message)[:HEARD]):
+        low = passage.text.lower()
+        repeats = any(_says(low, value) for value in values) if values else noted and all(key in low for key in noted)
+        if len(low) <= MOST_ECHOED and repeats:
+            yield Outdated(old.message + 1, passage.start, passage.end, by.message)
+
+
+def named_in_reply(said: Sequence[Said], book: Book) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where values without a subject stand, each with where a short sentence of the reply says it of something."""
+    for one in book.holding():
+        values = one.words
+        for passage in passages(reply_to(said, one.message)[:HEARD]) if one.bare and values else ():
+            low = passage.text.lower()
+            if len(low) <= MOST_ECHOED and all(_says(low, value) for value in values) and _is_of_more(low, one):
+                yield one.at, (one.message + 1, passage.start)
+                break
+
+
+def _is_of_more(text: str, one: Statement) -> bool:
+    """Whether it names something that the statement does not."""
+    return not frozenset(content_of(tokens_of(text))) <= one.content | one.words
+
+
+def _says(text: str, value: str) -> bool:
+    """Not within a longer number: 2 is not said with 12."""
+    at = text.find(value)
+    while at >= 0:
+        before, behind = text[max(0, at - 1) : at], text[at + len(value) : at + len(value) + 1]
+        if not (value[0].isdigit() and before.isdigit()) and not (value[-1].isdigit() and behind.isdigit()):
+            return True
+        at = text.find(value, at + 1)
+    return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -140,6 +139,16 @@ def _pieces(text: str, role: Role) -> Sequence[Chunk]:
     return found
 
 
+def begins(
+    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
+) -> list[tuple[str, int] | None]:
+    """For each chunk the id of its message and the character it begins at; none for calls, nobody said them."""
+    return [
+        None if sources[at].is_call else (units[sources[at].unit_at].id, sources[at].chunks[number].start)
+        for at, number in places
+    ]
+
+
 def leaning(
     sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
 ) -> list[tuple[int, ...]]:
@@ -149,28 +158,15 @@ def leaning(
     names no subject leans on the reply that does.
     """
     first = {sources[at].call_id: one for one, (at, number) in enumerate(places) if not number and sources[at].is_call}
-    beside = _told_beside(sources, places, units)
+    starts, beside = begins(sources, places, units), in_force(tuple(units)).beside
+    at_start = {start: one for one, start in enumerate(starts) if start}
+    told = [
+        [at_start[other] for other in beside.get(start, ()) if other in at_start] if start else [] for start in starts
+    ]
     return [
-        tuple(dict.fromkeys([*_leans_on(sources, at, number, one, first), *beside[one]]))
+        tuple(dict.fromkeys([*_leans_on(sources, at, number, one, first), *told[one]]))
         for one, (at, number) in enumerate(places)
     ]
-
-
-def _told_beside(
-    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
-) -> Mapping[int, Sequence[int]]:
-    force = in_force(tuple(units))
-    at_place = {
-        (units[sources[at].unit_at].id, sources[at].chunks[number].start): one
-        for one, (at, number) in enumerate(places)
-        if not sources[at].is_call
-    }
-    found: dict[int, list[int]] = defaultdict(list)
-    for told, other in (*force.named.items(), *force.followed.items()):
-        one, beside = at_place.get(told[:2]), at_place.get(other[:2])
-        if one is not None and beside is not None:
-            found[one].append(beside)
-    return found
 
 
 def _leans_on(

@@ -64,6 +64,8 @@ HEARD = 4_000
 # Words of a subject; words and Chinese pairs beside a value that has no subject.
 LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
 CJK_BEGINS = "\u2e80"
+# Behind other small words may stand what a value is for.
+HEADED = frozenset(("of", "to"))
 
 
 class Said(NamedTuple):
@@ -93,6 +95,15 @@ class Statement:
     key: frozenset[str]
     heard: bool
     bare: bool
+
+    @property
+    def at(self) -> tuple[int, int]:
+        return self.message, self.start
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Its values, of all sorts."""
+        return frozenset(value for values in self.values.values() for value in values)
 
     @property
     def names(self) -> frozenset[str]:
@@ -343,4 +354,18 @@ def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tup
         if definite or part:
             behind = tuple(each for each in tokens[at + 1 : at + 4] if each not in DETERMINERS)[:2]
             found.append((before, word, definite, part, behind))
+    return tuple(found)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Words with what they belong to: "customer" in "the customer dump", "customers" in "replies to customers"."""
+    found = [
+        (word, head)
+        for before, word, head in zip(told, told[1:], told[2:], strict=False)
+        if before in DETERMINERS and is_word(word) and is_word(head)
+    ]
+    for at, (head, of) in enumerate(itertools.pairwise(told)):
+        if of in HEADED and is_word(head):
+            found += [(word, head) for word in [one for one in told[at + 2 : at + 4] if one not in DETERMINERS][:1]]
     return tuple(found)

@@ -19,9 +19,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from health.compaction.text import CJK, Passage, passages
+from health.compaction.text import CJK
 from health.compaction.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -33,17 +32,13 @@ from health.compaction.value_patterns import (
 )
 from health.compaction.value_statements import (
     CJK_BEGINS,
-    HEARD,
-    MOST_ECHOED,
     Said,
     Statement,
-    content_of,
+    heads_of,
     marks_of,
-    reply_to,
     signs_of,
     statements,
     subjects,
-    tokens_of,
     units_of,
     words_before,
 )
@@ -64,21 +59,7 @@ FEWEST_STATEMENTS = 40
 # A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
 PAIR, PAIR_APART, OTHER = 0.7, 0.2, 0.5
 
-__all__ = ["Book", "Outdated", "Said", "heard", "named_in_reply", "outdated", "without_force"]
-
-
-class Outdated(NamedTuple):
-    """Characters of a sentence of a message that the message `by` took the force of."""
-
-    message: int
-    start: int
-    end: int
-    by: int
-
-
-def outdated(said: Sequence[Said]) -> list[Outdated]:
-    """The sentences that are no longer in force, in order. The time is linear in what was said."""
-    return without_force(said, heard(said))
+__all__ = ["Book", "Said", "heard"]
 
 
 def heard(said: Sequence[Said]) -> Book:
@@ -88,12 +69,6 @@ def heard(said: Sequence[Said]) -> Book:
     for statement in found:
         book.hear(statement)
     return book
-
-
-def without_force(said: Sequence[Said], book: Book) -> list[Outdated]:
-    """The sentences that the book says are no longer in force, and those in which the assistant said them back."""
-    found = {Outdated(old.message, old.start, old.end, by.message) for old, by in book.gone.items()}
-    return sorted(found.union(*(_echoes(said, old, by) for old, by in book.gone.items())))
 
 
 # What takes the place of what
@@ -120,7 +95,7 @@ class Book:
     """
 
     def __init__(self, heard: Sequence[Statement], known: Iterable[str]) -> None:
-        self.stated = tuple(heard)
+        self._stated = tuple(heard)
         self.gone: dict[Statement, Statement] = {}
         self.followed: dict[Statement, Statement] = {}
         self._by_word: dict[str, list[Statement]] = defaultdict(list)
@@ -131,6 +106,10 @@ class Book:
         shares = {word: 1.0 if word > CJK_BEGINS or word in self._topics else OTHER for word in self._said_by}
         weights = {word: (1 - math.log(n) / most) * shares[word] for word, n in self._said_by.items()}
         self._weights, self._apart = _Weights(weights, pair=PAIR), _Weights(weights, pair=PAIR_APART)
+
+    def holding(self) -> Iterator[Statement]:
+        """What holds, as far as it is a value or the assistant took note of it."""
+        return (one for one in self._stated if (one.heard or one.values) and one not in self.gone)
 
     def hear(self, new: Statement) -> None:
         near = [old for old in self._alike(new) if self._is_near(new, old)]
@@ -305,7 +284,7 @@ def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> 
         return False
     if signs_of(new.text).forbids and signs_of(old.text).forbids and not signs_of(new.text).changes:
         return False
-    mine, theirs = new.content | _words_of(new), old.content | _words_of(old)
+    mine, theirs = new.content | new.words, old.content | old.words
     return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
 
 
@@ -316,17 +295,19 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
     return bool(about)
 
 
-def _words_of(one: Statement) -> frozenset[str]:
-    return frozenset(value for values in one.values.values() for value in values)
-
-
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
     ours, others = _before_run(new, shared), _before_run(old, shared)
-    return bool(
-        mine - old.content or (theirs - new.content and mine) or (ours and others and not ours & others)
-    ) or _is_marked_otherwise(new, old, shared)
+    return bool(mine - old.content or (theirs - new.content and mine) or (ours and others and not ours & others)) or (
+        _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared)
+    )
+
+
+def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """ "Replies to customers" and "the customer dump"."""
+    mine, theirs = ({head for word, head in heads_of(one.tokens) if word in shared} - shared for one in (new, old))
+    return bool(mine and theirs) and mine.isdisjoint(theirs)
 
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
@@ -358,50 +339,3 @@ def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
             continue
         if (token in shared and definite) or (part and of_value and not shared.isdisjoint(behind)):
             yield before
-
-
-# What the assistant says back
-
-
-def _echoes(said: Sequence[Said], old: Statement, by: Statement) -> Iterator[Outdated]:
-    """Short sentences of the reply that repeat what is no longer in force: a value, or all that was taken note of."""
-    values, noted = _words_of(old) - _words_of(by), (old.key - by.content or old.key) if old.heard else frozenset()
-    for passage in passages(reply_to(said, old.message)[:HEARD]):
-        low = passage.text.lower()
-        repeats = any(_says(low, value) for value in values) if values else noted and all(key in low for key in noted)
-        if len(low) <= MOST_ECHOED and repeats:
-            yield Outdated(old.message + 1, passage.start, passage.end, by.message)
-
-
-def named_in_reply(said: Sequence[Said], book: Book) -> Iterator[tuple[tuple[int, int, int], Passage]]:
-    """Where values without a subject stand, each with the short sentence of the reply that says the value of something."""
-    for one in book.stated:
-        if not one.bare or one in book.gone:
-            continue
-        values = _words_of(one)
-        for passage in passages(reply_to(said, one.message)[:HEARD]):
-            low = passage.text.lower()
-            if (
-                len(low) <= MOST_ECHOED
-                and values
-                and all(_says(low, value) for value in values)
-                and _is_of_more(low, one)
-            ):
-                yield (one.message, one.start, one.end), passage
-                break
-
-
-def _is_of_more(text: str, one: Statement) -> bool:
-    """Whether it names something that the statement does not."""
-    return not frozenset(content_of(tokens_of(text))) <= one.content | _words_of(one)
-
-
-def _says(text: str, value: str) -> bool:
-    """Not within a longer number: 2 is not said with 12."""
-    at = text.find(value)
-    while at >= 0:
-        before, behind = text[max(0, at - 1) : at], text[at + len(value) : at + len(value) + 1]
-        if not (value[0].isdigit() and before.isdigit()) and not (value[-1].isdigit() and behind.isdigit()):
-            return True
-        at = text.find(value, at + 1)
-    return False

@@ -6,16 +6,17 @@ the budget holds. What is chosen stays verbatim in its own message; of tool roun
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import Any
 
 from health.compaction.choose import GAP_TOKENS, Candidate, Chooser
 from health.compaction.cuts import Cut, cuts, ids_of
 from health.compaction.features import Features
+from health.compaction.force import in_force
 from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
 from health.compaction.pressure import marks
 from health.compaction.reasons import Why
-from health.compaction.sources import Frame, Source, is_lines, leaning, sources_of
+from health.compaction.sources import Frame, Source, begins, is_lines, leaning, sources_of
 from health.compaction.strategies.passage_view import View
 from health.compaction.units import ContextState, Role, Unit
 from health.compaction.value_statements import is_question, states_a_value
@@ -28,6 +29,9 @@ EXPONENT, TYPED_EXPONENT = 1.0, 0.4
 # A row of a result that holds what somebody took up is worth so much more, a sentence that states a value too. What was
 # asked has been answered since.
 IN_PLAY, STATED, ASKED = 2.0, 1.5, 0.4
+# So is what the user states and what holds, more so where it changed something, and a reply that names of what a value
+# is: set on one half of conversations with corrections, judged on the other.
+HOLDS, CHANGED, NAMED = 1.3, 3.0, 2.0
 LINE_TOKENS = 3
 # What tokens that are counted one by one may differ from those of the whole: a share, and the most tokens.
 MARGIN, MOST_MARGIN = 0.03, 40
@@ -95,8 +99,12 @@ def chosen_order(
     leans = leaning(sources, places, state.units)
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     candidates = [
-        Candidate(piece.tokens + GAP_TOKENS, own, prior[piece.role] * _favour(piece, taken), at, labels[at], lean)
-        for piece, own, (at, _), lean, taken in zip(pieces, bonus, places, leans, features.in_play, strict=True)
+        Candidate(
+            piece.tokens + GAP_TOKENS, own, prior[piece.role] * _favour(piece, taken) * held, at, labels[at], lean
+        )
+        for piece, own, (at, _), lean, taken, held in zip(
+            pieces, bonus, places, leans, features.in_play, _held(sources, places, state.units), strict=True
+        )
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
     room = frame.room - margin(frame.room)
@@ -114,6 +122,15 @@ def _favour(piece: Piece, taken_up: bool) -> float:
             return ASKED
         return STATED if states_a_value(piece.text) else 1.0
     return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
+
+
+def _held(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]) -> Iterator[float]:
+    force = in_force(tuple(units))
+    for start in begins(sources, places, units):
+        if start in force.changed:
+            yield CHANGED
+        else:
+            yield NAMED if start in force.named else HOLDS if start in force.stated else 1.0
 
 
 def _typed(sources: Sequence[Source], places: Sequence[tuple[int, int]], chooser: Chooser, *, budget: int) -> list[int]:

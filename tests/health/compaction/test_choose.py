@@ -9,11 +9,13 @@ from health.compaction.choose import Candidate, Chooser
 from health.compaction.features import Features
 
 
-def chooser(texts: list[str], *, tokens: int = 10, leans: dict[int, int] | None = None, group: bool = False) -> Chooser:
+def chooser(
+    texts: list[str], *, tokens: int = 10, leans: dict[int, tuple[int, ...]] | None = None, group: bool = False
+) -> Chooser:
     features = Features(texts, from_tool=[False] * len(texts))
     candidates = [
         Candidate(
-            tokens=tokens, bonus=0.0, prior=1.0, group=0 if group else at, label=0, leans_on=(leans or {}).get(at)
+            tokens=tokens, bonus=0.0, prior=1.0, group=0 if group else at, label=0, leans_on=(leans or {}).get(at, ())
         )
         for at in range(len(texts))
     ]
@@ -37,13 +39,19 @@ def test_the_second_telling_of_the_same_comes_after_something_new() -> None:
 
 
 def test_what_a_chunk_leans_on_comes_right_before_it() -> None:
-    made = chooser(["shall we", "Terminal 7 near Kauppatori"], leans={1: 0})
+    made = chooser(["shall we", "Terminal 7 near Kauppatori"], leans={1: (0,)})
 
     assert made.choose(20) == [0, 1]
 
 
+def test_it_may_lean_on_several() -> None:
+    made = chooser(["shall we", "so it is", "Terminal 7 near Kauppatori"], leans={2: (0, 1)})
+
+    assert made.choose(30) == [0, 1, 2]
+
+
 def test_a_chunk_is_left_out_where_only_it_fits_but_not_what_it_leans_on() -> None:
-    assert chooser(["will you", "Terminal 7 near Kauppatori"], leans={1: 0}).choose(15) == []
+    assert chooser(["will you", "Terminal 7 near Kauppatori"], leans={1: (0,)}).choose(15) == []
 
 
 def test_of_two_alike_the_neighbour_of_what_stands_is_preferred() -> None:

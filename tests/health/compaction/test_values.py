@@ -6,11 +6,11 @@ from time import perf_counter
 
 import pytest
 
-from health.compaction.force import Force, in_force
+from health.compaction.force import Force, Outdated, in_force, outdated
 from health.compaction.text import passages
 from health.compaction.units import Kind, Role, Unit
 from health.compaction.value_statements import is_question, states_a_value
-from health.compaction.values import Outdated, Said, outdated
+from health.compaction.values import Said
 
 NOTED = "Noted."
 NOTED_ZH = "记下了。"
@@ -163,6 +163,7 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Choir practice is on Tuesday.", "We did not cancel choir practice."),
         ("The login module has a bug.", "The login module has good tests."),
         ("Use Postgres for the orders.", "Use Redis for the cache."),
+        ("Send letters to members as plain text.", "I want the member list as a spreadsheet."),
         ("Paint the gate red.", "Sorry for the noise, we have visitors."),
         ("The gate is 3 metres wide.", "How are you today?", "Lunch now."),
     ],
@@ -316,7 +317,7 @@ def test_what_a_client_puts_first_and_what_compaction_wrote_state_nothing() -> N
 def test_of_what_may_be_outdated_it_says_what_was_told_later_of_the_same() -> None:
     old, new = "The dentist is at 9:30.", "The dentist has a new receptionist."
 
-    assert told(a_message(8, old), a_message(9, new)).followed == {("m8", 0, len(old)): ("m9", 0, len(new))}
+    assert told(a_message(8, old), a_message(9, new)).beside == {("m8", 0): (("m9", 0),)}
 
 
 @pytest.mark.parametrize(("sentence", "states"), [("The bus leaves at 8:05.", True), ("Greta likes tea.", False)])
