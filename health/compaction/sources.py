@@ -11,6 +11,7 @@ from health.compaction.chunks import Chunk, blocks, chunks
 from health.compaction.digest import GAPS, is_digest, is_notice, read_back
 from health.compaction.force import in_force
 from health.compaction.kinds import kind_of
+from health.compaction.records import told_anew
 from health.compaction.rows import in_rows
 from health.compaction.units import Kind, Role, Unit, tools_by_result
 
@@ -52,13 +53,15 @@ class Frame:
 
 def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
     """Every message that is not kept as it is, in order; without what is no longer in force, and what is said again."""
-    tools = tools_by_result(units)
+    tools, old = tools_by_result(units), told_anew(tuple(units))
+    over = {(unit.round_id or "", unit.answers) for unit in units if unit.id in old}
     stale = in_force(tuple(units)).gone
     found = [
         _in_force(source, stale.get(unit.id, ()))
         for at, unit in enumerate(units)
-        if unit.id not in frame.kept and not (is_notice(unit) or unit.inserted)  # prompts of ours are over
+        if unit.id not in frame.kept | old and not (is_notice(unit) or unit.inserted)  # prompts of ours are over
         for source in _sources(at, unit, tools.get(unit.id, ""))
+        if source.call_id not in over
     ]
     again = _said_again(found, [unit.content for unit in units if unit.id in frame.kept])
     return [source for at, source in enumerate(found) if source.chunks and at not in again]
