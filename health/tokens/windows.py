@@ -116,8 +116,9 @@ def is_suspect(report: Report, *, before: Report | None, window: int | None, rep
     Because the report did not grow although the request did, by more than estimates are wrong; or because it ends
     at a window that the request is estimated to exceed. `reports` are the plausible ones so far.
     """
-    if window and report.estimated > window * (1 + report.error):
-        return window * (1 - AT_THE_WINDOW) <= report.reported <= window
+    exceeds = window is not None and report.estimated > window * (1 + report.error)
+    if window and exceeds and window * (1 - AT_THE_WINDOW) <= report.reported <= window:
+        return True
     if before is None:
         return False
     grew = report.estimated - before.estimated

@@ -120,6 +120,10 @@ class TestASuspicion:
         assert is_suspect(report(8100, 9000), before=None, window=8192, reports=0)
         assert not is_suspect(report(4000, 9000), before=None, window=8192, reports=0)
 
+    def test_above_a_known_window_one_that_does_not_grow_is_suspect_as_anywhere(self) -> None:
+        """What a server leaves of a prompt that it cuts in the middle may be half of its window."""
+        assert is_suspect(report(4000, 9000), before=report(8100, 8150), window=8192, reports=5)
+
     def test_a_second_one_confirms_it(self) -> None:
         bounds = Bounds(accepted=8150, accepted_at=NOW)
 
