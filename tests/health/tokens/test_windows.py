@@ -35,6 +35,13 @@ class TestARefusal:
         assert window == 8192
         assert (known.refused, known.words, known.refused_at) == (None, "too long", NOW)
 
+    def test_a_number_above_what_was_refused_before_is_not_believed_at_once(self) -> None:
+        _known, window = after_refusal(
+            Bounds(refused=9000, refused_at=NOW), Refused(prompt=20_000, named=16_384), now=NOW
+        )
+
+        assert window is None
+
     def test_the_answer_that_was_asked_for_counts_with_the_prompt(self) -> None:
         _known, window = after_refusal(Bounds(), Refused(prompt=5000, answer=4000, named=8192), now=NOW)
 
