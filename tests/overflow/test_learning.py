@@ -1,4 +1,4 @@
-"""What use teaches about a window that nobody tells, as a client and a person see it: taught, shown, doubted, forgotten.
+"""What use teaches about a window that nobody tells, as a client and a person see it: shown, doubted, forgotten.
 
 The official client, `/v1` over a socket, a server added by `provider add`, and nothing configured.
 """
