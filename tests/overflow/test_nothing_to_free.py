@@ -57,9 +57,7 @@ def studio(transactional_db: None, agent: Agent) -> Iterator[LMStudioStandin]:
     standin = LMStudioStandin(context=WINDOW, answer="At the north pier.")
     with serving(standin.app()) as url:
         Provider.objects.update(kind="lmstudio", base_url=url)
-        LLM.objects.update(
-            model_id=standin.model, context_length=None, optimal_max_tokens=None, compaction="automatic"
-        )
+        LLM.objects.update(model_id=standin.model, context_length=None, optimal_max_tokens=None, compaction="automatic")
         Agent.objects.update(instructions=INSTRUCTIONS)
         yield standin
 
