@@ -19,7 +19,8 @@ llm = was.get_model("dialogs", "LLM").objects.create(
     model_id="tiny", context_length=8192, context_length_source="server")
 agent = was.get_model("dialogs", "Agent").objects.create(name="Keeper", slug="keeper", llm=llm)
 was.get_model("dialogs", "Dialog").objects.create(
-    owner=was.get_model("auth", "User").objects.create(username="alice"), agent=agent, llm=llm, active_at=timezone.now())
+    owner=was.get_model("auth", "User").objects.create(username="alice"),
+    agent=agent, llm=llm, active_at=timezone.now())
 executor = MigrationExecutor(connection)
 executor.migrate(executor.loader.graph.leaf_nodes())
 
