@@ -22,8 +22,8 @@ from health.limits import LEAST_USABLE_TOKENS, Term, effective_limit, output_res
 from health.monitor.levels import context_window, usable
 from health.tokens.windows import Bounds, ceiling
 
-# What runs for LM Studio, unless staff want no model asked: its pruning agent, and where that fails, passages beside the
-# last five messages, else those alone.
+# What runs for LM Studio, unless staff want no model asked: its pruning agent, and where that fails, passages beside
+# the last five messages, else those alone.
 LMSTUDIO_CHAIN = ("prune_with_agent", PASSAGES_AND_LAST_FIVE, "keep_last_five")
 
 
