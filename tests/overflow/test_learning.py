@@ -23,7 +23,7 @@ from dialogs.models import LLM, Dialog, LlmBounds
 from tests.dialogs.views.pages import page
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, Caller, House, long_answers
-from tests.overflow.talk import Talk
+from tests.overflow.talk import Talk, prose
 from tests.standins.compatible import CompatibleStandin, Lists
 
 WINDOW = 4_096
@@ -214,3 +214,21 @@ def test_where_cached_tokens_are_left_out_the_level_is_unknown_and_nothing_is_ta
     assert "The server reports only part of the prompt: the level stays unknown" in panel()
     health = client.get(f"/dialogs/{Dialog.objects.get().pk}/context.json").json()["health"]
     assert health["level"] == "unknown"
+
+
+def test_an_answer_with_less_room_than_asked_for_ends_with_length_and_the_panel_says_why(
+    build: Build, panel: Any
+) -> None:
+    home = build(window=WINDOW, reply=long_answers(3 * WINDOW), lists=Lists.MODELS, counts_answer=True)
+    # Else a compaction would make room for the rest of the answer.
+    LLM.objects.update(compaction="off")
+    caller = home.caller(max_tokens=2_000)
+    caller.messages.append({"role": "user", "content": prose(1, 8_000)})
+
+    answer = caller.client.chat.completions.create(model=caller.model, messages=caller.messages, **caller.more)
+
+    assert answer.choices[0].finish_reason == "length"
+    sent = home.last.body
+    assert 409 <= sent["max_tokens"] < 2_000
+    assert f"could have {sent['max_tokens']:,} tokens at most instead of 2,000" in panel()
+    assert home.compactions() == 0
