@@ -7,7 +7,7 @@ import re
 import openai
 import pytest
 
-from dialogs.models import LLM
+from dialogs.models import LLM, Agent
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, Caller, House, long_answers
 from tests.overflow.talk import Talk
@@ -44,6 +44,23 @@ def test_the_servers_refusal_reaches_the_client(build: Build, listed: Lists) -> 
     assert "maximum context length is 8192 tokens" in str(refused)
     assert len(home.standin.refusals) == 1, "it is asked once"
     assert home.compactions() == 0
+
+
+def test_an_agent_may_be_off_alone(build: Build) -> None:
+    """Who speaks to it is refused; who speaks to its model without it is answered."""
+    home = build(window=WINDOW, reply=long_answers(TALK.chars), lists=Lists.MODELS)
+    agent = Agent.objects.get(is_direct=False)
+    Agent.objects.filter(pk=agent.pk).update(compaction="off")
+    caller = home.caller()
+    caller.model = agent.slug
+
+    answered, refused = until_refused(caller)
+    assert (home.compactions(), refused.code) == (0, "context_length_exceeded")
+
+    caller.model = home.model
+    assert caller.answer()
+    assert answered > 10
+    assert home.compactions() == 1
 
 
 @pytest.mark.parametrize("way", ["cuts the oldest", "cuts the middle", "cuts at a token"])
