@@ -11,12 +11,13 @@ from typing import Any
 from dialogs.api.errors import ApiError, invalid_request
 from dialogs.clients import ClientRequest
 from dialogs.compacting.estimate import counter_of, overhead
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import guard_of, room_of
 from dialogs.models import ClientConversation, Dialog
 from dialogs.services.client_turns import Target
 from health.compaction.clamp import HEAD_SHARE, clamped
 from health.compaction.messages import parse, render
 from health.compaction.ports import Counter, Kit
+from health.compaction.reasons import Reason, Why
 from health.compaction.units import INSTRUCTING, Unit, rounds, total
 from health.services import compact_messages
 from health.tokens.counters import counter_for
@@ -50,18 +51,29 @@ def fitted(messages: Messages, target: Target, request: ClientRequest, *, summar
     dialog = Dialog(agent=target.agent, llm=target.llm, is_client_driven=True)
     dialog.client = ClientConversation(dialog=dialog, max_output_tokens=request.max_output_tokens)
     guard = guard_of(dialog)
-    if guard is None or guard.off:
+    if guard is None or (guard.off and not guard.cuts_silently):
         return messages
     if guard.refused:
         raise _too_large(str(guard.refused))
     counter = counter_of(target.llm)
-    room = guard.limit - guard.reserve - overhead(target.llm, request.tools, counter)
-    if _tokens(messages, counter) <= room:
+    tokens, besides = _tokens(messages, counter), overhead(target.llm, request.tools, counter)
+    if guard.off:
+        return _uncut(messages, tokens + besides, room_of(dialog) or guard.room)
+    room = guard.room - besides
+    if tokens <= room:
         return messages
     if summarises:
         return _shortened(_oldest(messages, room, counter), room, counter, head_share=OLDEST_SHARE)
     chosen = _compacted(messages, room, target.llm.model_id, counter) if len(messages) >= LEAST_TO_COMPACT else messages
     return _shortened(chosen, room, counter)
+
+
+def _uncut(messages: Messages, tokens: int, room: int) -> Messages:
+    """Where compaction is off and the server would cut. Raises ApiError for what does not fit."""
+    if tokens > room:
+        why = Reason(Why.WOULD_BE_CUT, {"tokens": tokens, "limit": room})
+        raise invalid_request(str(why), param="messages", code="context_length_exceeded")
+    return messages
 
 
 def _tokens(messages: Messages, counter: Counter) -> int:

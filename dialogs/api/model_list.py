@@ -7,7 +7,7 @@ from typing import Any
 
 from dialogs.api.auth import may_use
 from dialogs.api.errors import model_not_found
-from dialogs.compacting.guard import guard_of
+from dialogs.compacting.guard import active_guard
 from dialogs.models import LLM, Agent, ApiKey, Dialog
 from dialogs.selectors.offered import direct_agents, listed_llms, offered_agents, offered_llms
 from dialogs.selectors.providers import configured, loaded_window
@@ -62,7 +62,7 @@ def _entries() -> Iterator[dict[str, Any]]:
 def _entry(model: str, agent: Agent, llm: LLM, *, created: float, owned_by: str) -> dict[str, Any]:
     """The limit stands under the three names that clients look for; null where it is not known."""
     window = loaded_window(llm) or context_window(configured(llm))
-    guard = guard_of(Dialog(agent=agent, llm=llm))
+    guard = active_guard(Dialog(agent=agent, llm=llm))
     limit = guard.limit if guard else window
     return {
         "id": model,

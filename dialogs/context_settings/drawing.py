@@ -33,6 +33,8 @@ STRATEGIES: Mapping[str, Promise] = {
 CHOICES: Mapping[str, Promise] = {
     "passages": _("Passages first"),
     "chain": _("The chain first"),
+    "pruning_agent": _("The pruning agent decides"),
+    "no_model": _("No model"),
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),

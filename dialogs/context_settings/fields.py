@@ -20,6 +20,7 @@ from health.compaction.config import (
     PlaceholderDetail,
     RecoveryMode,
     RewardLog,
+    WithLmStudio,
 )
 
 BREAKING = "breaking_strategy"
@@ -103,6 +104,15 @@ HOW = Group(
                 "in their order."
             ),
             choices=How,
+        ),
+        Field(
+            path="lmstudio",
+            label=_("With LM Studio"),
+            hint=_(
+                "The pruning agent, a model, reads the older messages and decides which go. Without a model the same "
+                "strategies run as with any other server."
+            ),
+            choices=WithLmStudio,
         ),
     ),
 )

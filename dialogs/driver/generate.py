@@ -220,7 +220,7 @@ def _learn(call: Call, reported: int) -> Report | None:
     llm, generation = call.generation.llm, call.generation
     if llm is None:
         return None
-    if not (call.sizing.is_counted or _teaches(llm)):
+    if not (call.sizing.is_counted or _teaches(llm, call.sizing)):
         windows.learn_from_report(generation, reported=reported)
         return None
     told = call.sizing.foretold
@@ -237,11 +237,13 @@ def _learn(call: Call, reported: int) -> Report | None:
     return None
 
 
-def _teaches(llm: LLM) -> bool:
-    """Must a request be counted, after its answer, to learn from it? Not where window and counter are known."""
-    known = calibration_of(llm)
+def _teaches(llm: LLM, sizing: Sizing) -> bool:
+    """Must a request be counted, after its answer, to learn from it? Not where window and counter are known, and its
+    bytes show that the server had no reason to cut it: where nothing is compacted, nobody else looks."""
+    known, window = calibration_of(llm), llm.context_length
     is_calibrated = isinstance(known, Calibration) and known.is_trusted
-    return not (is_calibrated and llm.context_length and llm.context_length_source != WindowSource.REFUSAL)
+    is_told = window is not None and llm.context_length_source != WindowSource.REFUSAL
+    return not (is_calibrated and is_told and sizing.is_within(window or 0))
 
 
 def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:

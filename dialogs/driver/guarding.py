@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialogs.compacting.estimate import Sizing, overhead
-from dialogs.compacting.guard import Guard, guard_of, is_off
+from dialogs.compacting.guard import Guard, guard_of, is_off, room_of
 from dialogs.compacting.material import beside, of_the_floor
 from dialogs.compacting.present import next_context, offered_tools
 from dialogs.context import Context
@@ -113,22 +113,20 @@ def _was_just_compacted(dialog: Dialog) -> bool:
 
 
 def _off(dialog: Dialog, guard: Guard) -> Guarding:
-    """Where compaction is switched off: what would be cut without a word is refused, all else is sent."""
+    """Where compaction is switched off: what would be cut without a word is refused, all else is sent. A limit that is
+    narrower than the window refuses nothing."""
     sizing = sizing_of(dialog, guard) if guard.cuts_silently else None
-    if sizing is None or sizing.is_within(guard.room):
-        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, off=True)
-    tokens = sizing.estimate.tokens + guard.reserve
+    room = room_of(dialog) or guard.room
+    if sizing is None or sizing.is_within(room):
+        return Guarding(pressure=Pressure.NORMAL, limit=room, off=True)
+    tokens = sizing.estimate.tokens
     return Guarding(
-        pressure=pressure(tokens, limit=guard.limit),
+        pressure=pressure(tokens, limit=room),
         tokens=tokens,
-        limit=guard.limit,
+        limit=room,
         off=True,
-        refused=_would_be_cut(tokens, guard) if tokens > guard.limit else None,
+        refused=Reason(Why.WOULD_BE_CUT, {"tokens": tokens, "limit": room}) if tokens > room else None,
     )
-
-
-def _would_be_cut(tokens: int, guard: Guard) -> Reason:
-    return Reason(Why.WOULD_BE_CUT, {"tokens": tokens, "limit": guard.limit})
 
 
 def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from dialogs.compacting.guard import bounds_of
 from dialogs.models import LLM, Generation
+from dialogs.models.llm import WindowSource
 from health.tokens.windows import DOUBTED_AFTER, Bounds
 
 
@@ -33,9 +34,11 @@ def learned_window(llm: LLM) -> LearnedWindow | None:
     if known == Bounds():
         return None
     now = timezone.now()
+    # A window that a refusal named is in force until something larger is read; beside an admin's it is a bound.
+    is_bound = bool(known.refused) or (bool(known.window) and llm.context_length_source != WindowSource.REFUSAL)
     return LearnedWindow(
         bounds=known,
-        refusal_is_doubted=bool(known.refused or known.window) and _is_old(known.refused_at, now),
+        refusal_is_doubted=is_bound and _is_old(known.refused_at, now),
         cut_is_doubted=bool(known.cut_sent) and _is_old(known.cut_at, now),
         cuts=Generation.objects.filter(llm=llm, manifest__cut=True).count() if known.cut_at else 0,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
+from dialogs.compacting.guard import is_off
 from dialogs.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, MessageMark
 from dialogs.services.manual_compaction import reset
@@ -17,7 +18,8 @@ from health.configured import context_config
 
 
 def complete(*, dialog: Dialog, message_id: int, by: User) -> bool:
-    """The task is done. True where a fresh start is to be offered: also while the agent answers, if it is automatic."""
+    """The task is done. True where a fresh start is to be offered: if it is automatic, also while the agent answers,
+    and where nothing is compacted by itself."""
     marks = MessageMark.objects.filter(message__dialog=dialog, message_id=message_id, priority=MessageMark.Priority.P1)
     if not marks.exists():
         raise InvalidMessage(_("Only the task of a P1 message can be done."))
@@ -25,6 +27,8 @@ def complete(*, dialog: Dialog, message_id: int, by: User) -> bool:
     wanted = context_config().at_milestone
     if wanted is not AtMilestone.AUTOMATIC:
         return wanted is AtMilestone.OFFER
+    if is_off(dialog):
+        return True
     try:
         reset(dialog=dialog, by=by)
     except DialogBusy:

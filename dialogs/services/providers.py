@@ -15,11 +15,12 @@ from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from dialogs.models import LLM, Agent, Provider
+from dialogs.models import LLM, Agent, LlmBounds, Provider
 from dialogs.models.llm import Origin, ToolCalling, WindowSource
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 from dialogs.providers.base import ModelFacts
 from dialogs.secrets import encrypt
+from health.tokens.windows import after_reload
 
 # Up to this window the default ceilings (100,000 and nine tenths of the window) would leave caution no room.
 SMALL_WINDOW = 111_112
@@ -110,6 +111,7 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
     What the server said is always kept beside; it comes into force unless an admin set the window.
     """
     llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
+    _doubt_bounds(llm, facts.context_length)
     llm.detected_context_length = facts.context_length
     llm.limits_read_at = timezone.now()
     llm.input_length = llm.input_length or facts.input_length
@@ -117,11 +119,6 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
     said = _take_window(llm, facts)
     llm.save()
     return said
-
-
-def record_overflow_window(*, llm: LLM, context_window: int) -> str:
-    """A refused request named the true window: that is the server speaking too."""
-    return record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))
 
 
 def claim_loading(*, llm: LLM, for_at_most: timedelta) -> bool:
@@ -148,6 +145,15 @@ def record_message_shape(*, llm: LLM, shape: str) -> None:
 def small_window_ceiling(window: int | None) -> int | None:
     """The explicit optimal ceiling that a small window gets, when none is written down."""
     return window * 3 // 4 or None if window and window <= SMALL_WINDOW else None
+
+
+def _doubt_bounds(llm: LLM, window: int | None) -> None:
+    """A server that tells another window than before was started again: bounds of the one before hold no more."""
+    row = LlmBounds.objects.select_for_update().filter(llm=llm).first()
+    before = llm.detected_context_length or (row.window if row else None)
+    if row and window and before and window != before:
+        row.known = after_reload(row.known)
+        row.save()
 
 
 def _take_window(llm: LLM, facts: ModelFacts) -> str:

@@ -55,7 +55,8 @@ def connect_add(request: HttpRequest) -> HttpResponse:
     if isinstance(added, Found):
         return _page(request, offer, form, found=added)
     if not request.htmx:  # type: ignore[attr-defined]
-        messages.success(request, _("%(agent)s is added. Begin a dialog with it.") % {"agent": added.agent})
+        said = _("%(agent)s is added. Begin a dialog with it.") % {"agent": added.agent}
+        messages.success(request, f"{said} {_('Kept from overflowing:')} {added.kept}")
         return HttpResponseRedirect(reverse("dialog_new"))
     return render(request, "dialogs/_connect_model.html", {"model": added, "just_added": True})
 

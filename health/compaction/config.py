@@ -16,6 +16,13 @@ class How(StrEnum):
     CHAIN = "chain"
 
 
+class WithLmStudio(StrEnum):
+    """Who decides what goes there: the pruning agent, or no model, so that the same strategies run as elsewhere."""
+
+    PRUNING_AGENT = "pruning_agent"
+    NO_MODEL = "no_model"
+
+
 class RecoveryMode(StrEnum):
     FRESH_START = "fresh_start"
     TRUNCATE = "truncate"
@@ -168,6 +175,7 @@ class ContextConfig:
     min_gain: float = 0.1
     ledger_share: float = 0.1
     how: How = How.PASSAGES
+    lmstudio: WithLmStudio = WithLmStudio.PRUNING_AGENT
     per_llm: tuple[LlmLimit, ...] = PER_LLM
     chain_order: tuple[str, ...] = CHAIN_ORDER
     summarize_old: SummarizeOld = field(default_factory=SummarizeOld)

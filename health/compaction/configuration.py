@@ -33,6 +33,7 @@ from health.compaction.config import (
     SelectPassages,
     SlidingWindow,
     SummarizeOld,
+    WithLmStudio,
 )
 from health.compaction.config_checks import (
     Check,
@@ -134,6 +135,7 @@ KEYS: Mapping[str, Check] = {
     "min_gain": share,
     "ledger_share": share,
     "how": one_of(How),
+    "lmstudio": one_of(WithLmStudio),
     "per_llm": each(_per_llm),
     BREAKING: section(STRATEGIES),
     "payloads": section({field.name: whole(1) for field in fields(PayloadLimits)}, PayloadLimits),

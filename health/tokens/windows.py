@@ -86,13 +86,13 @@ def after_refusal(bounds: Bounds, said: Refused, *, now: datetime) -> tuple[Boun
     """
     whole = said.prompt + said.answer
     read = None if _is_doubted(bounds.accepted_at, now) else bounds.accepted
-    if said.named and ((read or 0) <= said.named <= whole or said.named == bounds.named):
+    smallest = whole if _is_doubted(bounds.refused_at, now) else min(whole, bounds.refused or whole)
+    if said.named and ((read or 0) <= said.named <= smallest or said.named == bounds.named):
         words = said.words[:WORDS_CHARS]
         learned = replace(bounds, window=said.named, named=None, refused=None, refused_at=now, words=words)
         return (learned if (read or 0) <= said.named else replace(learned, accepted=None)), said.named
     if read and whole <= read:
         return replace(bounds, named=said.named), None
-    smallest = whole if _is_doubted(bounds.refused_at, now) else min(whole, bounds.refused or whole)
     return replace(bounds, refused=smallest, refused_at=now, words=said.words[:WORDS_CHARS], named=said.named), None
 
 
@@ -110,14 +110,21 @@ def after_report(bounds: Bounds, reported: int, *, now: datetime) -> Bounds:
     return learned
 
 
+def after_reload(bounds: Bounds) -> Bounds:
+    """The server has another window now: what the one before taught holds no more. What it leaves out of its reports
+    has nothing to do with that."""
+    return Bounds(reports_part=bounds.reports_part)
+
+
 def is_suspect(report: Report, *, before: Report | None, window: int | None, reports: int) -> bool:
     """May the server have read only a part? `before` is the largest whole report of the same conversation.
 
     Because the report did not grow although the request did, by more than estimates are wrong; or because it ends
     at a window that the request is estimated to exceed. `reports` are the plausible ones so far.
     """
-    if window and report.estimated > window * (1 + report.error):
-        return window * (1 - AT_THE_WINDOW) <= report.reported <= window
+    exceeds = window is not None and report.estimated > window * (1 + report.error)
+    if window and exceeds and window * (1 - AT_THE_WINDOW) <= report.reported <= window:
+        return True
     if before is None:
         return False
     grew = report.estimated - before.estimated

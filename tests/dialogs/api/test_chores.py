@@ -181,6 +181,20 @@ async def test_lm_studio_never_cuts_a_chore(client_of_alice: Client, llm: LLM) -
     assert await Dialog.objects.acount() == 0
 
 
+async def test_where_compaction_is_off_a_chore_that_would_be_cut_is_refused_with_both_sizes(
+    client_of_alice: Client, llm: LLM
+) -> None:
+    standin = LMStudioStandin(context=2600, cut_middle=True, words=20)
+    with serving(standin.app()) as url:
+        await sync_to_async(in_lmstudio)(llm, url)
+        await LLM.objects.aupdate(compaction="off")
+        response = await client_of_alice.ask(*long_history(40), user("A title, please."), headers=CHORE)
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "context_length_exceeded")
+    assert "and 2,340 have room" in response.json()["error"]["message"]
+    assert standin.sizes == []
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_lm_studio_without_its_model_is_sent_no_chore(client_of_alice: Client, llm: LLM, stream: bool) -> None:
     standin = LMStudioStandin(context=2600, words=20)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
-from dialogs.models import Dialog, Message
-from health.models import CompactionRun
+from dialogs.models import LLM, Agent, Dialog, Message
+from health.compaction.config import ContextConfig, LlmLimit
+from health.compaction.configuration import dump
+from health.models import CompactionRun, ContextSettings
 from tests.dialogs.api.conftest import (
     Client,
     Play,
@@ -50,6 +54,34 @@ async def test_a_history_above_the_threshold_is_compacted_before_it_is_sent(guar
     assert len(sent) < sum(len(message["content"]) for message in history) / 2
     assert RULE in sent
     assert sent.endswith("And now?")
+
+
+OWN_CHAIN = {"how": "chain", "breaking_strategy": {"chain_order": ["discard_low_rel"]}}
+
+
+async def of_the_agent() -> None:
+    await Agent.objects.aupdate(own_settings=json.dumps(OWN_CHAIN))
+
+
+async def of_the_llms_type() -> None:
+    types = (LlmLimit(type="gpt4", limit=6000, follow_default=True, own=json.dumps(OWN_CHAIN)),)
+    await ContextSettings.objects.acreate(pk=1, values=dump(ContextConfig(per_llm=types)))
+    await LLM.objects.aupdate(limit_type="gpt4")
+
+
+@pytest.mark.parametrize("set_up", [of_the_agent, of_the_llms_type])
+async def test_an_agents_or_a_types_own_chain_is_what_runs(
+    guarded_client: Client, play: Play, set_up: Callable[[], Awaitable[None]]
+) -> None:
+    await set_up()
+    await sync_to_async(play)(said(900, "Done."))
+
+    await guarded_client.ask(*long_history(LONG), user("And now?"))
+
+    run = await CompactionRun.objects.aget()
+    assert run.status == Applied
+    assert run.chain == ["trim_payloads", "discard_low_rel", "select_passages"]
+    assert "discard_low_rel" in [step["phase"] for step in run.steps]
 
 
 async def test_the_client_is_told_and_the_answer_holds_none_of_it(guarded_client: Client, play: Play) -> None:

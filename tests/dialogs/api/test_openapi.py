@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from dialogs.api import answers
 from dialogs.api.failures import KNOWN
 from dialogs.api.openapi import document
-from dialogs.models import Agent
+from dialogs.models import LLM, Agent, Provider
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, long_history, said, user
 from tests.dialogs.api.mutating import CALL, RESULT
 from tests.dialogs.api.test_errors import EVERY_ERROR
@@ -105,3 +105,33 @@ async def test_the_list_says_which_number_it_tells(client_of_alice: Client, guar
     assert listed["helper"]["context_length"] == 3500
     assert listed["helper"]["dominds"] == {"context_length_is": "kept_to", "window": 100_000}
     assert answers.Model.model_validate(listed["scripted/tiny"])
+
+
+async def test_the_list_holds_what_can_be_asked(
+    client_of_alice: Client, guarded: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted = await Provider.objects.acreate(
+        name="hosted", kind="openai", base_url="https://llm.example/v1", api_key_env="A_KEY_OF_OURS"
+    )
+    await LLM.objects.acreate(provider=hosted, model_id="large")
+    assert await ids(client_of_alice) == ["helper", "scripted/tiny"]
+
+    monkeypatch.setenv("A_KEY_OF_OURS", "sk-1")
+    assert await ids(client_of_alice) == ["helper", "hosted/large", "scripted/tiny"]
+
+    await Provider.objects.filter(pk=hosted.pk).aupdate(enabled=False)
+    assert await ids(client_of_alice) == ["helper", "scripted/tiny"]
+
+
+async def ids(client: Client) -> list[str]:
+    return sorted(one["id"] for one in (await client.get("/v1/models")).json()["data"])
+
+
+async def test_where_compaction_is_off_the_list_tells_the_window(client_of_alice: Client, guarded: Agent) -> None:
+    """Nobody keeps a request to the limit there."""
+    await LLM.objects.aupdate(compaction="off")
+
+    listed = {one["id"]: one for one in (await client_of_alice.get("/v1/models")).json()["data"]}
+
+    assert listed["helper"]["context_length"] == 100_000
+    assert listed["helper"]["dominds"] == {"context_length_is": "window", "window": 100_000}

@@ -6,9 +6,10 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.compacting.work import perform
-from dialogs.models import LLM, Course, Dialog, Generation, Provider
+from dialogs.models import LLM, Agent, Course, Dialog, Generation, LlmBounds, Provider
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
@@ -81,3 +82,16 @@ def test_what_would_be_cut_without_a_word_is_refused_with_both_sizes(off: Dialog
     assert "does not fit the LLM's context window, and compaction is switched off" in refused
     assert "and 1,844 have room" in refused
     assert "Compact and ask again" in refused
+
+
+def test_a_limit_below_the_window_refuses_nothing_there(off: Dialog, play: Play) -> None:
+    """The server would cut nothing of it: only what does not fit its window is refused."""
+    requests = play(said(None))
+    LlmBounds.objects.create(llm=off.llm, cut_sent=40_000, cut_read=30_000, cut_at=timezone.now())
+    Agent.objects.update(context_budget=True, context_limit=3_500)
+    ask(off)
+
+    drive_until_idle(off)
+
+    assert len(requests()) == 1
+    assert not CompactionRun.objects.exists()

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from dialogs.compacting.work import perform
 from dialogs.errors import InvalidMessage
-from dialogs.models import Dialog, Message, MessageMark
+from dialogs.models import LLM, Dialog, Message, MessageMark
 from dialogs.services.marks import set_pin, set_priority
 from dialogs.services.messages import post_message
 from dialogs.services.milestones import complete
@@ -20,6 +20,8 @@ from tests.dialogs.compacting_builders import a_history, estimated
 @pytest.fixture
 def task(dialog: Dialog) -> Message:
     """A message of priority P1 at the beginning of a long history."""
+    LLM.objects.update(compaction="automatic")
+    dialog.refresh_from_db()
     first = a_history(dialog, pairs=12)[0]
     set_priority(dialog=dialog, message_id=first.pk, priority="1", area="To Do List")
     return first
@@ -59,6 +61,18 @@ def test_an_automatic_fresh_start_begins_at_once(alice: User, dialog: Dialog, ta
 def test_an_automatic_one_is_offered_while_the_agent_answers(alice: User, dialog: Dialog, task: Message) -> None:
     at_milestone(AtMilestone.AUTOMATIC)
     post_message(dialog=dialog, content="Go on")
+
+    assert complete(dialog=dialog, message_id=task.pk, by=alice)
+
+    assert not CompactionRun.objects.exists()
+
+
+def test_an_automatic_one_is_offered_where_nothing_is_compacted_by_itself(
+    alice: User, dialog: Dialog, task: Message
+) -> None:
+    at_milestone(AtMilestone.AUTOMATIC)
+    dialog.compaction = "off"
+    dialog.save()
 
     assert complete(dialog=dialog, message_id=task.pk, by=alice)
 

@@ -14,7 +14,6 @@ from dialogs.services.providers import (
     add_llm,
     add_provider,
     record_limits,
-    record_overflow_window,
     set_api_key,
 )
 from health.monitor.levels import Configured
@@ -232,13 +231,6 @@ def test_limits_are_written_over_what_is_in_the_database_now(fresh: LLM) -> None
 
     fresh.refresh_from_db()
     assert fresh.context_length == 5000
-
-
-def test_an_overflow_teaches_the_window(fresh: LLM) -> None:
-    record_overflow_window(llm=fresh, context_window=4096)
-
-    fresh.refresh_from_db()
-    assert (fresh.context_length, fresh.context_length_source) == (4096, "server")
 
 
 def test_what_is_configured_decides_the_levels(llm: LLM) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.compacting.guard import guard_of
 from dialogs.compacting.work import perform
-from dialogs.models import LLM, Course, Dialog, Message, MessageMark
+from dialogs.models import LLM, Course, Dialog, LlmBounds, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.services.compaction import skip_run
 from dialogs.services.manual_compaction import request
@@ -372,6 +373,24 @@ def test_a_short_dialog_in_an_unknown_window_has_nothing_to_compact(as_alice: Cl
 
     assert tone == "normal"
     assert f"Nothing to compact: ≈{estimated(dialog):,} tokens. The window is unknown." in shown.text
+
+
+def test_in_an_unknown_window_compact_now_keeps_to_the_largest_prompt_that_was_read(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    a_history(dialog, pairs=12)
+    LLM.objects.update(context_length=None, context_length_source="")
+    read = estimated(dialog) - 500
+    LlmBounds.objects.create(llm=dialog.llm, accepted=read, accepted_at=timezone.now())
+
+    assert f"Now ≈{estimated(dialog):,} of {read:,} tokens." in " ".join(
+        page(as_alice, url(dialog, "compaction")).text.split()
+    )
+    shown, tone = compacted_now(as_alice, dialog)
+
+    assert tone == "normal"
+    assert f"Limit{read:,}" in "".join(shown.text.split())
+    assert estimated(dialog) <= read
 
 
 def test_the_card_shows_limit_and_window(as_alice: Client, dialog: Dialog) -> None:

@@ -263,7 +263,9 @@ def test_without_javascript_the_way_leads_to_a_new_dialog(
 
     assert "<html" in tested.content.decode()
     assert response["Location"] == "/dialogs/new/"
-    assert "google/gemma-4 is added." in page(as_alice, "/dialogs/new/").text
+    said = page(as_alice, "/dialogs/new/").text
+    assert "google/gemma-4 is added." in said
+    assert "Kept from overflowing: window 4,096 as loaded in LM Studio, 409 kept for the answer" in said
 
 
 # --- How it is kept from overflowing ---------------------------------------------------------------------------------

@@ -108,6 +108,17 @@ def test_the_guards_own_numbers_are_told_and_cannot_be_set(as_alice: Client) -> 
     assert not {"80", "90", "100", "0.9"} & {attrs.get("value") for tag, attrs in found.tags if tag == "input"}
 
 
+def test_each_way_of_compacting_says_in_one_sentence_what_it_does(as_alice: Client) -> None:
+    said = words(page(as_alice, URL))
+
+    assert "Passages first" in said
+    assert "Passages keep the sentences, records and lines that will be needed, word for word" in said
+    assert "The chain first" in said
+    assert "The chain runs the strategies below in their order." in said
+    assert "The pruning agent, a model, reads the older messages and decides which go." in said
+    assert "Without a model the same strategies run as with any other server." in said
+
+
 def test_every_llm_is_listed_with_its_ceilings(as_alice: Client, llm: LLM) -> None:
     assert "scripted/tiny—1,000500900" in words(page(as_alice, URL))
 

@@ -15,6 +15,8 @@ from dominds.doctor import llms, machine, servers
 from dominds.doctor.findings import Finding, State
 from dominds.supervisor import lock, probes
 from tests.stack import manage, settings_of
+from tests.standins.ollama import OllamaStandin
+from tests.standins.serving import serving
 
 
 def found(check: Callable[[], Iterator[Finding]]) -> dict[str, Finding]:
@@ -154,6 +156,42 @@ def test_odd_limits_are_told(llm: LLM, numbers: dict[str, int | None], state: St
     assert finding.state == state
     assert words in finding.text
     assert overflow.name == f"overflow {llm.slug}"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "state", "words"),
+    [
+        (
+            {"context_length": 8192, "context_length_source": "server"},
+            State.OK,
+            "window 8,192 from the server, 819 kept for the answer; compaction from ≈5,900 tokens on",
+        ),
+        ({"context_length": None}, State.NOTE, "it is learned from the first refusal"),
+        ({"context_length": 8192, "compaction": "off"}, State.NOTE, "compaction is off for this LLM"),
+    ],
+)
+@pytest.mark.django_db
+def test_it_says_how_each_llm_is_kept_from_overflowing(
+    llm: LLM, numbers: dict[str, Any], state: State, words: str
+) -> None:
+    LLM.objects.filter(pk=llm.pk).update(**{"compaction": "automatic", **numbers})
+
+    finding = found(llms.limits)[f"overflow {llm.slug}"]
+
+    assert finding.state == state
+    assert words in finding.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_ollama_behind_openais_api_is_a_note_with_the_command_that_connects_it(provider: Provider) -> None:
+    with serving(OllamaStandin().app()) as url:
+        Provider.objects.update(kind="openai", base_url=f"{url}/v1")
+
+        finding = found(llms.providers)["provider scripted"]
+
+    assert finding.state == State.NOTE
+    assert "connect it as Ollama" in finding.text
+    assert finding.fix == f"manage.py provider add ollama {url} --name ollama"
 
 
 @pytest.mark.django_db

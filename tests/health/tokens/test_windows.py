@@ -35,6 +35,13 @@ class TestARefusal:
         assert window == 8192
         assert (known.refused, known.words, known.refused_at) == (None, "too long", NOW)
 
+    def test_a_number_above_what_was_refused_before_is_not_believed_at_once(self) -> None:
+        _known, window = after_refusal(
+            Bounds(refused=9000, refused_at=NOW), Refused(prompt=20_000, named=16_384), now=NOW
+        )
+
+        assert window is None
+
     def test_the_answer_that_was_asked_for_counts_with_the_prompt(self) -> None:
         _known, window = after_refusal(Bounds(), Refused(prompt=5000, answer=4000, named=8192), now=NOW)
 
@@ -119,6 +126,10 @@ class TestASuspicion:
     def test_a_report_at_the_end_of_a_known_window_that_the_request_exceeds_is_suspect_at_once(self) -> None:
         assert is_suspect(report(8100, 9000), before=None, window=8192, reports=0)
         assert not is_suspect(report(4000, 9000), before=None, window=8192, reports=0)
+
+    def test_above_a_known_window_one_that_does_not_grow_is_suspect_as_anywhere(self) -> None:
+        """What a server leaves of a prompt that it cuts in the middle may be half of its window."""
+        assert is_suspect(report(4000, 9000), before=report(8100, 8150), window=8192, reports=5)
 
     def test_a_second_one_confirms_it(self) -> None:
         bounds = Bounds(accepted=8150, accepted_at=NOW)

@@ -1,0 +1,87 @@
+"""A person's chat with LM Studio: a model that is loaded anew, and staff who want no model asked what may go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from dialogs.models import LLM, Agent, Dialog, LlmBounds, Provider
+from dialogs.services.dialogs import create_dialog
+from health.models import CompactionRun
+from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.views.forms import sent
+from tests.dialogs.views.pages import page
+from tests.overflow.talk import RULES, Talk, prose
+from tests.standins.lmstudio import LMStudioStandin
+from tests.standins.serving import serving
+
+SETTINGS = "/settings/context/"
+WINDOW = 8_192
+TALK = Talk(WINDOW, turns=20, windows=1.0)
+ANSWER = prose(3, TALK.chars)
+
+
+@pytest.fixture
+def studio(transactional_db: None, agent: Agent, settings: LazySettings) -> Iterator[LMStudioStandin]:
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+    standin = LMStudioStandin(context=WINDOW, answer=ANSWER)
+    with serving(standin.app()) as url:
+        Provider.objects.update(kind="lmstudio", base_url=url)
+        LLM.objects.update(model_id=standin.model, context_length=None, optimal_max_tokens=None, compaction="automatic")
+        yield standin
+
+
+def test_what_it_refuses_then_is_compacted_for_the_window_that_it_tells(studio: LMStudioStandin, alice: User) -> None:
+    dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
+    for number in range(1, 15):
+        ask(dialog, TALK.turn(number))
+        dialog = drive_until_idle(dialog)
+    studio.context = WINDOW // 2
+
+    ask(dialog, "Which berth is free?")
+    dialog = drive_until_idle(dialog)
+
+    assert studio.refused == 1
+    assert dialog.courses.count() == 1
+    assert_answered(dialog)
+    # The number in its refusal is not believed: its own lists tell the window, at least once a minute.
+    assert LlmBounds.objects.get().known.words == ""
+    LLM.objects.update(limits_read_at=timezone.now() - timedelta(minutes=2))
+    ask(dialog, "And which tomorrow?")
+    assert_answered(drive_until_idle(dialog))
+    assert LLM.objects.get().detected_context_length == WINDOW // 2
+    assert studio.refused == 1
+
+
+@pytest.mark.parametrize(("chosen", "is_asked"), [("pruning_agent", True), ("no_model", False)])
+def test_staff_choose_whether_a_model_decides_what_goes(
+    studio: LMStudioStandin, client: Client, alice: User, chosen: str, is_asked: bool
+) -> None:
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
+    client.force_login(alice)
+    fields = sent(page(client, SETTINGS), "context-form")
+    client.post(SETTINGS, {**fields, "lmstudio": chosen, "do": "save"})
+    studio.context = WINDOW // 2
+    dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
+
+    for number in range(1, TALK.turns + 1):
+        ask(dialog, TALK.turn(number))
+        dialog = drive_until_idle(dialog)
+        assert_answered(dialog)
+
+    runs = CompactionRun.objects.filter(status="applied")
+    assert runs
+    assert (len(studio.sizes) > TALK.turns) is is_asked
+    assert {run.chain[0] for run in runs} == {"prune_with_agent" if is_asked else "trim_payloads"}
+    assert all(rule in str(studio.asked[-1]) for rule in RULES.values())
+
+
+def assert_answered(dialog: Dialog) -> None:
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == ANSWER

@@ -1,0 +1,73 @@
+"""What must stay takes nearly all of the room: compaction is no help, and is not tried again and again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs.models import LLM, Agent, Dialog, Provider
+from dialogs.services.dialogs import create_dialog
+from health.models import CompactionRun
+from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.views.pages import page
+from tests.overflow.conftest import Build
+from tests.overflow.house import WAYS
+from tests.overflow.talk import prose
+from tests.standins.compatible import CHARS_PER_TOKEN
+from tests.standins.lmstudio import LMStudioStandin
+from tests.standins.serving import serving
+
+WINDOW = 8_192
+# Of the room, as the instructions take it.
+INSTRUCTIONS = prose(1, int(0.87 * 0.9 * WINDOW * CHARS_PER_TOKEN))
+TURNS = 8
+
+
+def assert_said_once(client: Client, alice: User) -> None:
+    """One line between the messages, with what takes the room and what to do about it."""
+    client.force_login(alice)
+    shown = page(client, f"/dialogs/{Dialog.objects.get().pk}/")
+    assert [run.status for run in CompactionRun.objects.all()] == ["skipped"]
+    assert [attrs.get("aria-label") for _tag, attrs in shown.tags].count("Compaction cannot free more") == 1
+    assert re.search(
+        r"What must stay needs ≈[\d,]+ tokens, the limit is [\d,]+\. The largest: system prompt \(system\) ≈[\d,]+ "
+        r"tokens, .+ tokens, .+ tokens\. To go on, shorten the system prompt",
+        shown.text,
+    )
+
+
+def test_a_client_is_answered_and_one_line_says_so(build: Build, client: Client, alice: User) -> None:
+    home = build(window=WINDOW, **WAYS["lists it"])
+    caller = home.caller(system=INSTRUCTIONS)
+
+    answers = [caller.say(f"Ship {number}: which berth?") for number in range(TURNS)]
+
+    assert all(answers)
+    assert len(home.standin.seen) == TURNS, "no model is asked for anything else"
+    assert_said_once(client, alice)
+
+
+@pytest.fixture
+def studio(transactional_db: None, agent: Agent) -> Iterator[LMStudioStandin]:
+    """Behind Alice's agent, with instructions that take nearly all of the loaded window."""
+    standin = LMStudioStandin(context=WINDOW, answer="At the north pier.")
+    with serving(standin.app()) as url:
+        Provider.objects.update(kind="lmstudio", base_url=url)
+        LLM.objects.update(model_id=standin.model, context_length=None, optimal_max_tokens=None, compaction="automatic")
+        Agent.objects.update(instructions=INSTRUCTIONS)
+        yield standin
+
+
+def test_no_pruning_agent_is_asked(studio: LMStudioStandin, client: Client, alice: User) -> None:
+    dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
+
+    for number in range(TURNS):
+        ask(dialog, f"Ship {number}: which berth?")
+        dialog = drive_until_idle(dialog)
+
+    assert len(studio.sizes) == TURNS
+    assert_said_once(client, alice)
