@@ -16,6 +16,7 @@ from health.compaction.config import (
     AtMilestone,
     ContextConfig,
     How,
+    LmStudio,
     PayloadLimits,
     PlaceholderDetail,
     RecoveryMode,
@@ -103,6 +104,20 @@ HOW = Group(
                 "in their order."
             ),
             choices=How,
+        ),
+    ),
+)
+LM_STUDIO = Group(
+    name="lm_studio",
+    fields=(
+        Field(
+            path="lm_studio",
+            label=_("With LM Studio"),
+            hint=_(
+                "Without a model, LM Studio's dialogs are compacted as all others are: passages or the chain, in a "
+                "second or less."
+            ),
+            choices=LmStudio,
         ),
     ),
 )
@@ -202,7 +217,7 @@ PARAMETERS = (
     ),
     of_strategy("select_passages", ("fill", _("Share to fill"))),
 )
-GROUPS = (LIMITS, HOW, AIMS, RECOVERY, LEARNING, RETRIES, *PARAMETERS)
+GROUPS = (LIMITS, HOW, LM_STUDIO, AIMS, RECOVERY, LEARNING, RETRIES, *PARAMETERS)
 
 
 def every_field() -> Iterator[Field]:

@@ -16,6 +16,13 @@ class How(StrEnum):
     CHAIN = "chain"
 
 
+class LmStudio(StrEnum):
+    """What LM Studio's models are compacted by: the pruning agent, or as all others are, without a model."""
+
+    PRUNING_AGENT = "pruning_agent"
+    NO_MODEL = "no_model"
+
+
 class RecoveryMode(StrEnum):
     FRESH_START = "fresh_start"
     TRUNCATE = "truncate"
@@ -168,6 +175,7 @@ class ContextConfig:
     min_gain: float = 0.1
     ledger_share: float = 0.1
     how: How = How.PASSAGES
+    lm_studio: LmStudio = LmStudio.PRUNING_AGENT
     per_llm: tuple[LlmLimit, ...] = PER_LLM
     chain_order: tuple[str, ...] = CHAIN_ORDER
     summarize_old: SummarizeOld = field(default_factory=SummarizeOld)
