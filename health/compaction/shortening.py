@@ -229,7 +229,7 @@ def _head_of_newest(state: ContextState, excess: int, kit: Kit) -> Units:
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
-    """The largest results by what they are, as many as it takes; all evenly where these then do not fit. JSON stays JSON.
+    """The largest results by what they are, as many as it takes; evenly where these still do not fit. JSON stays JSON.
 
     One that could not fit even alone says so, but for trees of elements, which say it themselves.
     """
