@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.models import LLM
-from health.models import CompactionRun, ContextEvent
+from health.models import ContextEvent
 from tests.dialogs.api.conftest import Client, a_tool, assistant, long_history, user
 from tests.dialogs.api.test_chores import in_lmstudio
 from tests.dialogs.compacting_builders import long_text
@@ -58,20 +58,6 @@ async def test_a_result_that_fits_is_sent_as_it_is(client_of_alice: Client, stud
     assert response.status_code == 200, response.content
     assert sent_results(studio) == [result]
     assert (studio.cuts, studio.sizes[-1] <= 4096) == (0, True)
-
-
-async def test_a_result_that_fits_beside_a_long_request_is_sent_as_it_is(
-    client_of_alice: Client, studio: LMStudioStandin
-) -> None:
-    result = texts(80)
-    asked, *called = calling(result)
-    asked["content"] += long_text(900, 38)
-
-    response = await client_of_alice.ask(asked, *called, tools=[a_tool("logs")])
-
-    assert response.status_code == 200, response.content
-    assert sent_results(studio) == [result]
-    assert studio.cuts == await CompactionRun.objects.filter(status="applied").acount() == 0
 
 
 async def test_a_result_that_cannot_fit_alone_is_shortened_and_says_so(
