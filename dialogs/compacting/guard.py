@@ -14,7 +14,7 @@ from django.utils import timezone
 from dialogs.models import LLM, Dialog, LlmBounds
 from dialogs.models.llm import Compaction, ProviderKind, WindowSource
 from dialogs.selectors.providers import configured, loaded_window, max_output_of
-from health.compaction.config import PASSAGES_AND_LAST_FIVE, ContextConfig, WithLmStudio, chain_for
+from health.compaction.config import PASSAGES_AND_LAST_FIVE, ContextConfig, LmStudio, chain_for
 from health.compaction.pressure import WARNING_SHARE
 from health.compaction.reasons import Reason, Why
 from health.configured import config_for
@@ -22,8 +22,8 @@ from health.limits import LEAST_USABLE_TOKENS, Term, effective_limit, output_res
 from health.monitor.levels import context_window, usable
 from health.tokens.windows import Bounds, ceiling
 
-# What runs for LM Studio, unless staff want no model asked: its pruning agent, and where that fails, passages beside
-# the last five messages, else those alone.
+# What runs for LM Studio unless staff want no model asked: its pruning agent, and where that fails, passages beside the
+# last five messages, else those alone.
 LMSTUDIO_CHAIN = ("prune_with_agent", PASSAGES_AND_LAST_FIVE, "keep_last_five")
 
 
@@ -244,7 +244,7 @@ def _lmstudio(dialog: Dialog, config: ContextConfig) -> Guard | None:
         answer=known.answer,
         window=known.window,
         config=config,
-        chain=LMSTUDIO_CHAIN if config.lmstudio is WithLmStudio.PRUNING_AGENT else chain_for(config),
+        chain=LMSTUDIO_CHAIN if config.lm_studio is LmStudio.PRUNING_AGENT else chain_for(config),
         trace=trace,
         refused=None if is_usable else _too_small(known.window, known.answer),
     )

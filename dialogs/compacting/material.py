@@ -63,6 +63,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         units=units,
         limit=run.limit_tokens,
         overhead_tokens=overhead(dialog.llm, tools, counter) + run.reserve_tokens + beside(context, counter),
+        answer_tokens=run.reserve_tokens,
         task=run.focus or dialog.taskdoc.strip()[:TASK_CHARS],
         taken_back=taken_back(load(dialog.standing_rules)),
         config=config,

@@ -34,7 +34,7 @@ CHOICES: Mapping[str, Promise] = {
     "passages": _("Passages first"),
     "chain": _("The chain first"),
     "pruning_agent": _("The pruning agent decides"),
-    "no_model": _("No model"),
+    "no_model": _("No model is asked"),
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),
@@ -48,7 +48,9 @@ CHOICES: Mapping[str, Promise] = {
 }
 SEED = ContextConfig()
 OWN_LABEL = _("Settings of its own (YAML)")
-OWN_HINT = _("how, breaking_strategy and payloads, as in the exported file. What is left out is as for everybody.")
+OWN_HINT = _(
+    "how, lm_studio, breaking_strategy and payloads, as in the exported file. What is left out is as for everybody."
+)
 OWN_EXAMPLE = "how: chain\nbreaking_strategy:\n  chain_order: [discard_low_rel]\n"
 TYPE, LIMIT, TOOL = _("LLM type"), _("Limit (tokens)"), _("Tool")
 

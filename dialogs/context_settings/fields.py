@@ -16,11 +16,11 @@ from health.compaction.config import (
     AtMilestone,
     ContextConfig,
     How,
+    LmStudio,
     PayloadLimits,
     PlaceholderDetail,
     RecoveryMode,
     RewardLog,
-    WithLmStudio,
 )
 
 BREAKING = "breaking_strategy"
@@ -105,14 +105,19 @@ HOW = Group(
             ),
             choices=How,
         ),
+    ),
+)
+LM_STUDIO = Group(
+    name="lm_studio",
+    fields=(
         Field(
-            path="lmstudio",
+            path="lm_studio",
             label=_("With LM Studio"),
             hint=_(
-                "The pruning agent, a model, reads the older messages and decides which go. Without a model the same "
-                "strategies run as with any other server."
+                "Without a model, LM Studio's dialogs are compacted as all others are: passages or the chain, in a "
+                "second or less."
             ),
-            choices=WithLmStudio,
+            choices=LmStudio,
         ),
     ),
 )
@@ -212,7 +217,7 @@ PARAMETERS = (
     ),
     of_strategy("select_passages", ("fill", _("Share to fill"))),
 )
-GROUPS = (LIMITS, HOW, AIMS, RECOVERY, LEARNING, RETRIES, *PARAMETERS)
+GROUPS = (LIMITS, HOW, LM_STUDIO, AIMS, RECOVERY, LEARNING, RETRIES, *PARAMETERS)
 
 
 def every_field() -> Iterator[Field]:

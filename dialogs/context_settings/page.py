@@ -13,7 +13,7 @@ from django.http import QueryDict
 
 from dialogs.context_settings.checking import check
 from dialogs.context_settings.drawing import FIRST, STRATEGIES, Drawing, id_of
-from dialogs.context_settings.fields import AIMS, HOW, LEARNING, LIMITS, PARAMETERS, RECOVERY, RETRIES
+from dialogs.context_settings.fields import AIMS, HOW, LEARNING, LIMITS, LM_STUDIO, PARAMETERS, RECOVERY, RETRIES
 from dialogs.context_settings.importing import read_agents
 from dialogs.context_settings.remarks import odd_limits, pruning_problem
 from dialogs.context_settings.sheet import CHAIN, LLMS, TOOLS, Sheet
@@ -97,6 +97,7 @@ def context_of(asked: Asked, *, errors: Mapping[str, str], page: str) -> dict[st
         "remarks": list(odd_limits(config_of(row.values))),
         "limits": drawing.group(LIMITS),
         "how": drawing.group(HOW),
+        "lm_studio": drawing.group(LM_STUDIO),
         "aims": drawing.group(AIMS),
         "recovery": drawing.group(RECOVERY),
         "learning": drawing.group(LEARNING),

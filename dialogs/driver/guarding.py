@@ -156,7 +156,7 @@ def _last_run(leaf: Message, runs: list[CompactionRun]) -> CompactionRun | None:
 
 @dataclass(frozen=True)
 class _Floor:
-    """What no strategy can remove of a request, and what not even the last resort makes shorter."""
+    """What no strategy can remove of a request that fits, and what not even the last resort makes shorter."""
 
     floor: Floor
     least: Floor
@@ -170,9 +170,9 @@ class _Floor:
         besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
         units = of_the_floor(context, counter)
         state = ContextState(units=units, limit=guard.limit, overhead_tokens=besides, config=guard.config)
-        floor = floor_of(state, kit)
+        state = replace(state, answer_tokens=guard.reserve)
         is_strict = guard.config.recovery_mode is RecoveryMode.ERROR
-        return cls(floor, floor if is_strict else least_of(state), guard)
+        return cls(floor_of(state, kit, is_whole=True), floor_of(state, kit) if is_strict else least_of(state), guard)
 
     @property
     def refused(self) -> Reason | None:

@@ -16,8 +16,8 @@ class How(StrEnum):
     CHAIN = "chain"
 
 
-class WithLmStudio(StrEnum):
-    """Who decides what goes there: the pruning agent, or no model, so that the same strategies run as elsewhere."""
+class LmStudio(StrEnum):
+    """What LM Studio's models are compacted by: the pruning agent, or as all others are, without a model."""
 
     PRUNING_AGENT = "pruning_agent"
     NO_MODEL = "no_model"
@@ -175,7 +175,7 @@ class ContextConfig:
     min_gain: float = 0.1
     ledger_share: float = 0.1
     how: How = How.PASSAGES
-    lmstudio: WithLmStudio = WithLmStudio.PRUNING_AGENT
+    lm_studio: LmStudio = LmStudio.PRUNING_AGENT
     per_llm: tuple[LlmLimit, ...] = PER_LLM
     chain_order: tuple[str, ...] = CHAIN_ORDER
     summarize_old: SummarizeOld = field(default_factory=SummarizeOld)

@@ -24,6 +24,7 @@ from health.compaction.config import (
     How,
     Hybrid,
     LlmLimit,
+    LmStudio,
     PayloadLimits,
     PlaceholderDetail,
     PrioritizeRecent,
@@ -33,7 +34,6 @@ from health.compaction.config import (
     SelectPassages,
     SlidingWindow,
     SummarizeOld,
-    WithLmStudio,
 )
 from health.compaction.config_checks import (
     Check,
@@ -59,7 +59,7 @@ ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies
 # What an LLM type, under this key, and an agent may have for themselves: the engine, its chain and its numbers.
 # Beside the whole document a file may have those of agents, each under the agent's short name.
 AGENTS = "agents"
-OWN, OWN_KEYS = "own", ("how", BREAKING, "payloads")
+OWN, OWN_KEYS = "own", ("how", "lm_studio", BREAKING, "payloads")
 RETRY: Mapping[str, Check] = {
     "max_attempts": whole(1),
     "backoff_base_seconds": number(0),
@@ -135,7 +135,7 @@ KEYS: Mapping[str, Check] = {
     "min_gain": share,
     "ledger_share": share,
     "how": one_of(How),
-    "lmstudio": one_of(WithLmStudio),
+    "lm_studio": one_of(LmStudio),
     "per_llm": each(_per_llm),
     BREAKING: section(STRATEGIES),
     "payloads": section({field.name: whole(1) for field in fields(PayloadLimits)}, PayloadLimits),

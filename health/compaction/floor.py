@@ -19,6 +19,8 @@ from health.compaction.units import INSTRUCTING, ContextState, Priority, Role, U
 from health.compaction.weave import ledger_beside, without_ledger
 
 NAMED = 3
+# Nobody is to blame for less of the whole.
+LEAST_SHARE = 0.02
 # Where nothing at all stands, so many tokens are enough to say so.
 LEAST_ROOM = 64
 
@@ -35,11 +37,12 @@ ADVICE: Mapping[Why, Why] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """One contributor to the floor; `why` it must stay is a key of ADVICE."""
+    """One contributor to the floor; `why` it must stay is a key of ADVICE. `helped`: what stands there can help."""
 
     why: Why
     tokens: int
     unit_id: str = ""
+    helped: bool = True
 
     def told(self) -> Reason:
         """Such as "pinned (15) ≈2,000 tokens"."""
@@ -56,7 +59,7 @@ class Floor:
 
     @property
     def largest(self) -> tuple[Share, ...]:
-        return tuple(share for share in self.shares[:NAMED] if share.tokens)
+        return tuple(share for share in self.shares[:NAMED] if share.tokens > LEAST_SHARE * self.tokens)
 
 
 def standing(units: Sequence[Unit]) -> tuple[Unit, ...]:
@@ -98,7 +101,7 @@ def must_stay(state: ContextState, kit: Kit) -> int:
 def least_of(state: ContextState) -> Floor:
     """What not even the last resort shortens: the fewest tokens of which there is a result."""
     never = never_shortened(state.units)
-    shares = [Share(why=Why.OVERHEAD, tokens=state.overhead_tokens - state.ledger_tokens)]
+    shares = [_overhead(state, state.overhead_tokens - state.ledger_tokens)]
     shares += [
         Share(why=_why(unit, is_open=False), tokens=_least_tokens(unit, state), unit_id=unit.id)
         for unit in state.units
@@ -106,7 +109,7 @@ def least_of(state: ContextState) -> Floor:
     ]
     ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
     said = 0 if never or not state.units else LEAST_ROOM
-    return Floor(tokens=sum(share.tokens for share in ordered) + said, shares=ordered)
+    return Floor(tokens=sum(share.tokens for share in ordered) + state.answer_tokens + said, shares=ordered)
 
 
 def _least_tokens(unit: Unit, state: ContextState) -> int:
@@ -115,15 +118,23 @@ def _least_tokens(unit: Unit, state: ContextState) -> int:
     return total([unit]) if is_whole else min(total([unit]), LEAST_ROOM + unit.image_tokens)
 
 
-def floor_of(state: ContextState, kit: Kit) -> Floor:
-    """What no strategy removes, but for a last resort on results of the open round."""
-    gives_way, open_ids = can_give_way(state.units), {unit.id for unit in open_round(state.units)}
-    shares = [Share(why=Why.OVERHEAD, tokens=state.overhead_tokens)]
+def floor_of(state: ContextState, kit: Kit, *, is_whole: bool = False) -> Floor:
+    """What no strategy removes, but for a last resort on results of the open round; `is_whole`: without that."""
+    gives_way: frozenset[str] = frozenset() if is_whole else can_give_way(state.units)
+    open_ids = {unit.id for unit in open_round(state.units)}
+    shares = [_overhead(state, state.overhead_tokens)]
     for unit in standing(state.units):
         least = shortened(unit, max_tokens=0, kit=kit) if unit.id in gives_way else unit
-        shares.append(Share(why=_why(unit, is_open=unit.id in open_ids), tokens=total([least]), unit_id=unit.id))
+        why = _why(unit, is_open=unit.id in open_ids)
+        helped = why is not Why.OPEN_ROUND or unit.role is Role.TOOL
+        shares.append(Share(why=why, tokens=total([least]), unit_id=unit.id, helped=helped))
     ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
-    return Floor(tokens=sum(share.tokens for share in ordered), shares=ordered)
+    return Floor(tokens=sum(share.tokens for share in ordered) + state.answer_tokens, shares=ordered)
+
+
+def _overhead(state: ContextState, tokens: int) -> Share:
+    """What is kept for the answer is nobody's fault."""
+    return Share(why=Why.OVERHEAD, tokens=tokens - state.answer_tokens)
 
 
 def diagnosis(floor: Floor, *, limit: int) -> Reason:
@@ -140,7 +151,7 @@ def shares(floor: Floor) -> tuple[Reason, ...]:
 
 def ways(floor: Floor) -> tuple[Reason, ...]:
     """What helps against the largest: the argument `ways` of a reason."""
-    return tuple(Reason(way) for way in dict.fromkeys(ADVICE[share.why] for share in floor.largest))
+    return tuple(Reason(way) for way in dict.fromkeys(ADVICE[share.why] for share in floor.largest if share.helped))
 
 
 def _why(unit: Unit, *, is_open: bool) -> Why:

@@ -84,7 +84,10 @@ def _short_string(string: str, limits: PayloadLimits, keep: frozenset[str]) -> s
 
 
 def _within(content: str, max_chars: int, limits: PayloadLimits, keep: frozenset[str], tool: str) -> str:
-    """Narrower and narrower, then by the ends alone; what was JSON is then a JSON string."""
+    """Narrower and narrower, then by the ends alone; what was JSON is then a JSON string. Of a tree of elements as many
+    as fit."""
+    if is_ui_tool(tool) and (tree := _tree_within(content, max_chars, limits, tool)):
+        return tree
     for narrowing in (2, 4, 16):
         narrow = _narrowed(limits, narrowing)
         if is_ui_tool(tool) and len(ui := compress_ui(content, tool=tool, limits=narrow)) <= max_chars:
@@ -98,6 +101,20 @@ def _within(content: str, max_chars: int, limits: PayloadLimits, keep: frozenset
     while len(quoted := written(clip(trimmed, room))) > max_chars and room > 0:
         room -= len(quoted) - max_chars
     return quoted if len(quoted) <= max_chars else clip(trimmed, max_chars)
+
+
+def _tree_within(content: str, max_chars: int, limits: PayloadLimits, tool: str) -> str:
+    """The tree with as many elements as fit; empty where not even one does."""
+    fitting, least, most = "", 1, max(limits.max_ui_nodes, limits.max_web_elements)
+    while least <= most:
+        nodes = (least + most) // 2
+        fewer = replace(limits, max_ui_nodes=nodes, max_web_elements=nodes)
+        tree = compress_ui(content, tool=tool, limits=fewer)
+        if len(tree) <= max_chars:
+            fitting, least = tree, nodes + 1
+        else:
+            most = nodes - 1
+    return fitting
 
 
 def _narrowed(limits: PayloadLimits, by: int) -> PayloadLimits:

@@ -229,7 +229,7 @@ def _head_of_newest(state: ContextState, excess: int, kit: Kit) -> Units:
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
-    """The largest results by what they are, as many as it takes; then all evenly. JSON stays JSON.
+    """The largest results by what they are, as many as it takes; evenly where these still do not fit. JSON stays JSON.
 
     One that could not fit even alone says so, but for trees of elements, which say it themselves.
     """
@@ -243,6 +243,8 @@ def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
         short = attempt.state if attempt else state
         if _gained(state, short) >= excess:
             return short.units
+    if must_stay(short, kit) <= state.limit < must_stay(state, kit):
+        return short.units
     left = excess - _gained(state, short)
     return evened(short.units, may=_ids(results), excess=left, kit=kit, said=said)
 

@@ -66,7 +66,7 @@ def test_staff_choose_whether_a_model_decides_what_goes(
     User.objects.filter(pk=alice.pk).update(is_staff=True)
     client.force_login(alice)
     fields = sent(page(client, SETTINGS), "context-form")
-    client.post(SETTINGS, {**fields, "lmstudio": chosen, "do": "save"})
+    client.post(SETTINGS, {**fields, "lm_studio": chosen, "do": "save"})
     studio.context = WINDOW // 2
     dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
 

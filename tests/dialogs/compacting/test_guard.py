@@ -93,6 +93,24 @@ def test_lmstudio_is_guarded_by_its_loaded_window(dialog: Dialog) -> None:
     assert guard.config.warning_threshold == 0.8
 
 
+def test_where_staff_want_no_model_asked_lmstudio_is_compacted_as_all_others_are(dialog: Dialog) -> None:
+    ContextSettings.objects.create(pk=ONLY, values="context_config:\n  lm_studio: no_model\n")
+
+    guard = guard_of(lmstudio(dialog))
+
+    assert guard is not None
+    assert guard.chain[:2] == ("trim_payloads", "select_passages")
+    assert "prune_with_agent" not in guard.chain
+    assert guard.config.warning_threshold == 0.8
+
+
+def test_an_agent_may_have_no_model_asked_for_itself_alone(dialog: Dialog) -> None:
+    guard = guard_of(lmstudio(dialog, own_settings='{"lm_studio": "no_model"}'))
+
+    assert guard is not None
+    assert "prune_with_agent" not in guard.chain
+
+
 def test_settings_do_not_move_the_marks_of_lmstudio(dialog: Dialog) -> None:
     ContextSettings.objects.create(pk=ONLY, values="context_config:\n  warning_threshold: 0.5\n")
 

@@ -129,6 +129,27 @@ def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
     assert estimated(dialog) <= 3500
 
 
+def test_a_result_that_fits_is_sent_whole_though_the_context_is_nearly_full(
+    dialog: Dialog,
+    play: Play,
+    offer: Any,  # noqa: F811
+) -> None:
+    guard(dialog)
+    result = long_text(77, sentences=80)
+
+    async def read(_arguments: Any) -> str:
+        return result
+
+    offer(outside("read_file", read))
+    requests = play(calling(None, "read_file"), said(None, "Done."))
+
+    ask(dialog, f"Read the file. {long_text(3, sentences=72)}")
+    drive_until_idle(dialog)
+
+    assert requests()[1]["messages"][-1]["content"] == result
+    assert 0.95 * 3500 < estimated(dialog) <= 3500
+
+
 def test_a_result_larger_than_the_limit_is_shortened_and_the_agent_goes_on(
     dialog: Dialog,
     play: Play,

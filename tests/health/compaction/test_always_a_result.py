@@ -176,6 +176,17 @@ def test_a_shortened_result_that_was_json_is_json() -> None:
     assert json.loads(content(outcome, "open-t0"))
 
 
+def test_a_tree_of_elements_whose_short_form_fits_is_not_cut_further_for_the_goal() -> None:
+    elements = [{"role": "button", "title": f"Button {at}"} for at in range(90)]
+    short = json.dumps({"elements": elements})
+    asked, answered = a_round("look", json.dumps({"elements": [one | {"description": words(30)} for one in elements]}))
+    asked = replace(asked, calls=(replace(asked.calls[0], name="mac__elementsJson"),))
+
+    outcome = compacted(LAST, asked, answered, limit=round(KIT.tokens(short) / 0.82), config=ContextConfig())
+
+    assert content(outcome, answered.id) == short
+
+
 def a_calling_round(count: int) -> tuple[Unit, ...]:
     """Its calls alone are five hundred tokens each."""
     asked, *answered = a_round("I write the files", *["ok"] * count, id="open")

@@ -379,6 +379,16 @@ def test_tool_schemas_are_named_when_they_are_to_blame() -> None:
     assert "offer fewer tools" in outcome.reason
 
 
+def test_neither_the_answers_room_nor_a_scrap_is_anybodys_fault() -> None:
+    state = a_state(a_unit("system words " * 60, role=Role.SYSTEM), *a_talk(3), limit=100, overhead_tokens=31)
+
+    outcome = compacted(replace(state, answer_tokens=30), cut=to(60))
+
+    assert "needs ≈" in outcome.reason
+    assert "overhead" not in outcome.reason
+    assert "fewer tools" not in outcome.reason
+
+
 def test_recovery_by_error_changes_nothing_and_says_how_far_the_chain_came() -> None:
     state = a_hundred(limit=30)
 

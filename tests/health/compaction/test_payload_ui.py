@@ -9,7 +9,7 @@ import pytest
 
 from health.compaction.config import PayloadLimits, SlidingWindow
 from health.compaction.payload_ui import compress_ui
-from health.compaction.payloads import HISTORY_CONFIG, MAX_MESSAGES_PRESETS
+from health.compaction.payloads import HISTORY_CONFIG, MAX_MESSAGES_PRESETS, trim
 
 
 def compressed(value: Any, *, tool: str = "elementsJson", limits: PayloadLimits | None = None) -> Any:
@@ -192,3 +192,13 @@ def test_attributes_that_are_lists_of_words_stay() -> None:
     element = {"role": "x", "elements": ["press", "show"]}
 
     assert compressed([element]) == [element]
+
+
+def test_of_a_tree_that_is_still_too_large_as_many_elements_as_fit_are_kept() -> None:
+    tree = json.dumps({"elements": [{"role": "button", "title": f"Button {at}"} for at in range(150)]})
+
+    short = trim(tree, tool="elementsJson", max_chars=3_000)
+
+    kept = json.loads(short)["elements"]
+    assert kept == json.loads(tree)["elements"][: len(kept)]
+    assert 2_900 < len(short) <= 3_000
