@@ -150,8 +150,8 @@ class AgentForm(forms.ModelForm):
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 6, "cols": 60, "spellcheck": "false", "placeholder": OWN_EXAMPLE}),
         help_text=gettext_lazy(
-            "YAML with how, breaking_strategy and payloads, as in the exported context settings. They hold for this "
-            "agent in the stead of its LLM type's and everybody's. What is left out is as there."
+            "YAML with how, lm_studio, breaking_strategy and payloads, as in the exported context settings. They hold "
+            "for this agent in the stead of its LLM type's and everybody's. What is left out is as there."
         ),
     )
 

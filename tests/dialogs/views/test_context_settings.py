@@ -115,8 +115,7 @@ def test_each_way_of_compacting_says_in_one_sentence_what_it_does(as_alice: Clie
     assert "Passages keep the sentences, records and lines that will be needed, word for word" in said
     assert "The chain first" in said
     assert "The chain runs the strategies below in their order." in said
-    assert "The pruning agent, a model, reads the older messages and decides which go." in said
-    assert "Without a model the same strategies run as with any other server." in said
+    assert "Without a model, LM Studio's dialogs are compacted as all others are" in said
 
 
 def test_every_llm_is_listed_with_its_ceilings(as_alice: Client, llm: LLM) -> None:
