@@ -9,7 +9,7 @@ from dialogs.api.auth import may_use
 from dialogs.api.errors import model_not_found
 from dialogs.compacting.guard import active_guard
 from dialogs.models import LLM, Agent, ApiKey, Dialog
-from dialogs.selectors.offered import direct_agents, listed_llms, offered_agents, offered_llms
+from dialogs.selectors.offered import direct_agents, listed_agents, listed_llms, offered_agents, offered_llms
 from dialogs.selectors.providers import configured, loaded_window
 from dialogs.services.client_turns import Target, direct_agent
 from health.monitor.levels import context_window
@@ -52,7 +52,7 @@ def _llm_of(provider: str, model_id: str) -> Target | None:
 
 
 def _entries() -> Iterator[dict[str, Any]]:
-    for agent in offered_agents():
+    for agent in listed_agents():
         yield _entry(agent.slug, agent, agent.llm, created=agent.created_at.timestamp(), owned_by="dominds")
     for llm in listed_llms():
         created = llm.provider.created_at.timestamp()

@@ -14,6 +14,11 @@ def offered_agents() -> QuerySet[Agent]:
     return choosable_agents().select_related("llm__provider", "llm__bounds", "llm__calibration")
 
 
+def listed_agents() -> list[Agent]:
+    """Those that can answer, as `listed_llms`."""
+    return [agent for agent in offered_agents() if not missing_key(agent.llm.provider)]
+
+
 def offered_llms() -> QuerySet[LLM]:
     found = LLM.objects.filter(enabled=True, provider__enabled=True)
     return found.select_related("provider", "bounds", "calibration")

@@ -113,11 +113,12 @@ async def test_the_list_holds_what_can_be_asked(
     hosted = await Provider.objects.acreate(
         name="hosted", kind="openai", base_url="https://llm.example/v1", api_key_env="A_KEY_OF_OURS"
     )
-    await LLM.objects.acreate(provider=hosted, model_id="large")
+    large = await LLM.objects.acreate(provider=hosted, model_id="large")
+    await Agent.objects.acreate(slug="scholar", name="Scholar", llm=large)
     assert await ids(client_of_alice) == ["helper", "scripted/tiny"]
 
     monkeypatch.setenv("A_KEY_OF_OURS", "sk-1")
-    assert await ids(client_of_alice) == ["helper", "hosted/large", "scripted/tiny"]
+    assert await ids(client_of_alice) == ["helper", "hosted/large", "scholar", "scripted/tiny"]
 
     await Provider.objects.filter(pk=hosted.pk).aupdate(enabled=False)
     assert await ids(client_of_alice) == ["helper", "scripted/tiny"]
