@@ -14,8 +14,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from dialogs import model_view, standing_rules
+from dialogs import model_view
 from dialogs.attachments import blobs_of, with_blobs
+from dialogs.beginning import Beginning, beginning_of, standing_now
 from dialogs.compacting.guard import Guard
 from dialogs.compacting.task_block import task_block
 from dialogs.model_view import Entry
@@ -26,7 +27,6 @@ from dialogs.models import (
     Message,
     MessageMark,
     RemediationPrompt,
-    Reminder,
     ToolCall,
 )
 from dialogs.models.message import INSERTED, MessageOrigin, Role
@@ -34,7 +34,6 @@ from dialogs.prompts import prompt
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.providers.laws import begun_by_a_user, merged, shaped, without_calls
-from dialogs.selectors.autonomous import active_run
 from dialogs.selectors.path import course_branch, said_since, with_seams
 from dialogs.selectors.providers import max_output_of
 from dialogs.selectors.tool_calls import ASK_HUMAN, calls_by_message, offers_tools
@@ -55,7 +54,7 @@ class Context:
     dialog: Dialog
     branch: tuple[Message, ...]
     calls: dict[int, tuple[ToolCall, ...]]
-    reminders: tuple[Reminder, ...]
+    beginning: Beginning
     notice: str = ""
     notice_on: int | None = None
     view: tuple[Entry, ...] | None = None
@@ -67,8 +66,6 @@ class Context:
     blobs: Mapping[str, str] = field(default_factory=dict)
     # How far the task is, where it is told.
     task: str = ""
-    # What the agent works towards by itself: it stands in every request of the run.
-    goal: str = ""
     is_whole: bool = True
 
     @cached_property
@@ -125,7 +122,12 @@ class Context:
 
     def seeing(self, view: Sequence[Entry]) -> Context:
         """The same with another view."""
-        return replace(self, view=tuple(view), run_id=None)
+        return replace(self, view=tuple(view), run_id=None).rewritten()
+
+    def rewritten(self) -> Context:
+        """With what stands first as it is now: so it is after a compaction."""
+        now = standing_now(self.dialog)
+        return replace(self, beginning=replace(self.beginning, first=now, changed=""))
 
     def whole(self) -> Context:
         """The same course as it was said, whatever was compacted, and what a person brought back into it. Reads the
@@ -207,24 +209,19 @@ def _read(
     guard: Guard | None,
 ) -> Context:
     """`run` made the view that holds, `newest` is the last prompt of remediation on this branch."""
+    of_messages = _of_messages(branch)
     carries = newest is not None and newest.notice and not _pushed_since(newest, branch)
     return Context(
         dialog=dialog,
-        **_of_messages(branch),
-        reminders=() if dialog.is_client_driven else tuple(Reminder.objects.filter(dialog=dialog, removed_at=None)),
+        **of_messages,
+        beginning=beginning_of(dialog, branch, of_messages["calls"], view=run.pk if run else None),
         notice=newest.notice if newest and carries else "",
         notice_on=newest.message_id if newest and carries else None,
         view=model_view.view_of(run, branch),
         run_id=run.pk if run else None,
         client=dialog.client if dialog.is_client_driven else None,
         task=task_block(dialog, guard),
-        goal="" if dialog.is_client_driven else _goal(dialog),
     )
-
-
-def _goal(dialog: Dialog) -> str:
-    run = active_run(dialog)
-    return run.goal if run else ""
 
 
 def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
@@ -258,7 +255,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     """The request for the next generation. What a client said and nobody compacted goes on as the client said it."""
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
-    messages = [*system, *_answers_whole(context)]
+    messages = _with_changes([*system, *_answers_whole(context)], context.beginning.changed)
     if client is None or context.run_id is not None:
         messages = _with_task(_valid(messages, context), context.task)
     return ChatRequest(
@@ -298,19 +295,20 @@ def instructions_of(context: Context) -> str:
 
 
 def system_text(context: Context) -> str:
-    """Instructions, standing rules that a person changed by hand, and for an agent of ours Taskdoc and reminders."""
-    dialog, rules = context.dialog, standing_rules.load(context.dialog.standing_rules)
-    if context.client and not rules:
+    """Instructions, standing rules that a person changed by hand, and for an agent of ours Taskdoc and reminders: as
+    they were at the last rewrite."""
+    first = context.beginning.first
+    if context.client and not (first.rules or first.taken_back):
         return instructions_of(context)
     return prompt(
         "system",
-        language=dialog.work_language,
+        language=context.dialog.work_language,
         instructions=instructions_of(context),
-        rules=standing_rules.holding(rules),
-        taken_back=standing_rules.taken_back(rules),
-        goal=context.goal,
-        taskdoc="" if context.client else dialog.taskdoc.strip(),
-        reminders=context.reminders,
+        rules=first.rules,
+        taken_back=first.taken_back,
+        goal=first.goal,
+        taskdoc=first.taskdoc,
+        reminders=first.reminders,
     )
 
 
@@ -336,6 +334,18 @@ def _as_client_said(sent: ChatMessage, piece: Piece, context: Context) -> ChatMe
     parts = tuple(with_blobs(part, context.blobs) for part in piece.parts)
     name = piece.message.parts["wire"].get("name", "") if piece.message else ""
     return replace(sent, parts=parts, name=name)
+
+
+def _with_changes(messages: list[ChatMessage], changed: str) -> list[ChatMessage]:
+    """Above the newest words, which end the request; below them where they are a tool's result."""
+    told = [at for at, message in enumerate(messages) if message.role in (Role.USER, Role.TOOL)]
+    if not changed or not told:
+        return messages
+    carrier = messages[told[-1]]
+    below = carrier.role == Role.TOOL
+    content = "\n\n".join((carrier.content, changed) if below else (changed, carrier.content))
+    parts = ({"type": "text", "text": changed}, *carrier.parts) if carrier.parts else ()
+    return [*messages[: told[-1]], replace(carrier, content=content, parts=parts), *messages[told[-1] + 1 :]]
 
 
 def _with_task(messages: list[ChatMessage], task: str) -> list[ChatMessage]:

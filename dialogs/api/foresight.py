@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dialogs.beginning import Beginning, standing_now
 from dialogs.clients import ClientMessage, ClientRequest
 from dialogs.compacting.present import offered_tools
 from dialogs.context import Context, chat_request
@@ -92,4 +93,5 @@ def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
         if said.calls:
             calls[row.pk] = calls_of(row, said)
     branch, client = (*place.branch, *rows), place.dialog.client
-    return Context(dialog=place.dialog, branch=branch, calls=calls, reminders=(), client=client)
+    beginning = Beginning(first=standing_now(place.dialog))
+    return Context(dialog=place.dialog, branch=branch, calls=calls, beginning=beginning, client=client)

@@ -89,7 +89,8 @@ class Sizing:
         if shown is None:
             return None
         texts = [sent_text(piece, self.context) for piece in self.context.pieces]
-        said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, system_text(self.context), self.context.task))
+        besides = (system_text(self.context), self.context.task, self.context.beginning.changed)
+        said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, *besides))
         return said + shown + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
 
     @cached_property
@@ -186,10 +187,10 @@ def _parts(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counte
         spent[_part_of(piece)] += size + counter.per_message + media_tokens(piece, context, counter)
     taskdoc, reminders, system, task = counter.count(
         [
-            context.dialog.taskdoc.strip(),
-            "\n".join(f"{reminder.number}. {reminder.content}" for reminder in context.reminders),
+            context.beginning.first.taskdoc,
+            "\n".join(f"{reminder.number}. {reminder.content}" for reminder in context.beginning.first.reminders),
             system_text(context),
-            context.task,
+            "\n\n".join(filter(None, (context.task, context.beginning.changed))),
         ]
     )
     spent["messages"] += task

@@ -116,7 +116,7 @@ def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ..
 
 
 def _messages(context: Context) -> Iterator[dict[str, Any]]:
-    text = system_text(context)
+    text = system_text(context.rewritten())
     if text:
         yield {"role": "system", "content": text, "id": SYSTEM}
     for at, piece in enumerate(context.pieces):

@@ -16,7 +16,7 @@ from dialogs.selectors.path import course_branch
 from health.models import CompactionRun
 
 # The texts of a manifest in the order in which they are sent. A notice is part of its message.
-TEXTS = ("instructions", "taskdoc", "reminders", "tools", "task")
+TEXTS = ("instructions", "taskdoc", "reminders", "tools", "changed", "task")
 SHOWN_CHARS = 4_000
 
 

@@ -50,7 +50,7 @@ def start_course(*, dialog: Dialog, empty: bool = False) -> Course:
             raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
         if row.current_leaf is None or row.current_leaf.origin == MessageOrigin.HANDOVER:
             raise DialogError(_("This course has just begun: there is nothing to leave behind."))
-        course = open_course(row, opened_by=OpenedBy.USER, handover=handover)
+        course = open_course(row, opened_by=OpenedBy.USER, handover=handover, empty=empty)
         task_snapshot.reset(row)
         close_answer(row)
         return course
@@ -63,12 +63,15 @@ def clear_mind(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = 
     return course
 
 
-def open_course(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = None) -> Course:
-    """Close the current course and open the next with its first message. Changes `row`, which the caller saves."""
+def open_course(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = None, empty: bool = False) -> Course:
+    """Close the current course and open the next with its first message. Changes `row`, which the caller saves.
+
+    `empty`: what the person said stays behind as well, at their word.
+    """
     earlier = current_course(row)
     questions = list(Question.objects.filter(dialog=row, status=Question.Status.PENDING))
     requests: tuple[Message, ...] = ()
-    if opened_by != OpenedBy.USER:
+    if not empty:
         questions, requests = [*questions, *_answered_by_person(row)], unanswered(row)
     withdraw_open_calls(row, words=OVERTAKEN)
     close_prompts(earlier)

@@ -17,8 +17,10 @@ from dialogs.models import Blob, Dialog, Generation, Message
 from dialogs.services.rows import lock
 from health import rewards
 
-# The keys of a generation's manifest that may hold the hash of a blob.
-BLOB_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice", "task")
+# The keys of a generation's manifest that may hold the hash of a blob: texts that were sent, and our own record of what
+# the request began with, which no file takes along.
+SENT_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice", "task", "changed")
+BLOB_KEYS = (*SENT_KEYS, "begins")
 
 
 @transaction.atomic

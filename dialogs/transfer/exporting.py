@@ -22,7 +22,7 @@ from dialogs.models import (
     ToolCall,
 )
 from dialogs.services.rows import lock
-from dialogs.services.trash import BLOB_KEYS
+from dialogs.services.trash import SENT_KEYS
 from dialogs.standing_rules import load
 from dialogs.transfer import exporting_events, exporting_views
 from dialogs.transfer.entries import Seqs, entry_of
@@ -169,7 +169,7 @@ def _prompts(dialog: Dialog, seqs: Seqs) -> tuple[PromptEntry, ...]:
 
 def _texts(generations: list[Generation]) -> dict[str, str]:
     """The texts that were sent, by hash, in the order of their first use."""
-    used = dict.fromkeys(row.manifest[key] for row in generations for key in BLOB_KEYS if key in row.manifest)
+    used = dict.fromkeys(row.manifest[key] for row in generations for key in SENT_KEYS if key in row.manifest)
     found = Blob.objects.in_bulk(list(used))
     return {sha256: found[sha256].content for sha256 in used if sha256 in found}
 
@@ -191,7 +191,7 @@ def _generation(row: Generation, seqs: Seqs, index: dict[str, int], numbers: Num
 def _sent(manifest: dict[str, Any], seqs: Seqs, index: dict[str, int], numbers: Numbers) -> SentEntry:
     return SentEntry(
         messages=tuple(seqs[message_id] for message_id in manifest.get("messages", ())),
-        texts={key: index[manifest[key]] for key in BLOB_KEYS if manifest.get(key) in index},
+        texts={key: index[manifest[key]] for key in SENT_KEYS if manifest.get(key) in index},
         options=manifest.get("options", {}),
         view=numbers.get(manifest.get("view", 0)),
         estimated=manifest.get("estimated"),

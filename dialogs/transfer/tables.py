@@ -16,7 +16,7 @@ from dialogs.models.reminder import Author
 from dialogs.services.autonomous import GOAL_CHARS, MAX_GENERATIONS
 from dialogs.services.reminders import REMINDER_CHARS
 from dialogs.services.standing_rules import RULE_CHARS
-from dialogs.services.trash import BLOB_KEYS
+from dialogs.services.trash import SENT_KEYS
 from dialogs.transfer.place import (
     MAX_COUNTED,
     Place,
@@ -113,7 +113,7 @@ READING = {
 
 def sent_texts(place: Place) -> dict[str, int]:
     """An object with some of the texts' names."""
-    present = [key for key in BLOB_KEYS if isinstance(place.value, dict) and key in place.value]
+    present = [key for key in SENT_KEYS if isinstance(place.value, dict) and key in place.value]
     return record(place, dict.fromkeys(present, whole()))
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from dialogs.beginning import Beginning, Noted, Standing
 from dialogs.context import Context, chat_request
-from dialogs.models import LLM, Agent, Dialog, Message, Reminder, ToolCall
+from dialogs.models import LLM, Agent, Dialog, Message, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatMessage, ChatRequest
 
@@ -24,14 +25,15 @@ def context(
     *messages: Message,
     instructions: str = "You help.",
     max_output_tokens: int | None = None,
-    taskdoc: str = "",
+    first: Standing | None = None,
     **more: Any,
 ) -> Context:
     """A context of messages that are in no database; they are numbered in order."""
     branch = tuple(replaced(message, pk=number) for number, message in enumerate(messages, start=1))
     agent = Agent(name="Helper", instructions=instructions, max_output_tokens=max_output_tokens)
-    dialog = Dialog(agent=agent, llm=LLM(model_id="tiny"), taskdoc=taskdoc)
-    return Context(**{"dialog": dialog, "branch": branch, "calls": {}, "reminders": (), **more})
+    dialog = Dialog(agent=agent, llm=LLM(model_id="tiny"))
+    beginning = Beginning(first=first or Standing())
+    return Context(**{"dialog": dialog, "branch": branch, "calls": {}, "beginning": beginning, **more})
 
 
 def replaced(message: Message, **fields: Any) -> Message:
@@ -108,9 +110,9 @@ def test_a_notice_goes_with_the_typed_message_and_displaces_inserted_prompts() -
 
 
 def test_taskdoc_and_reminders_stand_in_the_one_system_message() -> None:
-    kept = (Reminder(number=3, content="Port 8080\nRun make"),)
+    kept = (Noted(3, "Port 8080\nRun make"),)
 
-    messages = chat_request(context(QUESTION, taskdoc="Ship it.", reminders=kept)).messages
+    messages = chat_request(context(QUESTION, first=Standing(taskdoc="Ship it.", reminders=kept))).messages
 
     assert [message.role for message in messages] == ["system", "user"]
     assert messages[0].content.startswith("You help.\n\n## Taskdoc")
@@ -119,8 +121,9 @@ def test_taskdoc_and_reminders_stand_in_the_one_system_message() -> None:
 
 
 def test_what_people_and_agents_wrote_is_not_escaped() -> None:
-    assert "a < b & c" in chat_request(context(QUESTION, taskdoc="a < b & c {{ x }}")).messages[0].content
-    assert "{{ x }}" in chat_request(context(QUESTION, taskdoc="a < b & c {{ x }}")).messages[0].content
+    system = chat_request(context(QUESTION, first=Standing(taskdoc="a < b & c {{ x }}"))).messages[0]
+
+    assert "a < b & c {{ x }}" in system.content
 
 
 def test_calls_are_followed_by_their_results_and_a_withheld_one_by_its_instruction() -> None:

@@ -5,8 +5,11 @@ The ordinary run makes a hundred of them, `make test-long` three hundred.
 
 from __future__ import annotations
 
+import json
+import logging
+import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 import pytest
@@ -14,13 +17,15 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 
 from dialogs.driver.run import drive
-from dialogs.models import LLM, Dialog
+from dialogs.models import LLM, Agent, Dialog
+from dialogs.models.agent import WhenFull
 from dialogs.providers.base import ChatMessage, ToolCall
 from dialogs.providers.laws import broken_law
 from dialogs.services.autonomous import start_run
 from tests.dialogs.driver.conftest import Play
 from tests.dialogs.driver.long_script import CYCLE, GENERATIONS, WINDOW, reminder_of, steps
 
+logger = logging.getLogger(__name__)
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -49,8 +54,12 @@ def drive_counting(dialog: Dialog) -> list[int]:
         return async_to_sync(slices)()
 
 
+@pytest.mark.parametrize("when_full", WhenFull.values)
 @pytest.mark.parametrize("generations", [100, pytest.param(GENERATIONS, marks=pytest.mark.long)])
-def test_a_long_run_loses_nothing_and_grows_no_dearer(generations: int, dialog: Dialog, llm: LLM, play: Play) -> None:
+def test_a_long_run_loses_nothing_and_grows_no_dearer(
+    generations: int, when_full: str, dialog: Dialog, llm: LLM, play: Play
+) -> None:
+    Agent.objects.update(when_full=when_full)
     llm.context_length, llm.optimal_max_tokens = WINDOW, None
     llm.save()
     requests = play(*steps(generations))
@@ -68,7 +77,22 @@ def test_a_long_run_loses_nothing_and_grows_no_dearer(generations: int, dialog: 
     assert_every_request_is_lawful(requests())
     assert all("Build the thing" in system_of(request) for request in requests())
     assert_every_reminder_stays(requests(), courses)
+    assert share_that_stays(dialog, requests()) >= 0.95
     assert_no_dearer(queries)
+
+
+def share_that_stays(dialog: Dialog, requests: Sequence[dict[str, Any]]) -> float:
+    """How much of a request the next one begins with, between rewrites, by characters, over all of the run."""
+    rewritten = [(one.course_id, one.manifest.get("view")) for one in dialog.generations.order_by("pk")]
+    texts = [json.dumps([request["tools"], request["messages"]], ensure_ascii=False) for request in requests]
+    pairs = [(a, b) for (a, one), (b, other) in pairwise(zip(texts, rewritten, strict=True)) if one == other]
+    share = sum(in_common(*pair) for pair in pairs) / sum(len(before) for before, _after in pairs)
+    logger.info("%.1f %% of %d requests are the beginning of the next one", 100 * share, len(pairs))
+    return share
+
+
+def in_common(before: str, after: str) -> int:
+    return sum(1 for _same in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 
 def assert_every_request_is_lawful(requests: Sequence[dict[str, Any]]) -> None:
@@ -87,11 +111,16 @@ def assert_every_request_is_lawful(requests: Sequence[dict[str, Any]]) -> None:
 
 
 def assert_every_reminder_stays(requests: Sequence[dict[str, Any]], courses: int) -> None:
-    """Each course adds one; from then on it is in the system message of every request, in every course."""
-    kept = [[n for n in range(1, courses + 1) if f"{reminder_of(n)}\n" in system_of(request)] for request in requests]
+    """Each course adds one; it stands in the call that added it, and from the next course on in the system message."""
+    kept = [[n for n in range(1, courses + 1) if is_told(reminder_of(n), request)] for request in requests]
     assert kept[0] == []
     assert kept[-1] == list(range(1, courses + 1))
     assert all(earlier == later[: len(earlier)] for earlier, later in pairwise(kept))
+
+
+def is_told(reminder: str, request: dict[str, Any]) -> bool:
+    calls = [call["arguments"] for message in request["messages"] for call in message["tool_calls"]]
+    return bool(re.search(rf"{reminder}\b", "\n".join([system_of(request), *calls])))
 
 
 def system_of(request: dict[str, Any]) -> str:

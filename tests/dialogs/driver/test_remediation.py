@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import jsonschema
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
@@ -22,6 +24,7 @@ from dialogs.models.message import MessageOrigin
 from dialogs.models.reminder import Author
 from dialogs.prompts import NOTICE_MARKS, prompt
 from dialogs.services.autonomous import start_run
+from dialogs.services.courses import start_course
 from dialogs.services.messages import post_message, request_stop
 from dialogs.services.pausing import go_on, pause
 from dialogs.services.reminders import add_reminder
@@ -247,10 +250,35 @@ def test_every_call_that_a_prompt_names_is_one_that_the_agent_can_make(
     calls = re.findall(r"(\w+)\(([^()]*)\)", text)
     assert {called for called, _given in calls} == {"add_reminder", "update_reminder", "clear_mind"}
     for called, given in calls:
-        named = set(re.findall(r"(\w+)=", given))
-        assert set(offered[called].get("required", ())) <= named <= set(offered[called]["properties"])
+        jsonschema.validate(arguments_in(given), offered[called])
     assert "Taskdoc" in text
     assert reminders in text
+
+
+@pytest.mark.parametrize("language", WorkLanguage.values)
+def test_every_call_that_a_course_or_a_run_begins_with_is_one_that_the_agent_can_make(
+    dialog: Dialog, play: Play, language: str
+) -> None:
+    play(said(10))
+    ask(dialog)
+    drive_until_idle(dialog)
+    start_course(dialog=dialog)
+    start_run(dialog=dialog, goal="Ship it", max_generations=2)
+    dialog.refresh_from_db()
+    offered = {tool.name: tool.parameters for tool in tools_for(dialog)}
+    opening = prompt("opening", language=language, number=2, earlier=1, opened_by="agent", tools=True)
+
+    calls = re.findall(r"(\w+)\(([^()]*=[^()]*)\)", opening + prompt("push", language=language, tools=True))
+
+    assert {called for called, _given in calls} == {"read_course", "goal_done"}
+    for called, given in calls:
+        jsonschema.validate(arguments_in(given), offered[called])
+
+
+def arguments_in(given: str) -> dict[str, Any]:
+    """As an agent reads them: dots stand for a number, dots in quotation marks for a text."""
+    pairs = [pair.split("=", 1) for pair in given.split(", ") if pair]
+    return {name: json.loads(value) if value != "..." else 1 for name, value in pairs}
 
 
 def test_a_reminder_of_days_later_does_not_answer_an_old_prompt(dialog: Dialog, play: Play) -> None:

@@ -187,8 +187,9 @@ def test_every_text_that_was_sent_travels_along_once(working_dialog: Dialog, ali
         "tools": "The tools.",
         "notice": "The notice.",
         "task": "The task.",
+        "changed": "The changed.",
     }
-    assert len(exported["texts"]) == 6
+    assert len(exported["texts"]) == 7
 
 
 def test_a_text_that_nothing_refers_to_is_not_kept(full_dialog: Dialog, alice: User) -> None:
