@@ -43,12 +43,12 @@ def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> i
 
     Where what must stay leaves no room up to there, what the limit leaves.
     """
-    config, limit = state.config, state.room or state.limit
+    config = state.config
     # Who resets in any case has no trigger; what is acceptable is then what the configuration says.
-    accept = marks(config, limit=limit).accept or tokens(config.accept, limit)
+    accept = marks(config, limit=state.limit).accept or tokens(config.accept, state.limit)
     beside = state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit)
     room = accept - beside
-    return min(config.handover_tokens, room if room >= LEAST_HANDOVER else limit - beside)
+    return min(config.handover_tokens, room if room >= LEAST_HANDOVER else state.limit - beside)
 
 
 def bare(state: ContextState, kit: Kit) -> Asking:

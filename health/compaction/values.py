@@ -85,7 +85,7 @@ class _Weights(dict[str, float]):
         return self._pair if word > CJK_BEGINS else 1.0
 
     def of(self, words: Iterable[str]) -> float:
-        return sum(map(self.__getitem__, words))
+        return math.fsum(map(self.__getitem__, words))  # the same in whatever order a set has them
 
 
 class Book:
@@ -153,7 +153,7 @@ class Book:
             for old in self._by_word[word][-MOST_LOOKED_UP:]:
                 shared[old] += weight
         alike = [
-            (weight, old.message, old.start, old)
+            (round(weight, 9), old.message, old.start, old)
             for old, weight in shared.items()
             if weight >= LEAST_WEIGHT and old not in self.gone and (old.message != new.message or corrects)
         ]
