@@ -7,6 +7,7 @@ import logging
 import random
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from dialogs.broadcast import is_watched
 from dialogs.compacting.estimate import Sizing, calibration_of
@@ -27,7 +28,7 @@ from dialogs.driver.tools.mcp import refresh_stale
 from dialogs.driver.watch import Watch
 from dialogs.driver.windows import refusal, window_now
 from dialogs.models import LLM, Dialog
-from dialogs.models.llm import WindowSource
+from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
@@ -50,7 +51,7 @@ from dialogs.threads import in_db
 from health.limits import output_reserve
 from health.monitor.usage import Usage
 from health.tokens.calibration import Calibration
-from health.tokens.windows import Refused, Report, teaches
+from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
 logger = logging.getLogger(__name__)
 # The prompt fits, but not together with the answer that was asked for.
@@ -208,17 +209,28 @@ async def learn(call: Call, live: LiveAnswer) -> bool:
     llm = call.generation.llm
     if llm is None or not isinstance(live.usage, Usage):
         return False
-    suspect = await in_db(_learn)(call, live.usage.prompt_tokens)
-    if not suspect:
+    doubted = await in_db(_learn)(call, live.usage.prompt_tokens)
+    if doubted is None:
         return False
     # The server may have been started again with a smaller window.
     window = await window_now(llm)
-    is_cut: bool = await in_db(windows.suspect_cut)(call.generation, suspect, window=window)
+    if not (doubted.is_suspect or exceeds(doubted.report, window)):
+        await in_db(_believe)(call, doubted.report, doubted.before)
+        return False
+    is_cut: bool = await in_db(windows.suspect_cut)(call.generation, doubted.report, window=window)
     return is_cut
 
 
-def _learn(call: Call, reported: int) -> Report | None:
-    """The report, where it may be of a request that the server cut."""
+class Doubted(NamedTuple):
+    """A report that may be of a request that the server cut; if it is not suspect, only a smaller window says so."""
+
+    report: Report
+    before: Report | None
+    is_suspect: bool
+
+
+def _learn(call: Call, reported: int) -> Doubted | None:
+    """What the server's window must be read again for; any other report is learned from."""
     llm, generation = call.generation.llm, call.generation
     if llm is None:
         return None
@@ -232,11 +244,19 @@ def _learn(call: Call, reported: int) -> Report | None:
     report = windows.report_of(generation, reported=reported, estimated=told.tokens)
     before = windows.largest_before(generation)
     if windows.is_cut_suspected(generation, report, before):
-        return report
-    if not bounds_of(llm).reports_part and teaches(report, before=before):
-        windows.learn_from_report(generation, reported=reported)
-        learn_from_usage(llm=llm, foretold=told, reported=reported)
+        return Doubted(report, before, is_suspect=True)
+    if falls_short(report) and not bounds_of(llm).reports_part and llm.provider.kind != ProviderKind.SCRIPTED:
+        return Doubted(report, before, is_suspect=False)
+    _believe(call, report, before)
     return None
+
+
+def _believe(call: Call, report: Report, before: Report | None) -> None:
+    """Learn from a report, as far as it grew with its request."""
+    llm = call.generation.llm
+    if llm is not None and not bounds_of(llm).reports_part and teaches(report, before=before):
+        windows.learn_from_report(call.generation, reported=report.reported)
+        learn_from_usage(llm=llm, foretold=call.sizing.foretold, reported=report.reported)
 
 
 def _teaches(llm: LLM, sizing: Sizing) -> bool:

@@ -22,6 +22,9 @@ GREW, FOLLOWED = 0.1, 0.25
 SAME_SHARE = 0.02
 # A report within this share of a known window, of a request that is estimated above it, is of a cut one.
 AT_THE_WINDOW = 0.02
+# A report that is below its estimate by so many times the estimate's error, and by that share at least, makes the
+# server's window worth another look.
+SHORT_ERRORS, SHORT_SHARE = 3, 0.15
 # So many plausible reports are needed before a smaller report than the last one counts against a server.
 ENOUGH_REPORTS = 3
 WORDS_CHARS = 300
@@ -122,8 +125,8 @@ def is_suspect(report: Report, *, before: Report | None, window: int | None, rep
     Because the report did not grow although the request did, by more than estimates are wrong; or because it ends
     at a window that the request is estimated to exceed. `reports` are the plausible ones so far.
     """
-    exceeds = window is not None and report.estimated > window * (1 + report.error)
-    if window and exceeds and window * (1 - AT_THE_WINDOW) <= report.reported <= window:
+    too_long = window is not None and report.estimated > window * (1 + report.error)
+    if window and too_long and window * (1 - AT_THE_WINDOW) <= report.reported <= window:
         return True
     if before is None:
         return False
@@ -132,6 +135,18 @@ def is_suspect(report: Report, *, before: Report | None, window: int | None, rep
         return True
     has_grown = grew > report.error * report.estimated
     return reports >= ENOUGH_REPORTS and has_grown and report.reported <= before.reported
+
+
+def falls_short(report: Report) -> bool:
+    """Is it far below what was sent? No suspicion by itself: estimates may be wrong. It is a cut where the server,
+    asked again, has a window that the request exceeds. After a compaction no earlier report can tell of one.
+    """
+    return report.reported < report.estimated * (1 - max(SHORT_ERRORS * report.error, SHORT_SHARE))
+
+
+def exceeds(report: Report, window: int | None) -> bool:
+    """Is the request larger than this window, however wrong its estimate is?"""
+    return window is not None and report.estimated * (1 - report.error) > window
 
 
 def teaches(report: Report, *, before: Report | None) -> bool:
@@ -156,10 +171,10 @@ def after_suspicion(bounds: Bounds, report: Report, *, window: int | None, now: 
     """
     again = bounds.suspicions > 0
     fits = window is not None and report.estimated * (1 + report.error) <= window
-    exceeds = window is not None and report.estimated * (1 - report.error) > window
-    if fits or (again and is_of_a_part(report, bounds) and not exceeds):
+    too_long = exceeds(report, window)
+    if fits or (again and is_of_a_part(report, bounds) and not too_long):
         return replace(bounds, reports_part=True, suspicions=0)
-    if exceeds or again:
+    if too_long or again:
         read = max(report.reported, bounds.accepted or 0)
         return replace(bounds, cut_sent=report.estimated, cut_read=read, cut_at=now, suspicions=0)
     return replace(bounds, suspicions=bounds.suspicions + 1)

@@ -24,7 +24,7 @@ from tests.dialogs.views.pages import page
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, Caller, House, long_answers
 from tests.overflow.talk import Talk, prose
-from tests.standins.compatible import CompatibleStandin, Lists
+from tests.standins.compatible import CompatibleStandin, Fate, Lists, Overlong
 
 WINDOW = 4_096
 TALK = Talk(WINDOW, turns=20, windows=1.8)
@@ -126,6 +126,20 @@ def test_a_server_that_is_found_to_have_another_window_is_judged_anew(build: Bui
 
     assert "window 32,768 from the server, 3,276 kept for the answer" in panel()
     assert "2,048" not in panel()
+
+
+def test_a_cut_is_confirmed_by_the_window_read_again(build: Build, panel: Any) -> None:
+    """It was started again with half of the window, and nobody told Dominds."""
+    home, caller = grown(build, lists=Lists.MODELS, overlong=Overlong.WITHOUT_OLDEST)
+    assert home.standin.cuts == []
+    home.standin.window = WINDOW // 2
+
+    go_on(caller, TALK.turns + 1, TALK.turns + 12)
+
+    assert len(home.confirmed_cuts()) == 1
+    assert home.last.fate == Fate.ANSWERED
+    assert len(home.standin.cuts) <= 3
+    assert "window 2,048 from the server" in panel()
 
 
 @pytest.mark.parametrize("typed", [2 * WINDOW, WINDOW // 2])

@@ -14,6 +14,8 @@ from health.tokens.windows import (
     after_report,
     after_suspicion,
     ceiling,
+    exceeds,
+    falls_short,
     is_suspect,
     teaches,
 )
@@ -126,6 +128,16 @@ class TestASuspicion:
     def test_a_report_at_the_end_of_a_known_window_that_the_request_exceeds_is_suspect_at_once(self) -> None:
         assert is_suspect(report(8100, 9000), before=None, window=8192, reports=0)
         assert not is_suspect(report(4000, 9000), before=None, window=8192, reports=0)
+
+    def test_a_report_far_below_a_calibrated_estimate_is_worth_a_look_at_the_window(self) -> None:
+        assert falls_short(report(1265, 2186))
+        assert not falls_short(report(1900, 2186))
+        assert not falls_short(report(1265, 2186, error=0.25))
+
+    def test_a_request_exceeds_a_window_only_where_no_error_of_its_estimate_explains_it(self) -> None:
+        assert exceeds(report(1265, 2186), 2048)
+        assert not exceeds(report(1265, 2186, error=0.1), 2048)
+        assert not exceeds(report(1265, 2186), None)
 
     def test_above_a_known_window_one_that_does_not_grow_is_suspect_as_anywhere(self) -> None:
         """What a server leaves of a prompt that it cuts in the middle may be half of its window."""
