@@ -105,7 +105,7 @@ def aimed(run: CompactionRun, begun: Material) -> Material:
     """
     state, config = begun.state, begun.state.config
     if run.trigger == Trigger.RESET:
-        return replace(begun, state=replace(state, limit=state.estimated_tokens))
+        return replace(begun, state=replace(state, limit=state.estimated_tokens, room=state.limit))
     if run.trigger != Trigger.MANUAL:
         goal = _goal_with_headroom(run, begun, config)
         return replace(begun, state=replace(state, config=replace(config, goal=goal)))

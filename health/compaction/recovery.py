@@ -28,10 +28,10 @@ def fresh_start(state: ContextState, kit: Kit) -> Asking:
     kept = standing(state.units)
     ids = {unit.id for unit in kept}
     gone = tuple(unit for unit in state.units if unit.id not in ids)
-    budget = _room_for_handover(kept, state, kit)
-    if not gone or budget < LEAST_HANDOVER:
+    room = _room_for_handover(kept, state, kit)
+    if not gone or room < LEAST_HANDOVER:
         return Attempt(state=state.having(kept), changed=True, why=Reason(Why.NO_ROOM_FOR_HANDOVER) if gone else None)
-    told: Attempt = yield from handover(gone, state, kit, budget_tokens=budget)
+    told: Attempt = yield from handover(gone, state, kit, budget_tokens=min(room, total(gone) - 1))
     if total(told.state.units) >= total(gone):
         return Attempt(state=state.having(kept), changed=True)
     units = _placed(told.state.units, kept, state.units)
@@ -43,12 +43,12 @@ def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> i
 
     Where what must stay leaves no room up to there, what the limit leaves.
     """
-    config = state.config
+    config, limit = state.config, state.room or state.limit
     # Who resets in any case has no trigger; what is acceptable is then what the configuration says.
-    accept = marks(config, limit=state.limit).accept or tokens(config.accept, state.limit)
+    accept = marks(config, limit=limit).accept or tokens(config.accept, limit)
     beside = state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit)
     room = accept - beside
-    return min(config.handover_tokens, room if room >= LEAST_HANDOVER else state.limit - beside)
+    return min(config.handover_tokens, room if room >= LEAST_HANDOVER else limit - beside)
 
 
 def bare(state: ContextState, kit: Kit) -> Asking:

@@ -114,7 +114,7 @@ class ContextState:
     """A context on its way to fit. `overhead_tokens` is what is sent besides units: tool schemas, priming.
 
     `ledger_tokens` of it are an earlier ledger's, where a strategy is shown the state without it; `answer_tokens` are
-    kept for the answer.
+    kept for the answer. `room` is the limit that holds afterwards, where another is aimed at; without it, that one.
     Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty.
     `taken_back` are rules that a person took back: the ledger carries none of them.
     `originals` are what the run began with: what was summarised in it is summarised again from these.
@@ -125,6 +125,7 @@ class ContextState:
     overhead_tokens: int = 0
     ledger_tokens: int = 0
     answer_tokens: int = 0
+    room: int = 0
     task: str = ""
     priority_areas: tuple[str, ...] = ()
     taken_back: tuple[str, ...] = ()

@@ -12,15 +12,17 @@ from dialogs.compacting.present import present_context
 from dialogs.compacting.work import perform
 from dialogs.errors import DialogBusy, DialogError
 from dialogs.models import CompactionDisplay, Dialog, Message
+from dialogs.models.message import MessageOrigin, Role
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import manual_compaction
 from dialogs.services.compaction import NothingToCompact
 from dialogs.services.manual_compaction import request, reset
 from dialogs.services.marks import set_pin
 from dialogs.services.messages import post_message
+from dialogs.services.rows import add_message
 from health.models import CompactionRun
 from tests.builders import a_course
-from tests.dialogs.compacting_builders import RULE, a_history, estimated
+from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
 
 Status = CompactionRun.Status
 
@@ -137,6 +139,25 @@ def test_a_reset_of_a_short_chat_takes_the_confused_answer_away(alice: User, dia
     assert (run.status, run.removed) == (Status.APPLIED, [answer.pk])
     assert question.content in sent(dialog)
     assert answer.content not in sent(dialog)
+
+
+def test_a_reset_ends_where_the_guard_does_not_compact_it_again(alice: User, dialog: Dialog) -> None:
+    guard(dialog)
+    tell(dialog, long_text(90, 44))
+    a_history(dialog, pairs=12)
+    tell(dialog, long_text(91, 44))
+
+    run = done(reset(dialog=dialog, by=alice))
+
+    assert run.status == Status.APPLIED
+    assert estimated(dialog) <= 0.8 * 3500
+
+
+def tell(dialog: Dialog, text: str) -> None:
+    parent = dialog.current_leaf
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=parent)
+    add_message(dialog, role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content="Noted.", parent=dialog.current_leaf)
+    dialog.save()
 
 
 def test_nothing_begins_while_the_agent_answers(alice: User, dialog: Dialog) -> None:
