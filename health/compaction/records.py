@@ -74,7 +74,7 @@ def _answered(units: Sequence[Unit]) -> Iterator[Answered]:
             yield Answered(unit.id, call.name, _object(call.arguments), _object(unit.content))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _object(text: str) -> Mapping[str, str]:
     """The keys and values of an object of JSON, as text; nothing, where it is none."""
     if len(text) > MOST_CHARS or text.lstrip()[:1] != "{":
