@@ -153,8 +153,8 @@ class Book:
             for old in self._by_word[word][-MOST_LOOKED_UP:]:
                 shared[old] += weight
         alike = [
-            (round(weight, 9), old.message, old.start, old)
-            for old, weight in shared.items()
+            (weight, old.message, old.start, old)
+            for old, weight in ((old, round(total, 9)) for old, total in shared.items())
             if weight >= LEAST_WEIGHT and old not in self.gone and (old.message != new.message or corrects)
         ]
         most = heapq.nlargest(MOST_COMPARED, alike)
