@@ -82,15 +82,25 @@ class LivePath:
         return [as_sent(one) for one in request.messages], run.status != CompactionRun.Status.APPLIED
 
     def like_the_library(self, case: Any, limit: int) -> tuple[list[Message], bool]:
-        """`compact_messages` with the chain, the settings and the limit that the run of this case had."""
+        """`compact_messages` with the chain, the settings and the limit that the run of this case had; and with the ids
+        of the stored messages, which stand in the ledger and cost tokens there."""
+        from dialogs.compacting.material import units_of
+        from dialogs.compacting.present import present_context
         from dialogs.compacting.work import config_for
+        from dialogs.selectors.turns import dialog_to_drive
         from health.services import compact_messages
 
         run = self.queued(case.messages, self.aims.get((id(case), limit), limit))
+        units = units_of(present_context(dialog_to_drive(run.dialog_id)))
         found = compact_messages(
-            case.messages, limit_tokens=run.limit_tokens, chain=run.chain, config=config_for(run), embedder="static"
+            [{**message, "id": unit.id} for message, unit in zip(case.messages, units, strict=True)],
+            limit_tokens=run.limit_tokens,
+            chain=run.chain,
+            config=config_for(run),
+            embedder="static",
         )
-        return list(found.messages), found.status == "failed"
+        bare = [{key: value for key, value in message.items() if key != "id"} for message in found.messages]
+        return bare, found.status == "failed"
 
     def queued(self, messages: Sequence[Message], aim: int) -> CompactionRun:
         """A run of the guard's, with the limit of which `aim` is the goal."""
