@@ -25,6 +25,13 @@ SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 CUT = "compaction"
 # The codes of generations that failed because their request was too large: refused by us, by the provider.
 OVERFLOWS = ("context_compaction_failed", "compaction_off", "context_overflow", "context_filled")
+# What must stay is more than the room: a compaction would find the same again.
+NOTHING_TO_FREE = ("cannot_free_more", "p1_alone")
+
+
+def can_be_reported(failed: Generation) -> bool:
+    """Whether a compaction could help an answer that failed because the context was too large."""
+    return failed.error_code in OVERFLOWS and failed.why.get("code") not in NOTHING_TO_FREE
 
 
 def _is_longer(text: str, than: tuple[int, int]) -> bool:
@@ -186,7 +193,7 @@ class AttemptRow:
 
     @property
     def can_report(self) -> bool:
-        return self.can_retry and self.generation.error_code in OVERFLOWS
+        return self.can_retry and can_be_reported(self.generation)
 
     @property
     def headline(self) -> str | Promise:

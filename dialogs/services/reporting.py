@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.errors import InvalidMessage
 from dialogs.models import Dialog, Generation
-from dialogs.selectors.rows import OVERFLOWS
+from dialogs.selectors.rows import OVERFLOWS, can_be_reported
 from dialogs.services.events import Code, log
 from dialogs.services.manual_compaction import request
 from dialogs.services.rows import lock, written_here
@@ -25,6 +25,8 @@ def report_and_continue(*, dialog: Dialog, by: User) -> CompactionRun:
     failed = Generation.objects.filter(dialog=row).order_by("-pk").first()
     if failed is None or failed.status != Generation.Status.FAILED or failed.error_code not in OVERFLOWS:
         raise InvalidMessage(_("The last answer did not fail because the context was too large."))
+    if not can_be_reported(failed):
+        raise InvalidMessage(failed.error_message)
     run = request(dialog=dialog, by=by, is_asked=False)
     known = ContextEvent.objects.filter(dialog=row, estimated__isnull=False).first()
     log(

@@ -71,3 +71,23 @@ def test_no_pruning_agent_is_asked(studio: LMStudioStandin, client: Client, alic
 
     assert len(studio.sizes) == TURNS
     assert_said_once(client, alice)
+
+
+def test_a_message_that_is_too_long_alone_offers_no_compaction_that_cannot_help(
+    build: Build, client: Client, alice: User
+) -> None:
+    home = build(window=WINDOW, **WAYS["lists it"])
+    dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
+    ask(dialog, prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
+    drive_until_idle(dialog)
+    client.force_login(alice)
+
+    shown = page(client, f"/dialogs/{dialog.pk}/").text
+    client.post(f"/dialogs/{dialog.pk}/report/")
+
+    assert re.search(
+        r"The largest: user's words \(\d+\) ≈[\d,]+ tokens.*To go on, give a long message as a file", shown
+    )
+    assert "Report & Continue" not in shown
+    assert not CompactionRun.objects.exists()
+    assert home.standin.seen == []
