@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -80,6 +83,51 @@ def test_staff_choose_whether_a_model_decides_what_goes(
     assert (len(studio.sizes) > TALK.turns) is is_asked
     assert {run.chain[0] for run in runs} == {"prune_with_agent" if is_asked else "trim_payloads"}
     assert all(rule in str(studio.asked[-1]) for rule in RULES.values())
+
+
+FACT = "The key of the north gate hangs behind panel 4471."
+QUESTION = "Behind which panel does the key of the north gate hang?"
+
+
+def decides_what_goes(body: dict[str, Any]) -> str:
+    """A model that as pruning agent drops what it is shown, but for the facts, and as agent answers from what it
+    reads, which for all else is a long answer."""
+    read = [str(message["content"]) for message in body["messages"]]
+    if not read[-1].startswith("<history>"):
+        panel = re.search(r"behind panel (\d+)", "\n".join(read[:-1]))
+        return ANSWER if read[-1] != QUESTION else f"Behind panel {panel[1] if panel else 'unknown'}."
+    shown = [json.loads(line) for line in read[-1].splitlines()[1:-1]]
+    rounds = list(zip(shown[::2], shown[1::2], strict=False))
+    drop = [one["id"] for pair in rounds if FACT not in pair[0]["content"] for one in pair]
+    return json.dumps({"drop": drop, "summaries": [], "summary": "Notes from the yard."})
+
+
+def test_a_question_about_the_beginning_is_answered_after_the_model_has_pruned(
+    studio: LMStudioStandin, alice: User
+) -> None:
+    studio.context, studio.reply = WINDOW // 2, decides_what_goes
+    dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
+
+    for said in ("Hello.", f"{FACT} Write it down.", *(TALK.turn(number) for number in range(2, TALK.turns))):
+        ask(dialog, said)
+        dialog = drive_until_idle(dialog)
+    ask(dialog, QUESTION)
+    dialog = drive_until_idle(dialog)
+
+    pruned = [run for run in CompactionRun.objects.filter(status="applied") if pruned_by_agent(run)]
+    assert pruned
+    assert all(0.4 <= freed(run) <= 0.65 for run in pruned)
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Behind panel 4471."
+    assert studio.refused == 0
+
+
+def pruned_by_agent(run: CompactionRun) -> bool:
+    return any(step["phase"] == "prune_with_agent" and step["changed"] for step in run.steps)
+
+
+def freed(run: CompactionRun) -> float:
+    return 1 - (run.estimated_after or 0) / (run.estimated_before or 1)
 
 
 def assert_answered(dialog: Dialog) -> None:

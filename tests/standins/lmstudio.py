@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +35,8 @@ REMEMBERED = 500
 
 @dataclass
 class LMStudioStandin:
-    """`version` 0 knows the older list only. `words` and `delay` make long and slow answers."""
+    """`version` 0 knows the older list only. `words` and `delay` make long and slow answers; `reply` answers what it
+    has read."""
 
     context: int = 4096
     model: str = "tiny"
@@ -45,6 +47,7 @@ class LMStudioStandin:
     front: str = ""
     key: str = ""
     answer: str = ""
+    reply: Callable[[dict[str, Any]], str] | None = None
     words: int = 0
     delay: float = 0.0
     sizes: list[int] = field(default_factory=list)
@@ -189,6 +192,8 @@ class LMStudioStandin:
 
     def _words(self, body: dict[str, Any]) -> list[str]:
         last = str(body["messages"][-1].get("content") or "")
+        if self.reply:
+            return re.findall(r"\s*\S+", self.reply(body))
         words = (self.answer or f"You said: {' '.join(last.split()[:12])}").split()
         words = [words[at % len(words)] for at in range(self.words)] if self.words else words
         return [f"{' ' if at else ''}{word}" for at, word in enumerate(words)]

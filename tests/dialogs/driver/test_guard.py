@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from dialogs.driver import compact
+from dialogs.driver import compact, guarding
+from dialogs.driver.watch import Watch
 from dialogs.models import Dialog, Generation, Message, MessageMark
 from dialogs.services.messages import retry
+from health.compaction.pressure import Pressure, pressure
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
@@ -103,6 +105,20 @@ def test_no_message_is_deleted_or_changed(dialog: Dialog, play: Play) -> None:
     assert list(Message.objects.values_list("pk", "content"))[: len(before)] == before
 
 
+@pytest.fixture(params=["with the other marks", "alone"])
+def others(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone: neither the threshold before a request nor the mark in mid-answer asks for a compaction."""
+    if request.param == "alone":
+
+        def only_overflow(tokens: int, **limits: Any) -> Pressure:
+            found = pressure(tokens, **limits)
+            return found if found is Pressure.OVERFLOW else Pressure.NORMAL
+
+        monkeypatch.setattr(guarding, "pressure", only_overflow)
+        monkeypatch.setattr(Watch, "is_at_the_mark", False)
+
+
+@pytest.mark.usefixtures("others")
 def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
     dialog: Dialog,
     play: Play,
@@ -110,7 +126,7 @@ def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
 ) -> None:
     guard(dialog)
     a_history(dialog, pairs=10)
-    result = long_text(77, sentences=60)
+    result = long_text(77, sentences=75)
 
     async def read(_arguments: Any) -> str:
         return result
