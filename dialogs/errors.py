@@ -37,6 +37,7 @@ HEADLINES: dict[str, Promise] = {
     "messages_refused": _("The server refused the messages in this order; they are sent again in a stricter one."),
     "tools_refused": _("The provider refused to be offered tools."),
     "bad_answer": _("The provider answered something that is no chat stream."),
+    "empty_answer": _("The model ended its answer without a word; it is asked once more."),
     "context_overflow": _(
         "What is sent is longer than the LLM's context window. Shorten the message, the Taskdoc or the reminders, "
         "or change to a larger LLM."

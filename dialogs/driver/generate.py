@@ -29,6 +29,7 @@ from dialogs.driver.watch import Watch
 from dialogs.driver.windows import refusal, window_now
 from dialogs.models import LLM, Dialog
 from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.models.message import Role
 from dialogs.providers.base import (
     ChatRequest,
     ContextOverflow,
@@ -44,7 +45,7 @@ from dialogs.selectors.providers import max_output_of, settings_for
 from dialogs.selectors.turns import dialog_to_drive
 from dialogs.services import cutting, generations, turns, windows
 from dialogs.services.calibration import learn_from_usage
-from dialogs.services.generations import Sent
+from dialogs.services.generations import Answer, Sent
 from dialogs.services.lease import Claim, LeaseLost
 from dialogs.services.providers import record_message_shape, record_tools_refused
 from dialogs.threads import in_db
@@ -54,6 +55,8 @@ from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
 logger = logging.getLogger(__name__)
+# The model ended its answer without a word.
+EMPTY = "empty_answer"
 # The prompt fits, but not together with the answer that was asked for.
 ANSWER_TOO_LONG = "answer_too_long"
 # By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
@@ -180,6 +183,8 @@ async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending:
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
     answer = live.as_answer()
     match ending:
+        case Ending.FINISHED if _is_worth_a_second_try(call, answer):
+            generations.fail(claim, generation=call.generation, answer=answer, code=EMPTY, error="", retry_in=0.0)
         case Ending.FINISHED:
             generations.finish(claim, generation=call.generation, answer=answer)
         case Ending.STOPPED:
@@ -193,6 +198,14 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
             cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
     if ending in (Ending.FINISHED, Ending.FULL):
         log_statistics(claim.dialog_id)
+
+
+def _is_worth_a_second_try(call: Call, answer: Answer) -> bool:
+    """Did the model end its answer to a message without a word, for the first time? Small models do so now and then.
+    After a tool's result nothing may be all there is to say; a client gets what the model gave."""
+    said_nothing = not (answer.text.strip() or answer.calls) and answer.finish_reason == "stop"
+    is_answer = call.generation.prompt_leaf.role == Role.USER and not call.is_clients
+    return said_nothing and is_answer and call.generation.attempt == 1
 
 
 async def ask_unwatched(claim: Claim, call: Call) -> None:

@@ -29,17 +29,18 @@ SAID = (
 )
 FACTS = """
 import json
-from dialogs.compacting.present import present_context
-from dialogs.context import chat_request
 from dialogs.models import Dialog, Generation
-from dialogs.selectors.turns import dialog_to_drive
-dialog = dialog_to_drive(Dialog.objects.latest("created_at").pk)
+from dialogs.selectors.seen import seen_by_generation
+# A model that ends its answer without a word is asked once more.
+failed = Generation.objects.exclude(status="finished").exclude(error_code="empty_answer")
+dialog = Dialog.objects.latest("created_at")
+sent = seen_by_generation(dialog, dialog.generations.latest("pk").pk)
 print(json.dumps({
     "courses": dialog.courses.count(),
     "applied": dialog.compaction_runs.filter(status="applied").count(),
-    "failed": list(Generation.objects.exclude(status="finished").values_list("status", "error_code")),
+    "failed": list(failed.values_list("status", "error_code")),
     "empty": dialog.messages.filter(role="assistant", content="").count(),
-    "request": "\\n".join(message.content for message in chat_request(present_context(dialog)).messages),
+    "request": "\\n".join(part.text for part in sent.parts),
 }))
 """
 
