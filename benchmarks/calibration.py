@@ -2,7 +2,8 @@
 
 Over generated conversations of every kind it asks each embedder the same things: how relevant each message is, and
 how coherent true summaries, other conversations' summaries and random cuts are. Values of equal rank are equal.
-The points stand in `health/compaction/scoring.py`; the lines below them show what seed 4's bounds then let through.
+The points stand in `health/compaction/choosing/scoring.py`; the lines below them show what those bounds then let
+through.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import numpy as np
 from benchmarks.devset import cases
 from health.adapters.minilm import MiniLM
 from health.adapters.static_vectors import StaticVectors
-from health.compaction import lexical, scoring
-from health.compaction.messages import parse
-from health.compaction.ports import Embed, Embedded, Kit
-from health.compaction.summaries import extractive
-from health.compaction.units import ContextState, Kind, Role, Unit
+from health.compaction.choosing import scoring
+from health.compaction.choosing.summaries import extractive
+from health.compaction.reading import lexical
+from health.compaction.reading.messages import parse
+from health.compaction.terms.ports import Embed, Embedded, Kit
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from health.tokens.counters import counter_for
 
 SEED, KINDS, CASES_A_KIND, MESSAGES, CHARACTERS = 901, ("chat", "service", "code"), 4, 60, 9_000

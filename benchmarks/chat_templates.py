@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from health.compaction.wire import text_of
+from health.compaction.terms.wire import text_of
 from health.tokens.families import ToolsAs
 from health.tokens.tools import as_sent
 

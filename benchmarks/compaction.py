@@ -1,30 +1,34 @@
 """Measure whole runs of compaction: `python -m benchmarks.compaction`. Seed 4's bound is 2 s for 50 units, warm.
 
-Three tables. One run over 50 units of 200 tokens by each chain and embedder, and its slowest step; the cost of one
+Four tables. One run over 50 units of 200 tokens by each chain and embedder, and its slowest step; the cost of one
 message from 50 units of a generated chat to 5,000, which must stay flat: a chat, as it goes on to say new things with
 old words; whole calls on conversations of each kind that were never seen before, counting included, and on the same
-again. In the first two every unit comes counted, as in a dialog. Times are the process's own.
+again; such a call, and the next ones, each of which has one message more. In the first two every unit comes counted,
+as in a dialog. Times are the process's own. `--grown` prints the last table alone, `--recordings DIR` also of these.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from statistics import fmean
+from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 from benchmarks.devset import KINDS, cases
 from benchmarks.meaning import texts
+from benchmarks.recordings import read
 from health.adapters.embeddings import Embeddings
 from health.adapters.minilm import MiniLM
 from health.adapters.static_vectors import StaticVectors
 from health.compaction.chain import compact
-from health.compaction.messages import parse
-from health.compaction.outcome import CompactionOutcome
-from health.compaction.ports import Answer, Kit, Need
+from health.compaction.reading.messages import parse
 from health.compaction.runner import nobody, run
-from health.compaction.units import ContextState, Role, Unit, total
+from health.compaction.terms.outcome import CompactionOutcome
+from health.compaction.terms.ports import Answer, Kit, Need
+from health.compaction.terms.units import ContextState, Role, Unit, total
 from health.services import compact_messages
 from health.tokens.counters import counter_for
 
@@ -32,12 +36,31 @@ KIT = Kit(counter=counter_for("gpt-4o"))
 UNITS, UNIT_TOKENS, ROUNDS, BOUND_MS = 50, 200, 3, 2000
 SIZES, CHARS_OF_A_MESSAGE = (50, 500, 5000), 160
 UNSEEN, CHARS, LIMIT, UNSEEN_BOUND_MS = 6, 40_000, 2_500, 5
+# Of so many conversations of a kind and length the first call, and those with each of so many messages more.
+TALKS, LENGTHS, MORE = 5, (40_000, 160_000), 3
 CHAINS: dict[str, Sequence[str] | None] = {"seed 4's chain": None, "select_passages": ("select_passages",)}
 
 Answering = Callable[[Need], Answer]
+Messages = Sequence[Mapping[str, Any]]
 
 
 def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--grown", action="store_true")
+    asked.add_argument("--recordings", type=Path)
+    options = asked.parse_args()
+    if not options.grown:
+        single_runs()
+    print(f"\nMilliseconds of a first call, and of one with a message more: medians of {TALKS} conversations\n")
+    print(f"{'kind':16}  tokens    first   for 1,000    grown   ratio")
+    for length in LENGTHS:
+        for kind in KINDS:
+            grown(kind, [case.messages for case in cases(kind, 83 + length, TALKS, chars=length)])
+    for kind, talks in longest(options.recordings).items():
+        grown(kind, talks)
+
+
+def single_runs() -> None:
     print(
         f"{UNITS} units of {UNIT_TOKENS} tokens to half of them, warm, best of {ROUNDS} runs (bound {BOUND_MS:,} ms)\n"
     )
@@ -79,10 +102,35 @@ def unseen(kind: str) -> None:
     print(f"{kind:16}{fmean(new):8.1f}{max(new):8.1f}{fmean(again):8.1f}")
 
 
-def cost_of(messages: Sequence[Mapping[str, Any]]) -> float:
+def cost_of(messages: Messages) -> float:
     begun = time.process_time()
     outcome = compact_messages(messages, limit_tokens=LIMIT, model="gpt-4o", embedder="none")
     return (time.process_time() - begun) * 1e6 / outcome.estimated_tokens_before
+
+
+def grown(kind: str, talks: Sequence[Messages]) -> None:
+    size, first, later, ratio = (median(column) for column in zip(*map(of_a_talk, talks), strict=True))
+    print(f"{kind:16}{size:8,.0f}{first:9.1f}{first * 1000 / size:12.2f}{later:9.1f}{ratio:8.2f}")
+
+
+def of_a_talk(talk: Messages) -> tuple[float, float, float, float]:
+    """Its tokens, the milliseconds of the first call and of a later one, and what part of the first that is."""
+    limit = len(str(talk)) // 16
+    outcomes, costs = [], []
+    for end in range(len(talk) - MORE, len(talk) + 1):
+        begun = time.process_time()
+        outcomes.append(compact_messages(talk[:end], limit_tokens=limit, model="gpt-4o", embedder="none"))
+        costs.append((time.process_time() - begun) * 1000)
+    later = median(costs[1:])
+    return outcomes[0].estimated_tokens_before, costs[0], later, later / costs[0]
+
+
+def longest(folder: Path | None) -> dict[str, list[Messages]]:
+    """The longest recordings of each kind in a folder (benchmarks/recordings.py)."""
+    of_kind: dict[str, list[Messages]] = {}
+    for one in read(folder) if folder else ():
+        of_kind.setdefault(one.kind, []).append(one.messages)
+    return {kind: sorted(found, key=lambda said: -len(str(said)))[:TALKS] for kind, found in of_kind.items()}
 
 
 def timed(

@@ -20,9 +20,9 @@ ROWS = """
 import json, time
 from django.contrib.auth.models import User
 from django.utils import timezone
-from dialogs.compacting.guard import by_limit
+from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
-from dialogs.services.compaction import queue_run
+from dialogs.compaction.writes.compaction import queue_run
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")

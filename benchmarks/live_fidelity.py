@@ -68,10 +68,10 @@ class LivePath:
         return sent, failed
 
     def once(self, messages: Sequence[Message], aim: int) -> tuple[list[Message], bool]:
-        from dialogs.compacting.present import offered_tools, present_context
-        from dialogs.compacting.work import perform
-        from dialogs.context import chat_request
-        from dialogs.selectors.turns import dialog_to_drive
+        from dialogs.compaction.work import perform
+        from dialogs.context.border import chat_request
+        from dialogs.context.present import offered_tools, present_context
+        from dialogs.turns.reads.turns import dialog_to_drive
         from health.models import CompactionRun
 
         run = self.queued(messages, aim)
@@ -84,10 +84,10 @@ class LivePath:
     def like_the_library(self, case: Any, limit: int) -> tuple[list[Message], bool]:
         """`compact_messages` with the chain, the settings and the limit that the run of this case had; and with the ids
         of the stored messages, which stand in the ledger and cost tokens there."""
-        from dialogs.compacting.material import units_of
-        from dialogs.compacting.present import present_context
-        from dialogs.compacting.work import config_for
-        from dialogs.selectors.turns import dialog_to_drive
+        from dialogs.compaction.work import config_for
+        from dialogs.context.material import units_of
+        from dialogs.context.present import present_context
+        from dialogs.turns.reads.turns import dialog_to_drive
         from health.services import compact_messages
 
         run = self.queued(case.messages, self.aims.get((id(case), limit), limit))
@@ -104,9 +104,9 @@ class LivePath:
 
     def queued(self, messages: Sequence[Message], aim: int) -> CompactionRun:
         """A run of the guard's, with the limit of which `aim` is the goal."""
-        from dialogs.compacting.guard import guard_of
-        from dialogs.compacting.work import config_for
-        from dialogs.services.compaction import queue_run
+        from dialogs.compaction.work import config_for
+        from dialogs.compaction.writes.compaction import queue_run
+        from dialogs.llms.guard import guard_of
         from health.models import CompactionRun
 
         dialog = self.dialog_of(messages)
@@ -119,9 +119,9 @@ class LivePath:
 
     def calibrate(self, dialog: Dialog) -> None:
         """As if the server had reported what is estimated: `compact_messages` has no margin for an unknown model."""
-        from dialogs.compacting.estimate import Sizing
-        from dialogs.compacting.present import offered_tools, present_context
-        from dialogs.services.calibration import learn_from_usage
+        from dialogs.context.estimate import Sizing
+        from dialogs.context.present import offered_tools, present_context
+        from dialogs.context.writes.windows import learn_from_usage
 
         while self.calibrated < ENOUGH_SAMPLES:
             told = Sizing(present_context(dialog), offered_tools(dialog)).foretold
@@ -130,7 +130,7 @@ class LivePath:
 
     def dialog_of(self, messages: Sequence[Message]) -> Dialog:
         """As `/v1` stores it. No two recordings that begin alike become one dialog."""
-        from dialogs.selectors.turns import dialog_to_drive
+        from dialogs.turns.reads.turns import dialog_to_drive
         from tests.client_dialogs import ask
 
         self.stored += 1
@@ -140,8 +140,8 @@ class LivePath:
 def a_house() -> LivePath:
     from django.contrib.auth.models import User
 
+    from dialogs.api.writes.api_keys import create_key
     from dialogs.models import LLM, Provider
-    from dialogs.services.api_keys import create_key
 
     provider = Provider.objects.create(name="recorded", kind="openai", base_url="http://127.0.0.1:9/v1")
     llm = LLM.objects.create(

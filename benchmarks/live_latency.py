@@ -38,7 +38,7 @@ Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provid
 WORKER = """
 import time
 from dialogs.models import Dialog
-from dialogs.services.compaction import claim_run, finish_run, report
+from dialogs.compaction.writes.compaction import claim_run, finish_run, report
 from tests.dialogs.compaction_runs import a_run
 claim = claim_run(a_run(Dialog.objects.get(pk="{dialog}"), status="queued", tokens_now=None).pk)
 for number in range({reports}):

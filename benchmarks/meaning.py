@@ -18,11 +18,11 @@ from health.adapters.embeddings import Embeddings
 from health.adapters.minilm import PACKAGE, MiniLM
 from health.adapters.static_vectors import StaticVectors
 from health.adapters.weights import folder
-from health.compaction import lexical
-from health.compaction.chunks import chunks
-from health.compaction.ports import Embed, Embedded, Kit
-from health.compaction.summaries import extractive
-from health.compaction.units import Role, Unit
+from health.compaction.choosing.summaries import extractive
+from health.compaction.reading import lexical
+from health.compaction.reading.chunks import chunks
+from health.compaction.terms.ports import Embed, Embedded, Kit
+from health.compaction.terms.units import Role, Unit
 from health.services import compact_messages
 from health.tokens.counters import counter_for
 

@@ -1,10 +1,10 @@
-"""Ours beside its rivals: `python -m benchmarks.quality [--kinds chat,code] [--cases 6] [--ratios 25,10] [--repeat]`.
+"""What stands after a compaction of what is needed later: `python -m benchmarks.quality [--recordings DIR]`.
 
-Kept is the share of what is needed later that still stands with its neighbours. With `--repeat` the conversation
-grows by thirds and each compaction starts from the result of the one before; given its originals again, ours is
-a pure function of them and scores as it does once. The last table pools the task known and unknown, and the kinds:
-so a lead is judged. Milliseconds are the process's own; a first compaction, which loads vocabularies and models,
-is not timed.
+One table: ours with its interval over conversations, beside it chance (random whole rounds), the best rival, how far
+ours is ahead, and an oracle that knows the future and keeps whole messages. Of recordings: what they used later, what
+users said, their turns word for word, how much is verbatim and stands in whole sentences, and of changed values whether
+the newest one won. Of generated conversations, which test single abilities, and of questions: what of the needed
+stands. Recordings are read where they are and never copied; `--half` judges one half of the conversations.
 """
 
 from __future__ import annotations
@@ -13,44 +13,128 @@ import argparse
 import os
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
-from statistics import fmean
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from benchmarks import peers
+from benchmarks import peers, questions
 from benchmarks.devset import KINDS, cases
 from benchmarks.devsets.case import Case, Message
+from benchmarks.figures import CHANCE, ORACLE, OURS, Row, told
+from benchmarks.knowledge import judged as remembered
 from benchmarks.peers import Peer, cuts
-from benchmarks.scoring import Scored, scored, tokens
+from benchmarks.recordings import Conversation, Moment, licences, moments, read
+from benchmarks.scoring import Scored, scored, tokens, tokens_of
+from benchmarks.whole_messages import ASKED, RIVALS, Method, most_told, oracle
 
-OURS = "ours"
-# What each method kept, case by case.
-Rows = dict[str, list[float]]
+MADE_CHARS, QUESTION_CHATS = 40_000, 12
+HINT = (
+    "Without --recordings DIR only what is generated is measured. DIR holds *.jsonl.gz, see benchmarks/recordings.py."
+)
 
 
-def ours(name: str) -> Peer:
-    """The engine named `module:function`, called as `function(messages, limit_tokens=…, task=…, model=…)`."""
-    module, _, function = name.partition(":")
+def engine(name: str) -> Any:
+    """The engine named `module:function`, called as `compact_messages` is."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
     import django
 
     django.setup()
-    engine = getattr(import_module(module), function)
-
-    def compact(messages: Sequence[Message], limit: int, task: str) -> list[Message]:
-        outcome = engine(messages, limit_tokens=limit, task=task, model="gpt-4o")
-        return list(getattr(outcome, "messages", outcome))
-
-    return compact
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
 
 
-def warmed(methods: dict[str, Peer], kind: str, seed: int) -> None:
-    """Vocabularies and models are loaded by the first call: that is no cost of the ones that are timed."""
-    case = next(cases(kind, seed + 1, 1, chars=15_000))
-    for peer in methods.values():
-        for task in ("", case.task):
-            peer(case.messages, tokens(case.messages) // 4, task)
+# Recordings and questions
+
+
+def ours_of_moments(compact: Any, embedder: str, moment: Moment, limit: int) -> list[Message]:
+    return list(compact(moment.messages, limit_tokens=limit, task=moment.question, embedder=embedder).messages)
+
+
+def of_recordings(conversations: Sequence[Conversation], compact: Any, ratios: Sequence[str]) -> Iterator[Row]:
+    ours = partial(ours_of_moments, compact, "static")
+    methods = {OURS: ours, **RIVALS, ORACLE: oracle}
+    for conversation in conversations:
+        for moment in moments(conversation):
+            yield from _rows(moment, methods, ratios)
+
+
+def of_questions(asked: Iterator[Moment], compact: Any, ratios: Sequence[str]) -> Iterator[Row]:
+    """Ours with MiniLM, and with words alone: that is what a slow machine has."""
+    methods: dict[str, Method] = {
+        OURS: partial(ours_of_moments, compact, "minilm"),
+        f"{OURS}, no model": partial(ours_of_moments, compact, "none"),
+        **ASKED,
+        ORACLE: oracle,
+    }
+    for moment in asked:
+        for row in _rows(moment, methods, ratios):
+            yield Row(
+                kind=row.kind,
+                ratio=row.ratio,
+                method=row.method,
+                case=row.case,
+                conversation=row.conversation,
+                figures={"found": row.figures["know"], "over limit": row.figures["over limit"]},
+            )
+
+
+def _rows(moment: Moment, methods: dict[str, Method], ratios: Sequence[str]) -> Iterator[Row]:
+    for ratio in ratios:
+        limit = moment.limit(int(ratio) / 100)
+        for name, method in methods.items():
+            figures = remembered(moment, method(moment, limit), limit=limit)
+            where = {"case": moment.id, "conversation": moment.conversation}
+            yield Row(kind=moment.kind, ratio=ratio, method=name, figures=figures, **where)
+
+
+# Single abilities: conversations that are generated
+
+
+def ours_of_made(compact: Any, messages: Sequence[Message], limit: int, task: str) -> list[Message]:
+    return list(compact(messages, limit_tokens=limit, task=task, model="gpt-4o").messages)
+
+
+def of_made(kind: str, made: Sequence[Case], methods: dict[str, Peer], wanted: argparse.Namespace) -> Iterator[Row]:
+    modes = [known for known in (False, True) if (known, wanted.known, wanted.unknown) not in ONE_MODE]
+    for ratio in wanted.ratios.split(","):
+        for known in modes:
+            name = f"made {kind}, task {'known' if known else 'unknown'}"
+            for case in made:
+                all_of_it = {**methods, ORACLE: partial(_oracle_of_made, case, known)}
+                for method, peer in all_of_it.items():
+                    found = judged(peer, case, ratio=int(ratio) / 100, known=known, repeat=wanted.repeat)
+                    if wanted.missed and method == OURS:
+                        _tell_missed(case, found)
+                    figures = {"kept": found.kept, "verbatim": found.verbatim, "over limit": found.over}
+                    figures |= {"broken pairs": found.broken}
+                    where = {"case": case.id, "conversation": case.id}
+                    yield Row(kind=name, ratio=ratio, method=method, figures=figures, **where)
+
+
+# (known, only known is asked for, only unknown is asked for)
+ONE_MODE = ((False, True, False), (True, False, True))
+
+
+def _oracle_of_made(case: Case, known: bool, messages: Sequence[Message], limit: int, task: str) -> list[Message]:
+    """With `--repeat` it chooses of all that was said, as nobody else can."""
+    needed = [
+        (1.0, [frozenset(places) for places in _tellings(item.parts)])
+        for item in case.needed
+        if item.asked or not known
+    ]
+    fixed = {at for at, message in enumerate(case.messages) if message["role"] == "system"}
+    sizes = [tokens_of(message) for message in case.messages]
+    room = limit - sum(sizes[at] for at in fixed)
+    kept = fixed | most_told(needed, cuts(case.messages), sizes, room=room)
+    return [case.messages[at] for at in sorted(kept)]
+
+
+def _tellings(parts: Sequence[Any]) -> Iterator[set[int]]:
+    """All parts where they stand; and where each may stand elsewhere, the first such place of all."""
+    yield {part.at for part in parts}
+    if any(part.also for part in parts):
+        yield {part.also[0].at if part.also else part.at for part in parts}
 
 
 def judged(peer: Peer, case: Case, *, ratio: float, known: bool, repeat: bool) -> Scored:
@@ -78,118 +162,60 @@ def _stages(messages: Sequence[Message], count: int) -> Iterator[list[Message]]:
     yield stage
 
 
-def interval(differences: Sequence[float], draws: int = 2000) -> tuple[float, float]:
-    """The 95 % bootstrap interval of a mean over cases."""
-    values = np.asarray(differences)
-    picks = np.random.default_rng(7).integers(0, len(values), (draws, len(values)))
-    low, high = np.percentile(values[picks].mean(axis=1), [2.5, 97.5])
-    return float(low), float(high)
+def _tell_missed(case: Case, judgement: Scored) -> None:
+    print(f"{case.id} kept {judgement.kept:.0%}")
+    for item in judgement.missed:
+        print(f"    {item.why}: {' + '.join(part.text for part in item.parts)}")
 
 
-def compare(
-    kind: str,
-    made: Sequence[Case],
-    methods: dict[str, Peer],
-    *,
-    ratio: float,
-    known: bool,
-    repeat: bool = False,
-    missed: bool = False,
-) -> Rows:
-    """Print one table, and return what each method scored in each case."""
-    rows = {
-        name: [judged(peer, case, ratio=ratio, known=known, repeat=repeat) for case in made]
-        for name, peer in methods.items()
-    }
-    kept = {name: fmean(row.kept for row in row_s) for name, row_s in rows.items()}
-    title = f"{kind}, {ratio:.0%}, task {'known' if known else 'unknown'}"
-    print(f"\n{title}{', after growth in thirds' if repeat else ''} ({len(made)} cases)")
-    print(f"{'':18}{'kept':>6}{'4-grams':>9}{'size':>7}{'broken':>8}{'over':>6}{'first':>7}{'last':>6}{'ms/1k':>8}")
-    for name in sorted(rows, key=lambda name: -kept[name]):
-        print(_line(name, rows[name]))
-    shares = {name: [row.kept for row in row_s] for name, row_s in rows.items()}
-    if OURS in rows:
-        print(_lead(shares))
-        if missed:
-            _tell_missed(made, rows[OURS])
-    return shares
+# What is asked for
 
 
-def pooled(tables: Sequence[Rows]) -> Rows:
-    """Tables of the same cases as one: each case counts once, with the mean of what was kept of it."""
-    return {
-        name: [fmean(shares) for shares in zip(*(table[name] for table in tables), strict=True)] for name in tables[0]
-    }
-
-
-def summarise(tables: dict[tuple[str, str], list[Rows]]) -> None:
-    """How far ours is ahead with the task known and unknown together: of each kind, and of all kinds."""
-    print("\nTask known and unknown together")
-    for (ratio, kind), modes in tables.items():
-        print(f"{kind:10}{ratio:>4} %  {_lead(pooled(modes))}")
-    for ratio in dict.fromkeys(ratio for ratio, _ in tables):
-        kinds = [pooled(modes) for (other, _), modes in tables.items() if other == ratio]
-        every = {name: [share for kind in kinds for share in kind[name]] for name in kinds[0]}
-        print(f"{'all kinds':10}{ratio:>4} %  {_lead(every)}")
-
-
-def _lead(shares: Rows) -> str:
-    """The lead over the rival that is best in this table."""
-    best = max((name for name in shares if name != OURS), key=lambda name: fmean(shares[name]))
-    ahead = [100 * (mine - other) for mine, other in zip(shares[OURS], shares[best], strict=True)]
-    low, high = interval(ahead)
-    kept = f"ours {fmean(shares[OURS]):.1%}, {best} {fmean(shares[best]):.1%}"
-    return f"{kept}: ahead by {fmean(ahead):+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}"
-
-
-def _tell_missed(made: Sequence[Case], row: Sequence[Scored]) -> None:
-    for case, judgement in zip(made, row, strict=True):
-        print(f"{case.id} kept {judgement.kept:.0%}")
-        for item in judgement.missed:
-            print(f"    {item.why}: {' + '.join(part.text for part in item.parts)}")
-
-
-def _line(name: str, row: Sequence[Scored]) -> str:
-    shares = f"{fmean(r.kept for r in row):6.1%}{fmean(r.verbatim for r in row):9.1%}{fmean(r.size for r in row):7.1%}"
-    counts = f"{sum(r.broken for r in row):8}{sum(r.over for r in row):6}"
-    users = f"{sum(r.first_user for r in row):7}{sum(r.last_user for r in row):6}"
-    return f"{name:18}{shares}{counts}{users}{fmean(r.ms_per_1k for r in row):8.2f}"
+def rows(wanted: argparse.Namespace) -> Iterator[Row]:
+    compact, ratios = engine(wanted.ours), wanted.ratios.split(",")
+    if wanted.recordings:
+        found = list(read(wanted.recordings, half=wanted.half))
+        print("\n".join(licences(found)))
+        yield from of_recordings(found, compact, ratios)
+        if wanted.questions:
+            yield from of_questions((m for one in found for m in questions.of_conversation(one)), compact, ratios)
+    if wanted.kinds == "none":
+        return
+    if wanted.questions:
+        yield from of_questions(questions.of_made_chats(wanted.seed, QUESTION_CHATS, wanted.chars), compact, ratios)
+    names = wanted.peers.split(",") if wanted.peers else list(peers.ALL if wanted.all else peers.QUICK)
+    methods = {OURS: partial(ours_of_made, compact), **{name: peers.ALL[name] for name in (CHANCE, *names)}}
+    for kind in wanted.kinds.split(","):
+        made = list(cases(kind, wanted.seed, wanted.cases, chars=wanted.chars))
+        yield from of_made(kind, made, methods, wanted)
 
 
 def main() -> None:
     wanted = _arguments()
-    names = wanted.peers.split(",") if wanted.peers else list(peers.ALL if wanted.all else peers.QUICK)
-    methods: dict[str, Peer] = {name: peers.ALL[name] for name in names}
-    if wanted.ours != "none":
-        methods = {OURS: ours(wanted.ours), **methods}
-    modes = [known for known, asked in ((False, wanted.unknown), (True, wanted.known)) if asked] or [False, True]
-    told: dict[tuple[str, str], list[Rows]] = {}
-    for kind in wanted.kinds.split(","):
-        warmed(methods, kind, wanted.seed)
-        made = list(cases(kind, wanted.seed, wanted.cases, chars=wanted.chars))
-        for ratio in wanted.ratios.split(","):
-            share, repeat, missed = int(ratio) / 100, wanted.repeat, wanted.missed
-            told[ratio, kind] = [
-                compare(kind, made, methods, ratio=share, known=known, repeat=repeat, missed=missed) for known in modes
-            ]
-    if OURS in methods and len(methods) > 1:
-        summarise(told)
+    began = time.monotonic()
+    if not wanted.recordings:
+        print(HINT)
+    lines = list(told(rows(wanted)))
+    print("", *lines, f"{time.monotonic() - began:.0f} seconds, half: {wanted.half}", sep="\n")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--cases", type=int, default=6)
-    parser.add_argument("--chars", type=int, default=None, help="characters of a case, otherwise varied")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recordings", type=Path, help="a folder of recorded conversations (*.jsonl.gz)")
+    parser.add_argument("--half", choices=("tune", "test", "both"), default="both", help="of the recordings")
     parser.add_argument("--ratios", default="50,25,10")
+    parser.add_argument("--questions", action=argparse.BooleanOptionalAction, default=True, help="MiniLM takes minutes")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of generated conversations, or none")
+    parser.add_argument("--cases", type=int, default=6, help="generated conversations of each kind")
+    parser.add_argument("--chars", type=int, default=MADE_CHARS, help="characters of each")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--known", action="store_true", help="only with the task known")
-    parser.add_argument("--unknown", action="store_true", help="only with the task unknown")
-    parser.add_argument("--repeat", action="store_true")
-    parser.add_argument("--missed", action="store_true", help="list what ours lost")
+    parser.add_argument("--known", action="store_true", help="generated ones only with the task known")
+    parser.add_argument("--unknown", action="store_true", help="generated ones only with the task unknown")
+    parser.add_argument("--repeat", action="store_true", help="generated ones grow by thirds, compacted each time")
+    parser.add_argument("--missed", action="store_true", help="list what ours lost of generated ones")
     parser.add_argument("--all", action="store_true", help="the slow rivals too")
-    parser.add_argument("--peers", default="", help="names of rivals, by comma")
-    parser.add_argument("--ours", default="health.services:compact_messages", help="module:function, or none")
+    parser.add_argument("--peers", default="", help="names of rivals for generated ones, by comma")
+    parser.add_argument("--ours", default="health.services:compact_messages", help="module:function")
     return parser.parse_args()
 
 

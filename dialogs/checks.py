@@ -101,6 +101,20 @@ def check_lease(**kwargs: Any) -> list[CheckMessage]:
     ]
 
 
+@register(Tags.compatibility)
+def check_catalogue(**kwargs: Any) -> list[CheckMessage]:
+    """A file that cannot be read stops the start: here it says where, before anything is started. A threshold that is
+    none stops nothing, and is told too."""
+    from dialogs.llms.catalogue import catalogue_problem, ignored_values
+
+    problem = catalogue_problem()
+    if problem is None:
+        hint = "Write a whole number above zero, or leave it out."
+        return [CheckWarning(str(ignored), hint=hint, id="dialogs.W008") for ignored in ignored_values()]
+    hint = "Correct the file, or unset DOMINDS_LLM_FILE. Until then the providers and models stay as they are."
+    return [CheckWarning(str(problem), hint=hint, id="dialogs.W007")]
+
+
 @register(Tags.database)
 def check_llm_limits(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     if not databases or "default" not in databases:
@@ -112,7 +126,7 @@ def check_llm_limits(databases: Sequence[str] | None = None, **kwargs: Any) -> l
 
 
 def _limit_warnings() -> list[CheckMessage]:
-    from dialogs.context_settings.remarks import odd_limits
+    from dialogs.compaction.settings.remarks import odd_limits
     from health.configured import context_config
 
     return list(odd_limits(context_config()))

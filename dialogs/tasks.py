@@ -11,11 +11,11 @@ from celery import shared_task
 from celery.signals import worker_process_init
 from django.conf import settings
 
+from dialogs.common.schedule import COMPACT, DRIVE, LEARN, REPLAY, queue_compaction, queue_drive, queue_replay
+from dialogs.compaction.reads.compaction import neglected_runs
+from dialogs.compaction.writes.drafts import apply_overdue_drafts
 from dialogs.driver.run import drive as run_drive
-from dialogs.schedule import COMPACT, DRIVE, LEARN, REPLAY, queue_compaction, queue_drive, queue_replay
-from dialogs.selectors.compaction import neglected_runs
-from dialogs.selectors.turns import due_dialogs
-from dialogs.services.drafts import apply_overdue_drafts
+from dialogs.turns.reads.turns import due_dialogs
 
 # The page comes first: whoever has just started Dominds waits for that.
 PRELOAD_AFTER_SECONDS = 10.0
@@ -47,7 +47,7 @@ def drive(dialog_id: str) -> None:
 @shared_task(name=COMPACT, bind=True)
 def compact(task: Any, run_id: int) -> None:
     """Work at one compaction, if nobody does. A worker of the turns does it without the embedding model."""
-    from dialogs.compacting.work import perform
+    from dialogs.compaction.work import perform
     from dialogs.driver.compact import FALLBACK
     from health.adapters import embeddings
 
@@ -66,7 +66,7 @@ def learn() -> None:
 @shared_task(name=REPLAY)
 def replay(what_if_id: int) -> None:
     """A slice of a "what if"; then whoever waits in the queue has a turn before the next."""
-    from dialogs.what_if.work import perform
+    from dialogs.learning.what_if.work import perform
 
     if perform(what_if_id):
         queue_replay(what_if_id)

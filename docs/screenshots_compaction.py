@@ -39,9 +39,9 @@ from time import sleep
 from django.contrib.auth.models import User
 from django.utils import timezone
 from dialogs.models import LLM, Agent, CompactionDisplay, Course, Dialog, MessageMark, Provider
-from dialogs.compacting.guard import by_limit
-from dialogs.compacting.work import perform
-from dialogs.services.compaction import queue_run
+from dialogs.llms.guard import by_limit
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.compaction import queue_run
 from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.compaction_runs import a_run
 admin = User.objects.get(username="admin")

@@ -1,7 +1,8 @@
 """Django's request handler without middleware and signals, for `/v1`: no sessions, no pages, no cookies.
 
 A middleware that is not async holds a thread for as long as the view runs, and hides from it that the client has left.
-The signals look after database connections, on a thread of their own for each request; `dialogs.threads` looks after
+The signals look after database connections, on a thread of their own for each request; `dialogs.common.threads`
+looks after
 those of `/v1`.
 """
 

@@ -1,4 +1,4 @@
-"""The ASGI application: pages, `/v1` and `/mcp` without Django's middleware, and one websocket route a dialog."""
+"""The ASGI application: pages, `/v1` and `/mcp` without Django's middleware, and two websocket routes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
@@ -20,7 +21,7 @@ pages = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
-from dialogs.routing import websocket_urlpatterns  # noqa: E402
+from dialogs.pages.routing import websocket_urlpatterns  # noqa: E402
 from dominds.api_handler import ApiHandler  # noqa: E402
 
 api = ApiHandler()
@@ -42,10 +43,26 @@ def _handler(path: str) -> Callable[..., Any]:
     return mcp if path.rstrip("/") == "/mcp" else pages
 
 
+watchers = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+
+
+async def websocket(scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+    """An origin that is no address counts as none, and is turned away: Channels would raise."""
+    headers = [one for one in scope["headers"] if one[0] != b"origin" or _is_address(one[1])]
+    await watchers({**scope, "headers": headers}, receive, send)
+
+
+def _is_address(origin: bytes) -> bool:
+    try:
+        return urlsplit(origin.decode("latin-1")).port != 0
+    except ValueError:
+        return False
+
+
 application = ProtocolTypeRouter(
     {
         "http": http,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": websocket,
     }
 )
 

@@ -9,6 +9,7 @@ import contextlib
 import math
 import os
 import secrets
+import sys
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -25,6 +26,13 @@ SQLITE_OPTIONS = {
 }
 
 env = environ.Env()
+
+
+def data_folder() -> Path:
+    """Where programs keep a person's data on this system."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "dominds"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dominds"
 
 
 def positive(name: str, default: float) -> float:

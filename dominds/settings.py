@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,18 +19,33 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-from dominds.environment import database, embedded_redis, flag, kept, one_of, port, positive, whole
+from dominds.environment import data_folder, database, embedded_redis, flag, kept, one_of, port, positive, whole
+
+# Every process reads this first: what it writes, its owner alone may read, whatever the umask it was started with.
+os.umask(0o077)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# Templates, translations and static files lie beside the packages in a clone; a wheel carries them inside this package.
+IS_CLONE = (BASE_DIR / "manage.py").exists()
+SHARED_DIR = BASE_DIR if IS_CLONE else BASE_DIR / "dominds" / "shared"
+# How people call it, for what it tells them.
+COMMAND = "manage.py" if IS_CLONE else "dominds"
 env = environ.Env()
 
 # --- Ours -------------------------------------------------------------------------------------
-DOMINDS_DATA_DIR = Path(env.str("DOMINDS_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+DOMINDS_DATA_DIR = Path(
+    env.str("DOMINDS_DATA_DIR", default=str(BASE_DIR / "var" if IS_CLONE else data_folder()))
+).resolve()
+# Packages that are read as data come here where `make` did not install them. Last: nothing in it hides another package.
+DATA_PACKAGES_DIR = DOMINDS_DATA_DIR / "packages"
+sys.path.append(str(DATA_PACKAGES_DIR))
 DOMINDS_DEBUG = flag("DOMINDS_DEBUG", default=False)
 DOMINDS_HOST = env.str("DOMINDS_HOST", default="127.0.0.1")
 DOMINDS_PORT = port("DOMINDS_PORT", 8000)
 DOMINDS_ADMIN_USER = env.str("DOMINDS_ADMIN_USER", default="admin")
 DOMINDS_ADMIN_PASSWORD = env.str("DOMINDS_ADMIN_PASSWORD", default="")
+# Further names of variables from which providers' keys may be read; those with KEY or TOKEN in their names need none.
+DOMINDS_KEY_VARIABLES = frozenset(env.list("DOMINDS_KEY_VARIABLES", default=[]))
 DOMINDS_LLM_FILE = Path(env.str("DOMINDS_LLM_FILE", default=".minds/llm.yaml"))
 DOMINDS_LLM_FILE_REQUIRED = "DOMINDS_LLM_FILE" in os.environ
 DOMINDS_DEMO_CONTEXT = int(positive("DOMINDS_DEMO_CONTEXT", 896))
@@ -45,9 +61,14 @@ DOMINDS_TURN_THREADS = int(positive("DOMINDS_TURN_THREADS", 16))
 DOMINDS_CONNECT_TIMEOUT = positive("DOMINDS_CONNECT_TIMEOUT", 10)
 # Longest silence between two pieces of a stream. Prompt processing on a CPU can take minutes.
 DOMINDS_READ_TIMEOUT = positive("DOMINDS_READ_TIMEOUT", 300)
+# The most that one answer may be, with its thoughts and calls, and may take: what goes on beyond is ended.
+DOMINDS_MAX_ANSWER_CHARS = int(positive("DOMINDS_MAX_ANSWER_CHARS", 4_000_000))
+DOMINDS_MAX_ANSWER_SECONDS = positive("DOMINDS_MAX_ANSWER_SECONDS", 4 * 3600)
 DOMINDS_PROVIDER_ATTEMPTS = int(positive("DOMINDS_PROVIDER_ATTEMPTS", 3))
 DOMINDS_BACKOFF_BASE_SECONDS = positive("DOMINDS_BACKOFF_BASE_SECONDS", 2)
 DOMINDS_BACKOFF_MAX_SECONDS = positive("DOMINDS_BACKOFF_MAX_SECONDS", 60)
+# An agent on its own goes on trying for so long while its provider fails.
+DOMINDS_OUTAGE_SECONDS = positive("DOMINDS_OUTAGE_SECONDS", 24 * 3600)
 DOMINDS_MAX_MESSAGE_CHARS = int(positive("DOMINDS_MAX_MESSAGE_CHARS", 2_000_000))
 # Tools: rounds in one turn, bytes of a result while the context is short, agents' folders.
 DOMINDS_MAX_TOOL_ROUNDS = int(positive("DOMINDS_MAX_TOOL_ROUNDS", 25))
@@ -70,6 +91,9 @@ SECRET_KEY = env.str("DOMINDS_SECRET_KEY", default="") or kept(
 )
 DEBUG = DOMINDS_DEBUG
 ALLOWED_HOSTS = env.list("DOMINDS_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", DOMINDS_HOST])
+if "127.0.0.1" not in ALLOWED_HOSTS:
+    # Whoever asks on this machine whether it serves, `up` and a container's health check, knows no other name.
+    ALLOWED_HOSTS.append("127.0.0.1")
 CSRF_TRUSTED_ORIGINS = env.list("DOMINDS_TRUSTED_ORIGINS", default=[])
 HTTPS = flag("DOMINDS_HTTPS", default=False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
@@ -113,7 +137,7 @@ ASGI_APPLICATION = "dominds.asgi.application"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [SHARED_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -121,7 +145,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "dialogs.views.context.site",
+                "dialogs.pages.views.context.site",
             ],
         },
     }
@@ -148,16 +172,18 @@ PASSWORD_RESET_TIMEOUT = 24 * 60 * 60
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
-LOCALE_PATHS = [BASE_DIR / "locale"]
+LOCALE_PATHS = [SHARED_DIR / "locale"]
 USE_TZ = True
 TIME_ZONE = one_of("DOMINDS_TIME_ZONE", "UTC", available_timezones())
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [SHARED_DIR / "static"]
 STATIC_ROOT = DOMINDS_DATA_DIR / "static"
 # `up` serves with DEBUG off and without a collectstatic step of its own: WhiteNoise reads the finders.
 WHITENOISE_USE_FINDERS = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+# What is read of an uploaded dialog file before anybody looks at it. The form takes less, and says so.
+DOMINDS_UPLOAD_BYTES = 64 * 1024 * 1024
 # What one message of a websocket may take, either way: more than the longest message of a dialog does on the page.
 DOMINDS_SOCKET_BYTES = 32 * 1024 * 1024
 
@@ -184,7 +210,7 @@ if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
 REDIS_PATIENCE_SECONDS = 15
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "dialogs.channel_layer.ChannelLayer",
+        "BACKEND": "dialogs.common.channel_layer.ChannelLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": REDIS_PATIENCE_SECONDS}], "capacity": 500},
     }
 }
@@ -213,7 +239,13 @@ LOG_LEVEL = one_of("DOMINDS_LOG_LEVEL", "INFO", LOG_LEVELS)
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{levelname:<7} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "line": {
+            "()": "dominds.supervisor.log.WithoutTokens",
+            "format": "{levelname:<7} {name}: {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {

@@ -1,4 +1,4 @@
-"""Addresses. Pages live in `dialogs.views`."""
+"""Addresses. Pages live in `dialogs.pages`, and in the `views` of each feature."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
-handler400 = "dialogs.views.errors.bad_request"
-handler500 = "dialogs.views.errors.server_error"
+handler400 = "dialogs.pages.views.errors.bad_request"
+handler500 = "dialogs.pages.views.errors.server_error"
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     # Before the admin's: it also answers for the admin's login page.
-    path("", include("dialogs.accounts_urls")),
+    path("", include("dialogs.pages.urls_accounts")),
     path("admin/", admin.site.urls),
     path("v1/", include("dialogs.api.urls")),
-    path("", include("dialogs.urls")),
+    path("", include("dialogs.pages.urls")),
 ]

@@ -6,27 +6,28 @@ and the caller's LLM if there is one. `health.services` is the door to it.
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from health.adapters import embeddings, summarizers
-from health.adapters.collecting import no_collection
+from health.adapters import embeddings, minilm, summarizers
 from health.compaction import chain as chains
-from health.compaction import configuration
 from health.compaction.config import ContextConfig, How, SelectPassages, chain_for
-from health.compaction.configuration import InvalidConfig
-from health.compaction.invariants import broken_request
-from health.compaction.messages import InvalidMessages, Orphans, Parsed, parse, render
-from health.compaction.outcome import Code, CompactionOutcome, Status, Step
-from health.compaction.ports import Answer, Embed, Embedded, Kit, Need, Summarise
-from health.compaction.reasons import Reason, Why
+from health.compaction.laws.invariants import broken_request
+from health.compaction.reading.messages import InvalidMessages, Orphans, Parsed, parse, render
 from health.compaction.runner import run
-from health.compaction.units import ContextState
+from health.compaction.terms import configuration
+from health.compaction.terms.configuration import InvalidConfig
+from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.terms.ports import Answer, Embed, Embedded, Kit, Need, Summarise
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState
 from health.tokens.counters import counter_for
 from health.tokens.images import media_tokens
 from health.tokens.messages import overhead_tokens
@@ -89,13 +90,15 @@ def compact_messages(
         with no_collection():
             kit = Kit(counter=counter_for(model), may_summarise=llm is not None)
             media = partial(media_tokens, model=model)
-            parsed = parse(messages, orphans=orphans, media_tokens=media, counter=kit.counter)
+            areas = config.priority_areas
+            parsed = parse(messages, orphans=orphans, media_tokens=media, counter=kit.counter, priority_areas=areas)
             if not parsed.units:
                 return _untouched(state, Status.SKIPPED, Reason(Why.NO_MESSAGES))
             state = replace(state, units=parsed.units, overhead_tokens=overhead_tokens(model, tools))
             answer = _answers(embed, llm, llm_timeout_seconds)
             compacting = chains.compact(state, kit, chain=names, judge=judge)
-            return _rendered(run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter), parsed)
+            outcome = run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter)
+            return _rendered(_fallen_back(outcome, embedder), parsed)
     except InvalidMessages:
         raise
     except Exception as error:
@@ -172,6 +175,14 @@ def _answers(embed: Embedder, llm: summarizers.Llm | None, timeout_seconds: floa
     return answer
 
 
+def _fallen_back(outcome: CompactionOutcome, asked: Embedder | str) -> CompactionOutcome:
+    """Said where a task was matched without the embedder that was asked for."""
+    used = outcome.embedder
+    if asked != embeddings.DEFAULT or not (outcome.state.task and used) or minilm.NAME in used:
+        return outcome
+    return replace(outcome, warnings=(*outcome.warnings, Reason(Why.WITHOUT_MINILM, {"name": used})))
+
+
 def _rendered(outcome: CompactionOutcome, parsed: Parsed) -> CompactionOutcome:
     """The outcome with its messages, repairs told first. A result that no provider takes is an error of ours."""
     messages = render(outcome.state.units, parsed.originals)
@@ -195,3 +206,19 @@ def _untouched(state: ContextState, status: Status, why: Reason) -> CompactionOu
     return CompactionOutcome(
         status=status, state=state, estimated_tokens_before=tokens, estimated_tokens_after=tokens, why=why
     )
+
+
+# --- Python's search for cycles, put off for the time of one compaction ---
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No garbage is looked for inside; what has no reference any more is freed all the same.
+
+    It holds for the whole process. Whoever begins inside another's leaves it to that one to look again.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,12 +1,12 @@
-"""The compaction settings in force: what staff have set, else seed 4's numbers."""
+"""The compaction settings in force: what staff have set, else the defaults."""
 
 from __future__ import annotations
 
 import logging
 from functools import lru_cache
 
-from health.compaction import configuration
 from health.compaction.config import ContextConfig
+from health.compaction.terms import configuration
 from health.models import ContextSettings
 
 logger = logging.getLogger(__name__)

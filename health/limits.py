@@ -1,7 +1,7 @@
 """How many tokens a context may have: the effective limit of (agent, LLM), with a trace of where it came from.
 
 Values in, values out: nothing here knows dialogs, tables or providers. Order of the terms: the agent's own limit,
-else the LLM's, else the default; P1 raises it, the floor raises it, the window caps it (X5, DC21, DC22).
+else the LLM's, else the default; P1 raises it, the floor raises it, the window caps it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from health.compaction.config import ContextConfig
-from health.compaction.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why
 
 P1_FACTOR_PERCENT = 120
 LEAST_USABLE_TOKENS = 1024

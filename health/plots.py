@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from itertools import groupby
 
-from health.compaction.fates import Fate
-from health.compaction.outcome import CompactionOutcome, Step
+from health.compaction.terms.fates import Fate
+from health.compaction.terms.outcome import CompactionOutcome, Step
 from health.reports import counted
 
 WIDTH, MARGIN, LABELS = 800, 20, 190

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from health.compaction.fates import Fate
-from health.compaction.outcome import CompactionOutcome, Extent, Loss, Receipt, Status, Step
+from health.compaction.terms.fates import Fate
+from health.compaction.terms.outcome import CompactionOutcome, Extent, Loss, Receipt, Status, Step
 
 # More than this scrolls away; --json holds all of it.
 _MOST_LINES = 20

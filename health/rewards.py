@@ -1,4 +1,4 @@
-"""The log of rewards (C126): JSONL in the data folder, for who wants to learn from it. Off unless staff switch it on.
+"""The log of rewards: JSONL in the data folder, for who wants to learn from it. Off unless staff switch it on.
 
 Each line has four keys, {stateBefore, action, reward, stateAfter}: numbers, kinds, names and hashes, never a text.
 Lines come and go under a lock that every process of this machine takes; only the folder's owner can read them.

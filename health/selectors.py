@@ -15,6 +15,10 @@ from health.monitor.percent import clamped, percent_text
 
 # Why a reading is of a context that is no longer the dialog's.
 LEFT = ("compacted", "new_course", "other_branch")
+# Of a generation: what no meter shows, and may be long.
+LARGE = tuple(
+    f"generation__{name}" for name in ("manifest", "partial_text", "partial_reasoning", "usage_raw", "error_message")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,16 +88,26 @@ class Point:
 def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_name: str, left: str = "") -> Meter:
     """The meter of a dialog that now talks to the LLM described by the other arguments. `left` says why the newest
     reading is of a context that is no longer the dialog's."""
-    readings = _readings(dialog_id)
-    newest = readings.first()
+    newest = _readings(dialog_id).first()
+    shown = meter_of(newest, configured=configured, window_source=window_source, llm_name=llm_name, left=left)
+    if newest is None or shown.is_left:
+        return shown
+    if shown.stale or newest.level == HealthReading.Level.UNKNOWN:
+        return replace(shown, last_good=_last_good(dialog_id))
+    return replace(shown, stale="failed") if _failed_since(newest) else shown
+
+
+def meter_of(
+    newest: HealthReading | None, *, configured: Configured, window_source: str, llm_name: str, left: str = ""
+) -> Meter:
+    """The same of the newest reading, in no query: without what was measured before it, or failed after it."""
     limits = _limits_now(configured, window_source=window_source, llm_name=llm_name)
     if newest is None:
         return replace(limits, stale="none_yet")
     shown = _from_reading(newest)
     if shown.llm_name != llm_name:
-        return replace(limits, stale="llm_changed", last_good=_last_good(dialog_id))
+        return replace(limits, stale="llm_changed")
     if newest.level == HealthReading.Level.UNKNOWN:
-        last_good = _last_good(dialog_id)
         return replace(
             limits,
             reason=shown.reason,
@@ -103,11 +117,8 @@ def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_na
             course_number=shown.course_number,
             generation_number=shown.generation_number,
             read_at=shown.read_at,
-            last_good=last_good,
         )
-    if left:
-        return replace(shown, level=HealthReading.Level.UNKNOWN, stale=left)
-    return replace(shown, stale="failed") if _failed_since(newest) else shown
+    return replace(shown, level=HealthReading.Level.UNKNOWN, stale=left) if left else shown
 
 
 def _readings(dialog_id: UUID):  # type: ignore[no-untyped-def]  # a QuerySet over a table named by string
@@ -204,6 +215,12 @@ def history(dialog_id: UUID, *, limit: int = 200, before: int = 0) -> tuple[Poin
         )
         for reading in reversed(newest)
     )
+
+
+def readings_in(generation_ids: Collection[int]) -> dict[int, HealthReading]:
+    """The readings of these generations, in one query, with what a meter needs of them."""
+    found = HealthReading.objects.filter(pk__in=generation_ids).select_related("generation__course")
+    return {reading.pk: reading for reading in found.defer(*LARGE)}
 
 
 def latest_levels(dialog_ids: Collection[UUID]) -> dict[UUID, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dialogs.driver.writes.courses import open_course
+from dialogs.llms.reads.providers import configured
 from dialogs.models import Course, Dialog, Generation, Message, Question, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.selectors.providers import configured
-from dialogs.services.courses import open_course
-from dialogs.services.generations import keep_blobs
-from dialogs.services.rows import add_message
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.turns.writes.generations import keep_blobs
 from health.models import HealthReading
 from health.monitor.usage import Usage, UsageUnavailable
 from health.services import record_reading

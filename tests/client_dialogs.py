@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dialogs.api.canonical import answer_said, chained, following, split
-from dialogs.clients import ClientRequest
+from dialogs.api.requests import ClientRequest
+from dialogs.api.writes.client_messages import remember
+from dialogs.api.writes.client_turns import Target, direct_agent, take_up
 from dialogs.models import LLM, Agent, ApiKey, Dialog, Message, PrefixNode
-from dialogs.services.client_messages import remember
-from dialogs.services.client_turns import Target, direct_agent, take_up
 from tests.builders import an_answer
 
 # One red pixel.

@@ -12,15 +12,18 @@ from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
 from django.utils import timezone, translation
-from hypothesis import is_hypothesis_test
 from hypothesis import settings as hypothesis_settings
-from hypothesis.internal.conjecture.providers import _get_local_constants
+from hypothesis.internal.conjecture import providers as hypothesis_draws
 
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
 
 # How long an example takes says how busy the machine is.
-hypothesis_settings.register_profile("untimed", deadline=None)
-hypothesis_settings.load_profile("untimed")
+# The same tree gives the same result; `make test-long` looks further.
+hypothesis_settings.register_profile("same", deadline=None, derandomize=True)
+hypothesis_settings.register_profile("new", deadline=None)
+hypothesis_settings.load_profile("same")
+# One in twenty draws takes a constant of our modules imported by then, which depends on the tests that ran before.
+hypothesis_draws._get_local_constants = hypothesis_draws.Constants
 
 # Django makes them once, with the tables; its own flush would make them anew after every test.
 KEPT = {"django_content_type", "auth_permission"}
@@ -71,13 +74,6 @@ def pytest_collection_finish() -> None:
     """What nine thousand tests were collected into stays to the end: the garbage collector need not walk through it."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """One in twenty draws makes Hypothesis read the constants of all our modules that were imported since the last such
-    draw: on a fresh clone that takes seconds, which it would hold against the test that happens to draw."""
-    if is_hypothesis_test(getattr(item, "obj", None)):
-        _get_local_constants()
 
 
 @pytest.fixture(autouse=True)

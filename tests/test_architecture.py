@@ -29,6 +29,53 @@ WAITING = ("asyncio", "celery", "concurrent", "multiprocessing", "subprocess", "
 CLOCK_AND_CHANCE = ("random", "secrets", "time", "uuid")
 IMPURE = ("django", "asgiref", "os", "pathlib", *NETWORK, *WAITING, *CLOCK_AND_CHANCE)
 OURS = ("dominds", "dialogs", "health")
+# Top to bottom: nothing imports what stands above it, not even inside a function. The longest name that fits decides.
+# `docs/architecture.md` says what each package is, and which three files to read first.
+ORDER: tuple[tuple[str, ...], ...] = (
+    ("dialogs.management", "health.management", "dominds.management"),
+    ("dominds.asgi", "dominds.urls", "dominds.supervisor", "dominds.doctor", "dominds.backups", "dominds.web"),
+    ("dialogs.tasks", "dialogs.admin", "dialogs.apps", "dialogs.checks"),
+    ("dialogs.pages", "dialogs.templatetags"),
+    ("dialogs.mcp_server",),
+    ("dialogs.transfer",),
+    ("dialogs.api",),
+    ("dialogs.learning",),
+    ("dialogs.driver",),
+    ("dialogs.compaction",),
+    ("dialogs.context",),
+    ("dialogs.agents",),
+    ("dialogs.turns",),
+    ("dialogs.transcript",),
+    ("dialogs.llms",),
+    ("dialogs.providers",),
+    ("dialogs.models",),
+    ("dialogs.common",),
+    ("health.admin", "health.apps"),
+    ("health.checks", "health.reports", "health.plots", "health.transcripts"),
+    ("health.services", "health.selectors", "health.rewards", "health.events"),
+    ("health.compacting",),
+    ("health.adapters",),
+    ("health.critic",),
+    ("health.limits", "health.configured"),
+    ("health.models",),
+    ("health.tokens",),
+    ("health.compaction",),
+    ("health.compaction.strategies",),
+    ("health.compaction.choosing",),
+    ("health.compaction.laws",),
+    ("health.compaction.trimming",),
+    ("health.compaction.reading",),
+    ("health.compaction.terms", "health.compaction.config"),
+    ("health.loops",),
+    ("health.monitor",),
+    # The version and the Celery application: they import nothing of ours.
+    ("dominds.__version__", "dominds.celery"),
+)
+# In each package, by feature: what reads, what writes, what shows.
+FEATURES = ("pages", "api", "learning", "driver", "compaction", "context", "agents", "turns", "transcript", "llms")
+READS = tuple(f"dialogs.{feature}.reads" for feature in FEATURES)
+WRITES = tuple(f"dialogs.{feature}.writes" for feature in FEATURES)
+VIEWS = tuple(f"dialogs.{feature}.views" for feature in FEATURES)
 
 MAX_LINES = 400
 WRITING_METHODS = frozenset(
@@ -41,9 +88,9 @@ PURE = (
     "health.critic",
     "health.loops",
     "health.tokens.windows",
-    "dialogs.driver.backoff",
+    "dialogs.turns.backoff",
     "dialogs.driver.decide",
-    "dialogs.driver.state",
+    "dialogs.turns.state",
 )
 
 
@@ -67,32 +114,38 @@ TABLE = (
         why="it judges values, and nothing by itself",
     ),
     Law(who=("health.loops",), never=(*IMPURE, *OURS), but_may=("health.loops",), why="it judges values"),
-    Law(who=("dialogs.driver.decide", "dialogs.driver.state"), never=IMPURE, why="decide, then do"),
+    Law(who=("dialogs.driver.decide", "dialogs.turns.state"), never=IMPURE, why="decide, then do"),
     Law(who=("health",), never=("dialogs",), why="one arrow between the apps"),
     Law(
         who=("dialogs.providers",),
-        never=("django.db", "dialogs.models", "dialogs.services", "dialogs.selectors"),
+        never=("django.db", "dialogs.models", *READS, *WRITES),
         why="a provider speaks to a service, never to the database",
     ),
-    Law(who=("dialogs.selectors",), never=("dialogs.services",), why="selectors read"),
+    Law(who=READS, never=WRITES, why="reads read"),
     Law(who=("health.selectors",), never=("health.services",), why="selectors read"),
     Law(
-        who=("dialogs.services", "health.services"),
+        who=(*WRITES, "health.services"),
         never=("dialogs.providers",),
         but_may=("dialogs.providers.base", "dialogs.providers.addresses"),
-        why="services never call a provider",
+        why="writes never call a provider",
     ),
     Law(
         who=("dialogs.mcp_server",),
-        never=("dialogs.services", "dialogs.providers", "dialogs.driver", "dialogs.compacting"),
+        never=(*WRITES, "dialogs.providers", "dialogs.driver", "dialogs.compaction", "dialogs.context"),
+        but_may=("dialogs.compaction.reads", "dialogs.context.reads"),
         why="the MCP server only reads",
     ),
     Law(
-        who=("dialogs.api.canonical", "dialogs.api.notices", "dialogs.api.chunks", "dialogs.clients"),
-        never=(*IMPURE, "dialogs.models", "dialogs.services", "dialogs.selectors"),
+        who=("dialogs.api.canonical", "dialogs.api.notices", "dialogs.api.chunks", "dialogs.api.requests"),
+        never=(*IMPURE, "dialogs.models", *READS, *WRITES),
         why="what a client's bytes mean is a value",
     ),
-    Law(who=("dialogs.views",), never=("dialogs.providers", "dialogs.driver"), why="views translate and call services"),
+    Law(
+        who=VIEWS,
+        never=("dialogs.providers", "dialogs.driver"),
+        but_may=("dialogs.driver.writes",),
+        why="views translate, and call reads and writes",
+    ),
 )
 
 
@@ -132,6 +185,53 @@ def test_a_module_imports_only_what_the_table_lets_it(module: Module) -> None:
     assert not broken, "\n".join(broken)
 
 
+def place(name: str) -> int | None:
+    """Which step of the order a module stands on, counted from the top; None for what is no part of it."""
+    found = [(len(part), step) for step, parts in enumerate(ORDER) for part in parts if within(name, (part,))]
+    return max(found)[1] if found else None
+
+
+def looks_up(module: Module) -> list[str]:
+    here = place(module.name)
+    # `from package import part` names the package too: the part alone counts.
+    parts = {name for name in module.imports if not any(other.startswith(f"{name}.") for other in module.imports)}
+    steps = {name: place(name) for name in parts}
+    return sorted(name for name, step in steps.items() if here is not None and step is not None and step < here)
+
+
+@each_module()
+def test_no_import_goes_up(module: Module) -> None:
+    up = looks_up(module)
+
+    assert not up, f"{module.name} imports {up}, which stand above it: move what it needs down"
+
+
+def test_every_package_of_dialogs_has_its_place() -> None:
+    lost = [module.name for module in our_modules() if place(module.name) is None and "." in module.name]
+
+    assert [name for name in lost if name.startswith("dialogs.")] == []
+
+
+def test_the_order_names_only_what_is_there() -> None:
+    names = {module.name for module in our_modules()}
+
+    assert [part for parts in ORDER for part in parts if part not in names and part != "dominds.__version__"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "goes_up"),
+    [
+        ("dialogs.models.llm", "from dialogs.transcript.reads import path", True),
+        # Inside a function it counts too.
+        ("dialogs.common.schedule", "def late():\n    import dialogs.models", True),
+        ("health.compaction.reading.facts", "from health.compaction.laws.cuts import cuts", True),
+        ("dialogs.driver.run", "from dialogs.models import Dialog\nfrom dominds import __version__", False),
+    ],
+)
+def test_the_order_can_be_broken(name: str, text: str, goes_up: bool) -> None:
+    assert bool(looks_up(Module(name, text))) is goes_up
+
+
 @each_module(*PURE)
 def test_pure_modules_are_handed_the_time(module: Module) -> None:
     read = module.called_methods & CLOCK_METHODS
@@ -139,22 +239,22 @@ def test_pure_modules_are_handed_the_time(module: Module) -> None:
     assert not read, f"{module.name} reads the clock with {sorted(read)}: take the time as an argument"
 
 
-@each_module("dialogs.selectors", "health.selectors", "dialogs.mcp_server")
-def test_selectors_and_the_mcp_server_write_nothing(module: Module) -> None:
+@each_module(*READS, "health.selectors", "dialogs.mcp_server")
+def test_reads_and_the_mcp_server_write_nothing(module: Module) -> None:
     writes = module.called_methods & WRITING_METHODS
 
-    assert not writes, f"{module.name} calls {sorted(writes)}: writing is for services (for a dict, use `|=`)"
+    assert not writes, f"{module.name} calls {sorted(writes)}: writing is for `writes` (for a dict, use `|=`)"
 
 
-@each_module(but="dialogs.broadcast")
+@each_module(but="dialogs.common.broadcast")
 def test_only_broadcast_sends_to_groups(module: Module) -> None:
-    assert "group_send" not in module.names, f"{module.name} uses group_send: call dialogs.broadcast instead"
+    assert "group_send" not in module.names, f"{module.name} uses group_send: call dialogs.common.broadcast instead"
 
 
-@each_module(but="dialogs.context")
+@each_module(but="dialogs.context.border")
 def test_only_the_border_post_knows_stored_and_sent_messages(module: Module) -> None:
     assert not _knows_messages_and_wire(module), (
-        f"{module.name} imports both Message and ChatMessage: translate between them in dialogs.context"
+        f"{module.name} imports both Message and ChatMessage: translate between them in dialogs.context.border"
     )
 
 
@@ -179,7 +279,7 @@ def test_a_module_is_short_and_says_what_it_is(module: Module) -> None:
         ("health.services", "def late():\n    import dialogs.models", "imports dialogs.models"),
         ("dialogs.providers.openai", "from ..models import LLM", "imports dialogs.models"),
         ("dialogs.providers.openai", "from django import db", "imports django.db"),
-        ("dialogs.services.providers", "from dialogs.providers import probe", "imports dialogs.providers.probe"),
+        ("dialogs.llms.writes.providers", "from dialogs.providers import probe", "imports dialogs.providers.probe"),
         ("dialogs.driver.decide", "from datetime import datetime\nimport random", "imports random"),
     ],
 )
@@ -193,8 +293,8 @@ def test_the_checker_names_the_broken_law(name: str, text: str, complaint: str) 
     ("name", "text"),
     [
         ("health.monitor.levels", "from health.monitor.usage import Usage\nfrom dataclasses import dataclass"),
-        ("dialogs.services.providers", "from dialogs.providers.base import ModelFacts"),
-        ("dialogs.services.providers", "from dialogs.providers import addresses"),
+        ("dialogs.llms.writes.providers", "from dialogs.providers.base import ModelFacts"),
+        ("dialogs.llms.writes.providers", "from dialogs.providers import addresses"),
         ("healthy.monitor", "import dialogs"),  # a like-named stranger is not ours
     ],
 )
@@ -203,7 +303,7 @@ def test_the_checker_lets_the_rest_pass(name: str, text: str) -> None:
 
 
 def test_the_checker_sees_writes_and_sends_in_code_but_not_in_texts() -> None:
-    module = Module("dialogs.selectors.bad", '"""Not group_send."""\nrows.filter(id=1).delete()\nprint("x.save()")')
+    module = Module("dialogs.turns.reads.bad", '"""Not group_send."""\nrows.filter(id=1).delete()\nprint("x.save()")')
 
     assert module.called_methods & WRITING_METHODS == {"delete"}
     assert "group_send" not in module.names

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from health.compaction.markers import harmless
+from health.compaction.reading.markers import harmless
 from tests.timed_patterns import CHARS
 
 # Processor time for one pattern and one text of `CHARS` characters. Those that grow with the text take under 0.3 s.

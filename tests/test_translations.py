@@ -17,7 +17,7 @@ from django.test import Client, RequestFactory
 from django.utils.translation import override
 
 from dialogs.models import Dialog, Generation
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
 from health.monitor.levels import Configured
 from health.monitor.usage import Usage
@@ -34,7 +34,7 @@ from tests.catalogue import (
     unfinished,
     with_other_parts,
 )
-from tests.dialogs.views.pages import Page
+from tests.dialogs.pages.views.pages import Page
 from tests.imports import ROOT
 
 LEVELS = {"healthy": "充裕", "caution": "吃紧", "critical": "告急", "unknown": "未知"}

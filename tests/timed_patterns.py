@@ -6,6 +6,7 @@ A line on standard output before each pattern, and one after it with the text th
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
@@ -15,6 +16,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,16 +30,17 @@ PIECES = (" ", "\t", "*", "\n", "1", "[", '"', "“", "中", "a", "_", "A b-", "
 END = "\x00"
 # Only ever matched from the beginning of a line or a text, or with all of it: nobody searches with them.
 FROM_THE_START = (
+    "health.compaction.reading.quoting.re.compile",
     "dialogs.driver.seam._BLOCK",
     *("dialogs.driver.seam._DOTS", "dialogs.driver.seam._ONLY_DOTS"),
     *("dialogs.admin.mcp_form.HEADER", "dialogs.admin.mcp_form.VARIABLE"),
-    *("health.compaction.code_languages._PRAGMA", "health.compaction.code_languages._TELLS"),
-    *("health.compaction.facts._FILE_ENDING", "health.compaction.ledger_patterns._OVER"),
-    *(f"health.compaction.kinds.{name}" for name in ("_CODE_LINE", "_LOG_LINE", "_PLAN_LINE", "_PLAN_REF")),
-    *("health.compaction.pruning._FENCE", "health.compaction.sources._OUTPUT", "health.compaction.quoting._UNUSUAL"),
-    "health.compaction.sentences._HEADING",
+    *("health.compaction.reading.code_languages._PRAGMA", "health.compaction.reading.code_languages._TELLS"),
+    *("health.compaction.reading.facts._FILE_ENDING", "health.compaction.reading.ledger_patterns._OVER"),
+    *(f"health.compaction.reading.kinds.{name}" for name in ("_CODE_LINE", "_LOG_LINE", "_PLAN_LINE", "_PLAN_REF")),
+    *("health.compaction.choosing.sources._OUTPUT", "health.compaction.reading.quoting._UNUSUAL"),
+    "health.compaction.reading.sentences._HEADING",
     *(
-        f"health.compaction.quoting.{name}"
+        f"health.compaction.reading.quoting.{name}"
         for name in (
             "_FENCE",
             "_FORWARDED",
@@ -50,15 +53,15 @@ FROM_THE_START = (
             "_TRIPLE",
         )
     ),
-    *("health.compaction.subject_patterns.CORRECTED", "health.compaction.subject_patterns.WITHDRAWN"),
-    "health.compaction.summary_checks._REFUSAL",
+    *("health.compaction.reading.subject_patterns.CORRECTED", "health.compaction.reading.subject_patterns.WITHDRAWN"),
+    "health.compaction.choosing.summary_checks._REFUSAL",
 )
 # Searched for in texts of so many characters at most: why.
 BOUNDED = {
     # Of an answer its last characters are looked at.
     "dialogs.driver.watch._SENTENCE": 8,
     # A name that is longer than `_LONGEST_NAME` is none.
-    "health.compaction.facts._NAMING": 200,
+    "health.compaction.reading.facts._NAMING": 200,
 }
 
 
@@ -69,6 +72,8 @@ def patterns() -> dict[str, re.Pattern[Any]]:
         for name, value in vars(module).items():
             for pattern in _in(value):
                 found.setdefault(pattern, f"{module.__name__}.{name}")
+    for where, pattern in written_out():
+        found.setdefault(pattern, where)
     return {f"{name} {pattern.pattern!r}": pattern for pattern, name in found.items()}
 
 
@@ -78,6 +83,36 @@ def modules() -> Iterator[ModuleType]:
             # Where processes begin: imported, they would.
             if not info.name.endswith(("asgi", "__main__")):
                 yield importlib.import_module(info.name)
+
+
+def written_out() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """Patterns inside functions, as in `re.sub("a", "b", text)`: nothing holds them that could be found. Where one is
+    put together, what is known only when it runs stands as a word."""
+    for module in sorted(modules(), key=lambda one: one.__name__):
+        for function in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+            for call in ast.walk(function) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else ():
+                match call:
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=how), args=[pattern, *_]):
+                        if how in CALLS and (written := _written(pattern)) is not None:
+                            yield f"{module.__name__}.re.{how}", re.compile(written, _flags(call))
+
+
+CALLS = frozenset({"compile", "sub", "subn", "search", "match", "fullmatch", "findall", "finditer", "split"})
+
+
+def _written(pattern: ast.expr) -> Any:
+    match pattern:
+        case ast.Constant(value=str() | bytes() as written):
+            return written
+        case ast.JoinedStr(values=values):
+            return "".join(str(part.value) if isinstance(part, ast.Constant) else "word" for part in values)
+    return None
+
+
+def _flags(call: ast.Call) -> int:
+    named = [ast.unparse(key.value) for key in call.keywords if key.arg == "flags"]
+    told = named or [text for text in map(ast.unparse, call.args[1:]) if text.startswith("re.")]
+    return sum(getattr(re, name.strip().removeprefix("re.")) for text in told for name in text.split("|"))
 
 
 def _in(value: Any) -> Iterator[re.Pattern[Any]]:
@@ -108,7 +143,7 @@ def _once(name: str, pattern: re.Pattern[Any], text: str) -> float:
     """All that is done with a pattern: to find all, and to fit from the start."""
     said: Any = text if isinstance(pattern.pattern, str) else text.encode()
     begun = time.process_time()
-    if name.split()[0] not in FROM_THE_START:
+    if name.split()[0] not in FROM_THE_START and not name.split()[0].endswith((".re.match", ".re.fullmatch")):
         deque(pattern.finditer(said), maxlen=0)
     pattern.match(said)
     pattern.fullmatch(said)

@@ -30,11 +30,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """One thing that is needed later: all its parts together. `asked`: the case's task is about it."""
+    """One thing that is needed later: all its parts together. `asked`: the case's task is about it.
+
+    `about` is what a question would call it, where that is known.
+    """
 
     parts: tuple[Part, ...]
     why: str
     asked: bool = False
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ class Case:
     def from_json(cls, line: str) -> Case:
         value = json.loads(line)
         value["needed"] = tuple(
-            Needed(tuple(map(Part.from_value, item["parts"])), item["why"], item["asked"]) for item in value["needed"]
+            Needed(tuple(map(Part.from_value, item["parts"])), item["why"], item["asked"], item.get("about", ""))
+            for item in value["needed"]
         )
         return cls(**value)
 
@@ -99,13 +104,13 @@ class Transcript:
         self.chars += len(text)
         return len(self.messages) - 1
 
-    def need(self, parts: Iterable[Part], why: str, *, asked: bool = False) -> None:
+    def need(self, parts: Iterable[Part], why: str, *, asked: bool = False, about: str = "") -> None:
         """Remember that these parts are needed together. Each must stand in its message."""
         parts = tuple(parts)
         for part in parts:
             if not part.text or part.text not in text_of(self.messages[part.at]):
                 raise ValueError(f"{part.text!r} does not stand in message {part.at}")
-        self.needed.append(Needed(parts, why, asked))
+        self.needed.append(Needed(parts, why, asked, about))
 
     def case(self, kind: str, name: str, task: str, tools: list[Message] | None = None) -> Case:
         needed = tuple(sorted(self.needed, key=lambda item: [part.at for part in item.parts]))

@@ -136,7 +136,7 @@ def finished(
     told = list({fact.about: fact for fact in in_order}.values())
     asked = {id(fact) for fact in rng.sample(told, min(_ASKED, len(told)))}
     for fact in told:
-        transcript.need(fact.parts, fact.why, asked=id(fact) in asked)
+        transcript.need(fact.parts, fact.why, asked=id(fact) in asked, about=fact.about)
     topics = "; ".join(fact.about for fact in told if id(fact) in asked)
     return transcript.case(kind, name, task.format(topics=topics))
 

@@ -10,14 +10,14 @@ from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.forms import AgentForm
 from dialogs.admin.privacy import KeepsDialogs
-from dialogs.compacting.guard import config_of, guard_of
-from dialogs.compacting.words import kept_by_agent
-from dialogs.context_settings.what_if import traced
-from dialogs.driver.tools.workspace_paths import folder_of
+from dialogs.agents.tools.workspace_paths import folder_of
+from dialogs.compaction.settings.what_if import traced
+from dialogs.llms.guard import config_of, guard_of
+from dialogs.llms.words import kept_by_agent
 from dialogs.models import Agent, Dialog
 from health.compaction.config import chain_for
 
-# LLM types that begin so run on a person's own machine, with small windows (X4).
+# LLM types that begin so run on a person's own machine, with small windows.
 LOCAL = "local_"
 LOCAL_WORDS = _("Off for new agents, except on an LLM whose limit type begins with “local_”.")
 

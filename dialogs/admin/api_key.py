@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.api.writes.api_keys import revoke_key
 from dialogs.models import ApiKey
-from dialogs.services.api_keys import revoke_key
 
 
 @admin.register(ApiKey)

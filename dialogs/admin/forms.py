@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from django import forms
@@ -10,16 +11,18 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.context_settings.checking import own_faults, worded_inside
-from dialogs.context_settings.drawing import OWN_EXAMPLE
+from dialogs.common.secrets import may_hold_key, not_for_keys
+from dialogs.compaction.settings.checking import own_faults, worded_inside
+from dialogs.compaction.settings.drawing import OWN_EXAMPLE
+from dialogs.llms.reads.providers import configured
+from dialogs.llms.writes.providers import InvalidProvider, clean_api_key
 from dialogs.models import LLM, Agent, Provider
 from dialogs.models.llm import ProviderKind, WindowSource
-from dialogs.providers.addresses import InvalidAddress, clean_base_url
-from dialogs.selectors.providers import configured
-from dialogs.services.providers import InvalidProvider, clean_api_key
-from health.compaction.configuration import InvalidConfig, load_own, own_as_yaml
+from dialogs.providers.addresses import InvalidAddress, clean_base_url, is_elsewhere
+from health.compaction.terms.configuration import InvalidConfig, load_own, own_as_yaml, with_own
 from health.configured import context_config
 from health.monitor.levels import Configured, context_window, thresholds
+from health.tokens.custom import fault_of_name
 
 
 class ProviderForm(forms.ModelForm):
@@ -53,6 +56,12 @@ class ProviderForm(forms.ModelForm):
         except InvalidProvider as error:
             raise ValidationError(str(error)) from error
 
+    def clean_api_key_env(self) -> str:
+        variable: str = self.cleaned_data["api_key_env"].strip()
+        if variable and not may_hold_key(variable):
+            raise ValidationError(not_for_keys(variable))
+        return variable
+
     def clean(self) -> dict[str, Any] | None:
         data = super().clean() or self.cleaned_data
         if data.get("new_key") and data.get("clear_key"):
@@ -60,6 +69,11 @@ class ProviderForm(forms.ModelForm):
         if "base_url" in data and "kind" in data:
             self._clean_address(data)
         return data
+
+    @property
+    def leads_elsewhere(self) -> bool:
+        """To another host, or the same one less well protected: a key that was meant for the first is not for it."""
+        return is_elsewhere(str(self.initial.get("base_url", "")), self.cleaned_data.get("base_url", ""))
 
     def _clean_address(self, data: dict[str, Any]) -> None:
         """Here and not in clean_base_url: which addresses are taken depends on the kind."""
@@ -130,6 +144,7 @@ class LLMForm(LimitsForm):
             "tool_result_limit_bytes",
             "message_shape",
             "compaction",
+            "tokenizer",
             "limit_type",
             "source_url",
         )
@@ -139,6 +154,12 @@ class LLMForm(LimitsForm):
         limit_type = self.fields["limit_type"]
         if isinstance(limit_type, forms.ChoiceField):
             limit_type.choices = limit_types(self.instance.limit_type)
+
+    def clean_tokenizer(self) -> str:
+        name: str = self.cleaned_data["tokenizer"].strip()
+        if fault := fault_of_name(name, data=Path(settings.DOMINDS_DATA_DIR)):
+            raise ValidationError(fault)
+        return name
 
 
 class AgentForm(forms.ModelForm):
@@ -150,8 +171,9 @@ class AgentForm(forms.ModelForm):
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 6, "cols": 60, "spellcheck": "false", "placeholder": OWN_EXAMPLE}),
         help_text=gettext_lazy(
-            "YAML with how, lm_studio, breaking_strategy and payloads, as in the exported context settings. They hold "
-            "for this agent in the stead of its LLM type's and everybody's. What is left out is as there."
+            "YAML with how, lm_studio, warning_threshold, goal, accept, breaking_strategy and payloads, as in the "
+            "exported context settings. They hold for this agent in the stead of its LLM type's and everybody's. What "
+            "is left out is as there."
         ),
     )
 
@@ -174,6 +196,10 @@ class AgentForm(forms.ModelForm):
             raise ValidationError(worded_inside(error)) from error
         if faults := list(own_faults(own)):
             raise ValidationError(faults)
+        try:
+            with_own(context_config(), own)
+        except InvalidConfig as error:
+            raise ValidationError(str(error)) from error
         return own
 
     def clean(self) -> dict[str, Any] | None:

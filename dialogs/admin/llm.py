@@ -16,12 +16,12 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.admin.forms import LLMForm
 from dialogs.admin.privacy import KeepsDialogs
 from dialogs.admin.probing import CallsAfterSaving, Finding, refresh_limits, show
-from dialogs.compacting.words import kept_by_llm
+from dialogs.context.writes.windows import forget
+from dialogs.llms.reads.learned_window import learned_window
+from dialogs.llms.reads.levels import levels_today
+from dialogs.llms.reads.providers import configured
+from dialogs.llms.words import kept_by_llm
 from dialogs.models import LLM
-from dialogs.selectors.learned_window import learned_window
-from dialogs.selectors.levels import levels_today
-from dialogs.selectors.providers import configured
-from dialogs.services.windows import forget
 from health.checks import limit_warnings
 from health.models import HealthReading
 from health.monitor.levels import context_window, thresholds
@@ -70,7 +70,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
                 )
             },
         ),
-        (_("Compaction"), {"fields": ("compaction", "kept", "learned", "limit_type")}),
+        (_("Compaction"), {"fields": ("compaction", "kept", "learned", "tokenizer", "limit_type")}),
         (_("Tools"), {"fields": (("tool_calling", "tool_result_limit_bytes"), "message_shape")}),
         (_("Record"), {"fields": ("origin",)}),
     )

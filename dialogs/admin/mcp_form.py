@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.models import McpServer
+from dialogs.providers.addresses import is_elsewhere
 
 # What an environment takes, and what a request's headers take.
 VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
@@ -36,6 +37,14 @@ class McpServerForm(forms.ModelForm):
     class Meta:
         model = McpServer
         fields = ("name", "transport", "command", "url", "timeout_seconds", "enabled")
+
+    @property
+    def leads_elsewhere(self) -> bool:
+        """To what the stored secrets were not meant for. Whoever may name a program reads its environment anyway."""
+        if "transport" in self.changed_data:
+            return True
+        is_address = self.cleaned_data.get("transport") == McpServer.Transport.HTTP
+        return is_address and is_elsewhere(str(self.initial.get("url", "")), self.cleaned_data.get("url", ""))
 
     def clean_command(self) -> str:
         command: str = self.cleaned_data["command"].strip()

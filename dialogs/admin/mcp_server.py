@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
@@ -17,10 +18,11 @@ from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.mcp_form import McpServerForm
 from dialogs.admin.probing import CallsAfterSaving, Finding, show
+from dialogs.agents.reads.mcp import secrets_of
+from dialogs.agents.tools.mcp import LEFT_OUT
+from dialogs.agents.writes.mcp import forget_tools, set_secrets
+from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
-from dialogs.secrets import KeyUnreadable
-from dialogs.selectors.mcp import secrets_of
-from dialogs.services.mcp import forget_tools, set_secrets
 
 # What another server, or the same one in another mood, may stand behind.
 ADDRESS = {"transport", "command", "url", "new_secrets"}
@@ -61,7 +63,7 @@ class McpServerAdmin(CallsAfterSaving):
 
     @admin.display(description=_("tools"))
     def tools_found(self, row: McpServer) -> str | SafeString:
-        tools = ((tool["name"], tool.get("description", "")) for tool in row.tools)
+        tools = ((tool["name"], _described(tool)) for tool in row.tools)
         return format_html_join("", "<p><strong>{}</strong> {}</p>", tools) or "—"
 
     @admin.action(description=_("Ask for its tools"), permissions=["change"])
@@ -73,8 +75,14 @@ class McpServerAdmin(CallsAfterSaving):
         if ADDRESS.isdisjoint(form.changed_data):
             return
         forget_tools(server=obj)
-        # A program's variables are not an address's headers: they stay behind when the transport changes.
-        stored = {} if "transport" in form.changed_data else _readable_secrets(obj)
+        # A program's variables are not an address's headers, and one server's headers not another's: they stay behind.
+        stored = _readable_secrets(obj)
+        if stored and form.leads_elsewhere:
+            stored = {}
+            if not form.cleaned_data["new_secrets"]:
+                messages.warning(
+                    request, gettext("The stored secrets were removed: they belonged to what stood here before.")
+                )
         together = stored | form.cleaned_data["new_secrets"]
         set_secrets(server=obj, secrets={name: value for name, value in together.items() if value})
 
@@ -82,7 +90,7 @@ class McpServerAdmin(CallsAfterSaving):
 def ask(servers: Iterable[McpServer]) -> list[Finding]:
     """Ask these servers for their tools, all at once, and say what came."""
     # Loaded when it is needed: it takes a second, and hardly anybody asks.
-    from dialogs.driver.tools.mcp_servers import ask_all, record_all
+    from dialogs.agents.tools.mcp_servers import ask_all, record_all
 
     rows = list(servers)
     record_all(rows, async_to_sync(ask_all)(rows))
@@ -100,5 +108,14 @@ def _readable_secrets(server: McpServer) -> dict[str, str]:
 
 
 def _how_many(server: McpServer) -> str:
-    count = len(server.tools)
-    return ngettext("%(count)s tool", "%(count)s tools", count) % {"count": count}
+    left_out = sum(LEFT_OUT in tool for tool in server.tools)
+    count = len(server.tools) - left_out
+    said = ngettext("%(count)s tool", "%(count)s tools", count) % {"count": count}
+    without = gettext("%(count)s left out") % {"count": left_out}
+    return f"{said}; {without}" if left_out else said
+
+
+def _described(tool: Mapping[str, Any]) -> str:
+    if LEFT_OUT in tool:
+        return gettext("is not offered: %(why)s") % {"why": tool[LEFT_OUT]}
+    return str(tool.get("description", ""))

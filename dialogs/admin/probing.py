@@ -12,12 +12,12 @@ from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
-from dialogs.compacting.words import better_as_ollama
+from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.words import better_as_ollama
+from dialogs.llms.writes.providers import record_limits, record_server
 from dialogs.models import LLM, Provider
 from dialogs.providers.base import ModelFacts, ProviderError
 from dialogs.providers.probe import ProbeResult, read_limits, test_connection
-from dialogs.selectors.providers import settings_for
-from dialogs.services.providers import record_limits, record_server
 
 # For all calls of one click together: a person waits for the page.
 PROBE_SECONDS = 20.0

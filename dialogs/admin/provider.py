@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -14,9 +13,9 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.admin.forms import LimitsForm, ProviderForm
 from dialogs.admin.privacy import KeepsDialogs
 from dialogs.admin.probing import CallsAfterSaving, refresh_limits, show, try_providers
+from dialogs.llms.reads.providers import missing_key
+from dialogs.llms.writes.providers import set_api_key
 from dialogs.models import LLM, Provider
-from dialogs.selectors.providers import missing_key
-from dialogs.services.providers import set_api_key
 
 
 class LLMInline(admin.TabularInline):
@@ -68,11 +67,15 @@ class ProviderAdmin(CallsAfterSaving, KeepsDialogs):
     def read_limits_now(self, request: HttpRequest, queryset: QuerySet[Provider]) -> None:
         show(request, refresh_limits(_llms(queryset)))
 
-    def save_model(self, request: HttpRequest, obj: Provider, form: ModelForm[Provider], change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Provider, form: ProviderForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
         key: dict[str, Any] = form.cleaned_data
-        if key["new_key"] or key["clear_key"]:
+        forgets = change and bool(obj.api_key_encrypted) and form.leads_elsewhere
+        if key["new_key"] or key["clear_key"] or forgets:
             set_api_key(provider=obj, key=key["new_key"])
+        if forgets and not (key["new_key"] or key["clear_key"]):
+            said = gettext("The stored key was removed, because the address leads to another server. Write it again.")
+            messages.warning(request, said)
 
 
 def _llms(providers: QuerySet[Provider]) -> QuerySet[LLM]:

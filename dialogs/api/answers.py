@@ -119,6 +119,17 @@ class Chunk(Answer):
     dominds: Internals | None = None
 
 
+class Counted(Answer):
+    """How many tokens it likely is. `grade`: `exact` with the model's own vocabulary, `approximate`, `rough`."""
+
+    object: Literal["tokens.count"]
+    model: str
+    kind: Literal["estimated"]
+    tokens: int
+    counter: str
+    grade: Literal["exact", "approximate", "rough"]
+
+
 class MeantBy(Answer):
     """What the number of the list is: `kept_to`, to which Dominds keeps a request; else the model's whole `window`."""
 

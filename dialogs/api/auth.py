@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dialogs.api import errors
+from dialogs.api.reads.api_keys import key_with
+from dialogs.api.writes.api_keys import touch
 from dialogs.models import ApiKey
-from dialogs.selectors.api_keys import key_with
-from dialogs.services.api_keys import touch
 
 # Anthropic's and Azure's clients have headers of their own.
 OTHER_HEADERS = ("x-api-key", "api-key")
@@ -44,8 +44,14 @@ def authenticate(secret: str) -> ApiKey:
 
 def require_chat(key: ApiKey) -> None:
     """Raises where the key may only read."""
-    if key.scope != ApiKey.Scope.CHAT:
+    if key.scope == ApiKey.Scope.READ:
         raise errors.insufficient_scope()
+
+
+def require_read(key: ApiKey) -> None:
+    """Raises where the key may only chat: its program sees none of the owner's dialogs."""
+    if key.scope == ApiKey.Scope.CHAT_ONLY:
+        raise errors.may_only_chat()
 
 
 def may_use(key: ApiKey, model: str) -> bool:

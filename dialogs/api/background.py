@@ -14,21 +14,22 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from dialogs.api import chunks
+from dialogs.api.answer_usage import usage_of
 from dialogs.api.canonical import split
 from dialogs.api.chunks import Envelope
 from dialogs.api.failures import failed_with
-from dialogs.api.fitting import fitted
-from dialogs.api.reporting import usage_of
-from dialogs.clients import ClientCall
+from dialogs.api.fitting import answer_beside, fitted
+from dialogs.api.requests import ClientCall
+from dialogs.common.threads import in_db
 from dialogs.driver.live import LiveAnswer
-from dialogs.driver.windows import refusal
+from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.windows import refusal
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
-from dialogs.providers.laws import shaped
+from dialogs.providers.bounds import bounded
+from dialogs.providers.laws import paired, shaped
 from dialogs.providers.pool import borrowed
 from dialogs.providers.slots import slot
-from dialogs.selectors.providers import settings_for
-from dialogs.threads import in_db
-from health.compaction import wire
+from health.compaction.terms import wire
 
 if TYPE_CHECKING:
     from dialogs.api.reading import Asked
@@ -164,7 +165,7 @@ async def _pieces(asked: Asked, request: ChatRequest, sent: Envelope, live: Live
     async with (
         slot(service.name, most=service.max_concurrent),
         borrowed(settings_for(service)) as provider,
-        aclosing(provider.stream(request)) as events,
+        aclosing(bounded(provider.stream(request))) as events,
     ):
         async for event in events:
             live.add(event, now=timezone.now())
@@ -188,9 +189,9 @@ def request_of(asked: Asked) -> ChatRequest:
     sent = fitted([*first, *turns], asked.target, asked.request, summarises=asked.is_summarising)
     return ChatRequest(
         model=asked.target.llm.model_id,
-        messages=tuple(shaped(map(_sent, sent), asked.target.llm.message_shape)),
+        messages=tuple(shaped(paired(map(_sent, sent)), asked.target.llm.message_shape)),
         tools=tuple(map(dict, asked.request.tools)),
-        max_output_tokens=asked.request.max_output_tokens,
+        max_output_tokens=answer_beside(sent, asked.target, asked.request),
         options=asked.request.options,
     )
 

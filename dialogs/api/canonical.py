@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dialogs.api.notices import without_notices
-from dialogs.clients import BLOB, ClientCall, ClientMessage
-from dialogs.text import storable
-from health.compaction import wire
+from dialogs.api.requests import ClientCall, ClientMessage
+from dialogs.common.text import storable
+from dialogs.transcript.attachments import BLOB
+from health.compaction.terms import wire
 
 INSTRUCTIONS = frozenset({"system", "developer"})
 # Where a client shows thoughts, it may send them back inside the answer (Open WebUI does both).

@@ -77,6 +77,11 @@ def insufficient_scope() -> ApiError:
     return ApiError(403, message, type=INVALID, code="insufficient_scope")
 
 
+def may_only_chat() -> ApiError:
+    message = f"This API key may only chat. Use a key that may read; create one at {KEYS_PAGE}."
+    return ApiError(403, message, type=INVALID, code="insufficient_scope")
+
+
 def model_not_found(model: str) -> ApiError:
     """The same words whether it does not exist or this key may not use it: what others have is not told."""
     message = f"The model '{model}' does not exist, or this API key may not use it. GET /v1/models lists what it may."

@@ -19,12 +19,14 @@ KNOWN: dict[str, tuple[int, str, str]] = {
     "messages_refused": (400, "invalid_request_error", "messages_refused"),
     "tools_refused": (400, "invalid_request_error", "tools_refused"),
     "model_not_found": (404, "invalid_request_error", "model_not_found"),
+    "switched_off": (404, "invalid_request_error", "model_not_found"),
     "rate_limited": (429, "rate_limit_error", "rate_limit_exceeded"),
     "not_configured": (503, "api_error", "not_configured"),
     "authentication_refused": (502, "api_error", "authentication_refused"),
     "provider_unreachable": (503, "api_error", "provider_unreachable"),
     "provider_failed": (502, "api_error", "provider_failed"),
     "bad_answer": (502, "api_error", "bad_answer"),
+    "answer_endless": (502, "api_error", "answer_endless"),
 }
 MESSAGES = frozenset({"context_overflow", "context_filled", "context_compaction_failed", "compaction_off"})
 

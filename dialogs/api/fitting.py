@@ -9,17 +9,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dialogs.api.errors import ApiError, invalid_request
-from dialogs.clients import ClientRequest
-from dialogs.compacting.estimate import counter_of, overhead
-from dialogs.compacting.guard import guard_of, room_of
+from dialogs.api.requests import ClientRequest
+from dialogs.api.writes.client_turns import Target
+from dialogs.context.estimate import beside_an_answer, overhead
+from dialogs.llms.counter import counter_of
+from dialogs.llms.guard import guard_of, room_of
 from dialogs.models import ClientConversation, Dialog
-from dialogs.services.client_turns import Target
-from health.compaction.clamp import HEAD_SHARE, clamped
-from health.compaction.messages import parse, render
-from health.compaction.ports import Counter, Kit
-from health.compaction.reasons import Reason, Why
-from health.compaction.units import INSTRUCTING, Unit, rounds, total
+from health.compaction.reading.messages import parse, render
+from health.compaction.terms.ports import Counter, Kit
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import INSTRUCTING, Unit, rounds, total
+from health.compaction.trimming.clamp import HEAD_SHARE, clamped
 from health.services import compact_messages
+from health.tokens.corrected import likely_of
 from health.tokens.counters import counter_for
 
 Messages = Sequence[Mapping[str, Any]]
@@ -48,8 +50,7 @@ def fitted(messages: Messages, target: Target, request: ClientRequest, *, summar
 
     `summarises`: what is answered will replace them in the client's history.
     """
-    dialog = Dialog(agent=target.agent, llm=target.llm, is_client_driven=True)
-    dialog.client = ClientConversation(dialog=dialog, max_output_tokens=request.max_output_tokens)
+    dialog = _dialog(target, request)
     guard = guard_of(dialog)
     if guard is None or (guard.off and not guard.cuts_silently):
         return messages
@@ -66,6 +67,27 @@ def fitted(messages: Messages, target: Target, request: ClientRequest, *, summar
         return _shortened(_oldest(messages, room, counter), room, counter, head_share=OLDEST_SHARE)
     chosen = _compacted(messages, room, target.llm.model_id, counter) if len(messages) >= LEAST_TO_COMPACT else messages
     return _shortened(chosen, room, counter)
+
+
+def answer_beside(messages: Messages, target: Target, request: ClientRequest) -> int | None:
+    """The answer's maximum: what was asked for, lowered where only prompt and answer together are too long."""
+    guard, asked = guard_of(_dialog(target, request)), request.max_output_tokens
+    if guard is None or guard.window is None or asked is None:
+        return asked
+    counter = counter_of(target.llm)
+    tokens, likely = (_prompt(messages, target, request, one) for one in (counter, likely_of(counter)))
+    return min(asked, max(guard.answer, guard.window - beside_an_answer(tokens, margin=tokens - likely)))
+
+
+def _dialog(target: Target, request: ClientRequest) -> Dialog:
+    """One that nobody stores, to ask the guard with."""
+    dialog = Dialog(agent=target.agent, llm=target.llm, is_client_driven=True)
+    dialog.client = ClientConversation(dialog=dialog, max_output_tokens=request.max_output_tokens)
+    return dialog
+
+
+def _prompt(messages: Messages, target: Target, request: ClientRequest, counter: Counter) -> int:
+    return _tokens(messages, counter) + overhead(target.llm, request.tools, counter)
 
 
 def _uncut(messages: Messages, tokens: int, room: int) -> Messages:

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dialogs.beginning import Beginning, standing_now
-from dialogs.clients import ClientMessage, ClientRequest
-from dialogs.compacting.present import offered_tools
-from dialogs.context import Context, chat_request
+from dialogs.api.reads.clients import Known, longest_known
+from dialogs.api.requests import ClientMessage, ClientRequest
+from dialogs.api.writes.client_messages import calls_of, row_of
+from dialogs.api.writes.client_turns import Target, beside_messages
+from dialogs.context.beginning import Beginning, standing_now
+from dialogs.context.border import Context, chat_request
+from dialogs.context.present import offered_tools
 from dialogs.driver.guarding import is_sent_as_it_is
-from dialogs.driver.windows import must_be_asked
+from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
 from dialogs.providers.base import ChatRequest, ProviderSettings
-from dialogs.selectors.clients import Known, longest_known
-from dialogs.selectors.path import course_branch
-from dialogs.selectors.providers import settings_for
-from dialogs.selectors.tool_calls import calls_by_message
-from dialogs.services.client_messages import calls_of, row_of
-from dialogs.services.client_turns import Target, beside_messages
+from dialogs.transcript.reads.path import course_branch
+from dialogs.transcript.reads.tool_calls import calls_by_message
 from health.loops.patterns import EVERY_CALLS
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dialogs.api import notices
-from dialogs.driver.audience import Audience
 from dialogs.driver.head_start import HeadStart
+from dialogs.driver.subscriber import Subscriber
 from dialogs.providers.base import (
     ChatRequest,
     ProviderError,
@@ -18,6 +18,7 @@ from dialogs.providers.base import (
     ReasoningDelta,
     StreamEvent,
     TextDelta,
+    ToolCallReady,
 )
 from health.models import CompactionRun
 
@@ -60,7 +61,7 @@ def _words(run: Iterable[Heard]) -> str:
     return "".join(one.text for one in run if isinstance(one, Said | Thought))
 
 
-class Listener(Audience):
+class Listener(Subscriber):
     """Hears one turn, until `is_over`. On one event loop."""
 
     tries_again = False
@@ -73,6 +74,7 @@ class Listener(Audience):
         self._head_start: HeadStart | None = None
         self._said: list[str] = []
         self._thought: list[str] = []
+        self._has_called = False
         self._waiting = False
         # None: nothing more will come.
         self._heard: asyncio.Queue[Heard | None] = asyncio.Queue()
@@ -133,11 +135,20 @@ class Listener(Audience):
     def hear(self, event: StreamEvent) -> None:
         match event:
             case TextDelta(text):
-                self._said.append(text)
-                self._put(Said(text))
+                self._say(text)
+            case ToolCallReady():
+                # If the client gets to hear more, it was a call of ours: what follows is a paragraph of its own.
+                self._has_called = True
             case ReasoningDelta(text):
                 self._thought.append(text)
                 self._put(Thought(text))
+
+    def _say(self, text: str) -> None:
+        if self._has_called and text.strip():
+            self._has_called = False
+            text = f"\n\n{text.lstrip()}" if self.text.strip() else text
+        self._said.append(text)
+        self._put(Said(text))
 
     def compacting(self) -> None:
         self._waiting = True

@@ -1,4 +1,7 @@
-"""`GET /v1/models`: every agent and every LLM that a key may use and that can be asked, with the limit that holds."""
+"""`GET /v1/models`: every agent and every LLM that a key may use and that can be asked, with the limit that holds.
+
+And `POST /v1/tokens/count`: how many tokens something likely is for one of them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,19 @@ from typing import Any
 
 from dialogs.api.auth import may_use
 from dialogs.api.errors import model_not_found
-from dialogs.compacting.guard import active_guard
+from dialogs.api.reads.offered import direct_agents, listed_agents, listed_llms, offered_agents, offered_llms
+from dialogs.api.schemas import CountBody
+from dialogs.api.writes.client_turns import Target, direct_agent
+from dialogs.context.estimate import overhead
+from dialogs.llms.counter import counter_of
+from dialogs.llms.guard import active_guard
+from dialogs.llms.reads.providers import configured, loaded_window
 from dialogs.models import LLM, Agent, ApiKey, Dialog
-from dialogs.selectors.offered import direct_agents, listed_agents, listed_llms, offered_agents, offered_llms
-from dialogs.selectors.providers import configured, loaded_window
-from dialogs.services.client_turns import Target, direct_agent
+from health.compaction.terms.ports import text_sizes
+from health.compaction.terms.wire import attached_to, text_of
 from health.monitor.levels import context_window
+from health.tokens.corrected import likely_of
+from health.tokens.images import media_tokens
 
 
 def list_models(key: ApiKey) -> dict[str, Any]:
@@ -35,6 +45,29 @@ def target_of(key: ApiKey, model: str) -> Target:
         if found:
             return found
     raise model_not_found(model)
+
+
+def counted(key: ApiKey, body: CountBody) -> dict[str, Any]:
+    """By the sum that the guard reckons with, without its margin. Raises ApiError, 404."""
+    llm = _llm_to_count(key, body.model)
+    counter, tools = likely_of(counter_of(llm)), [tool.model_dump(exclude_none=True) for tool in body.tools or ()]
+    messages = [message.model_dump(exclude_none=True) for message in body.messages or ()]
+    sizes = text_sizes([(text_of(message), attached_to(message)) for message in messages], counter)
+    whole = sum(sizes) + sum(media_tokens(message, llm.model_id) for message in messages)
+    tokens = counter.count([body.text])[0] if body.text is not None else whole + overhead(llm, tools, counter)
+    told = {"tokens": tokens, "counter": counter.name, "grade": str(counter.grade)}
+    return {"object": "tokens.count", "model": body.model, "kind": "estimated", **told}
+
+
+def _llm_to_count(key: ApiKey, model: str) -> LLM:
+    """Nothing begins: no agent is made to stand for an LLM."""
+    provider, _slash, model_id = model.partition("/")
+    llms = offered_llms().filter(provider__name=provider, model_id=model_id)
+    agents = offered_agents().filter(slug=model)
+    found = next(iter(llms.order_by()), None) if model_id else next((one.llm for one in agents.order_by()), None)
+    if found is None or not may_use(key, model):
+        raise model_not_found(model)
+    return found
 
 
 def _agent_of(slug: str) -> Target | None:

@@ -11,12 +11,15 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from dialogs.api import answers
-from dialogs.api.schemas import ChatBody
+from dialogs.api.schemas import ChatBody, CountBody
 from dialogs.models import ApiKey
 from dominds import __version__
 
 Object = dict[str, Any]
-BODIES = (ChatBody, answers.Completion, answers.Chunk, answers.Model, answers.ModelList, answers.Refusal)
+BODIES = (
+    *(ChatBody, answers.Completion, answers.Chunk, answers.Model, answers.ModelList, answers.Refusal),
+    *(CountBody, answers.Counted),
+)
 # What any request can meet; then what only one for an answer can.
 REFUSALS = {
     "400": "The request is not valid; `param` names the field.",
@@ -58,6 +61,7 @@ def document() -> Object:
                 "parameters": [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}],
             },
             "/chat/completions": {"post": _chat()},
+            "/tokens/count": {"post": _counting()},
         },
         "components": {"schemas": definitions["$defs"], "securitySchemes": KEYS},
     }
@@ -102,6 +106,17 @@ def _event() -> Object:
 def _header(name: str, words: str, choices: list[str] | None) -> Object:
     schema = {"type": "string", **({"enum": choices} if choices else {})}
     return {"name": name, "in": "header", "description": words, "schema": schema}
+
+
+def _counting() -> Object:
+    words = "How many tokens a text, or messages with their tools, likely are for a model. Estimated; nobody is asked."
+    refusals = REFUSALS | {"413": CHAT_REFUSALS["413"]}
+    return {
+        "operationId": "count_tokens",
+        "summary": words,
+        "requestBody": {"required": True, **_json("CountBody")},
+        "responses": {"200": {"description": words, **_json("Counted")}, **_refusals(refusals)},
+    }
 
 
 def _reading(operation: str, words: str, schema: str) -> Object:

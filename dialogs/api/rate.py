@@ -13,8 +13,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from dialogs.api.errors import rate_limited
+from dialogs.common.shared_redis import Absence, client
 from dialogs.models import ApiKey
-from dialogs.shared_redis import Absence, client
 
 # The moments of the requests that were admitted within a minute, by Redis's own clock. 0: admitted, and noted; else the
 # milliseconds until there is room. What is refused is not noted.

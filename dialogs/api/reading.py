@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
@@ -12,23 +16,127 @@ from django.http import HttpRequest
 
 from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background, is_summarising
-from dialogs.api.canonical import split
+from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
 from dialogs.api.errors import invalid_request, too_large
 from dialogs.api.foresight import Foreseen, foreseen
 from dialogs.api.model_list import target_of
-from dialogs.api.recent import Recent
-from dialogs.api.schemas import ChatBody, read_body
-from dialogs.clients import ClientRequest
+from dialogs.api.reads.clients import is_clients_dialog
+from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
+from dialogs.api.schemas import ChatBody, ChatMessage, checked, read_json
+from dialogs.api.writes.client_turns import Target
 from dialogs.models import ApiKey
-from dialogs.selectors.clients import is_clients_dialog
-from dialogs.services.client_turns import Target
+
+# By so many messages a conversation is told from others that begin alike.
+FIRST = 3
+# Of all requests that are remembered, as they came.
+MOST_BYTES = 16 * 1024 * 1024
+Raw = Sequence[Mapping[str, Any]]
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Remembered(Generic[Made]):
+    messages: Raw
+    made: Sequence[Made]
+    size: int
+
+
+class Memory(Generic[Made]):
+    """What was made of each message of a conversation, by what it is known by; the oldest are forgotten."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most, self._size, self._lock = most_bytes, 0, Lock()
+        self._known: OrderedDict[str, Remembered[Made]] = OrderedDict()
+
+    def of(self, key: str, messages: Raw) -> Sequence[Made]:
+        """Of as many of the first messages as are the same."""
+        known = self._known.get(key)
+        return known.made[: _in_common(known.messages, messages)] if known else ()
+
+    def keep(self, key: str, new: Remembered[Made]) -> None:
+        with self._lock:
+            before = self._known.pop(key, None)
+            self._known[key] = new
+            self._size += new.size - (before.size if before else 0)
+            while self._size > self._most:
+                self._size -= self._known.popitem(last=False)[1].size
+
+
+class Recent:
+    """Messages with the hashes of their prefixes."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._memory: Memory[ClientMessage] = Memory(most_bytes)
+
+    def chained(self, messages: Raw, *, root: str, size: int) -> tuple[ClientMessage, ...]:
+        """As `canonical.chained`. `size` is that of the request, in bytes."""
+        first = tuple(chained(messages[:FIRST], root=root))
+        if len(messages) <= FIRST:
+            return first
+        key = first[-1].prefix
+        known = self._memory.of(key, messages)
+        begun = known if len(known) > FIRST else first
+        made = (*begun, *following_on(messages[len(begun) :], begun[-1].prefix))
+        self._memory.keep(key, Remembered(messages, made, size))
+        return made
+
+
+@dataclass(frozen=True)
+class Written:
+    """A message that was checked, and as the client wrote it, without what says nothing."""
+
+    checked: ChatMessage
+    plain: Mapping[str, Any]
+
+
+class Checked:
+    """Bodies of which each message was checked when it came first."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._memory: Memory[Written] = Memory(most_bytes)
+
+    def read(self, raw: bytes, *, root: str) -> tuple[ChatBody, tuple[Mapping[str, Any], ...]]:
+        """As `schemas.read_body`, with the messages as they were written. `root` keeps apart what must never meet."""
+        found = read_json(raw)
+        sent = found.get("messages") if isinstance(found, dict) else None
+        if not isinstance(sent, list):
+            body = checked(found)
+            return body, tuple(map(_plain, body.messages))
+        begins = _instructions(sent)
+        turns = sent[begins:]
+        key = _key(turns[:FIRST], root)
+        same = self._memory.of(key, turns)
+        body = checked({**found, "messages": [*sent[:begins], *(one.checked for one in same), *turns[len(same) :]]})
+        made = (*same, *(Written(one, _plain(one)) for one in body.messages[begins + len(same) :]))
+        self._memory.keep(key, Remembered(turns, made, len(raw)))
+        return body, (*map(_plain, body.messages[:begins]), *(one.plain for one in made))
+
+
+def _plain(message: ChatMessage) -> Mapping[str, Any]:
+    return message.model_dump(exclude_none=True)
+
+
+def _instructions(messages: Sequence[Any]) -> int:
+    """How many of the first messages are none of the conversation's: they may change with each request. Nobody has
+    checked yet what these are."""
+    roles = (one.get("role") if isinstance(one, dict) else None for one in messages)
+    return next((at for at, role in enumerate(roles) if role not in tuple(INSTRUCTIONS)), len(messages))
+
+
+def _key(first: Sequence[Any], root: str) -> str:
+    return hashlib.sha256(json.dumps([root, first]).encode()).hexdigest()
+
+
+def _in_common(before: Raw, now: Raw) -> int:
+    """How many of the first messages are the same."""
+    pairs = enumerate(zip(before, now, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(before), len(now)))
+
 
 # In the User-Agent of the AI SDK's OpenAI-compatible provider.
 SHOW_THOUGHTS = ("ai-sdk/openai-compatible",)
 NOTICES_HEADER = "x-dominds-notices"
-RECENT = Recent()
-DIALOG_HEADER = "x-dominds-dialog"
-CHAT_HEADERS = ("x-dominds-chat", "x-openwebui-chat-id")
+CHECKED, RECENT = Checked(), Recent()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +173,8 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
     """One trip to the database. Raises ApiError."""
     key = authenticate(secret_in(request.headers))
     require_chat(key)
-    body = read_body(raw)
+    body, messages = CHECKED.read(raw, root=str(key.owner_id))
     target = target_of(key, body.model)
-    messages = tuple(one.model_dump(exclude_none=True) for one in body.messages)
     instructions, turns = split(messages)
     tools = tuple(tool.model_dump(exclude_none=True) for tool in body.tools or ())
     asked = ClientRequest(
@@ -77,7 +184,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         tools=tools,
         options=body.options(),
         max_output_tokens=body.max_output_tokens,
-        chat=_chat(request),
+        chat=chat_in(request.headers),
         dialog_id=_dialog(request, key),
     )
     is_aside = is_background(request, body, messages)
@@ -108,14 +215,8 @@ def _shows_thoughts(request: HttpRequest, key: ApiKey) -> bool:
     return key.notices == ApiKey.Notices.EVENT and any(name in agent for name in SHOW_THOUGHTS)
 
 
-def _chat(request: HttpRequest) -> str:
-    found = (request.headers.get(name, "").strip() for name in CHAT_HEADERS)
-    # A template that the client did not fill in is no name.
-    return next((chat[:200] for chat in found if chat and not chat.startswith("{{")), "")
-
-
 def _dialog(request: HttpRequest, key: ApiKey) -> str:
     wanted = request.headers.get(DIALOG_HEADER, "").strip()
-    if wanted and not is_clients_dialog(owner=key.owner, dialog_id=wanted):
+    if wanted and not is_clients_dialog(key=key, dialog_id=wanted):
         raise invalid_request("X-Dominds-Dialog names no conversation of yours.", param="X-Dominds-Dialog")
     return wanted

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialogs.api import chunks, notices
+from dialogs.api.answer_usage import reported_of, usage_of
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, internal
 from dialogs.api.failures import failure
 from dialogs.api.listening import Heard, Notice, Said, Thought, joined
-from dialogs.api.reporting import reported_of, usage_of
+from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn
-from dialogs.clients import ClientCall
+from dialogs.common.threads import in_db
+from dialogs.compaction.reads.compaction import newest_run
 from dialogs.models import ApiKey, Generation
-from dialogs.selectors.compaction import newest_run
-from dialogs.threads import in_db
 
 KEEP_ALIVE_SECONDS = 10.0
 # A person who sees nothing waits no longer than that without a sign that something is done.

@@ -5,12 +5,14 @@ Fields that are not named here are no fault: a provider gets those that it knows
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import re
+from math import isfinite
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import from_json
 
 from dialogs.api.errors import ApiError, invalid_request
-from dialogs.api.raw_json import parsed
 
 MAX_CALLS = 500
 # A history that is not known yet is stored message by message, while every other writer waits.
@@ -164,6 +166,28 @@ class ChatBody(Body):
         return self.model_dump(exclude=set(READ_HERE), exclude_none=True)
 
 
+def _is_one_of(*names: str) -> dict[str, Any]:
+    """In the published document: exactly one of these says something."""
+    return {"oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]}
+
+
+class CountBody(Body):
+    """`POST /v1/tokens/count`: a text, or messages and the tools that go along with them."""
+
+    model_config = ConfigDict(json_schema_extra=_is_one_of("text", "messages"))
+
+    model: str = Field(min_length=1, max_length=300)
+    text: str | None = None
+    messages: list[ChatMessage] | None = Field(default=None, max_length=MAX_MESSAGES)
+    tools: list[ToolSpec] | None = None
+
+    @model_validator(mode="after")
+    def has_one_of_both(self) -> CountBody:
+        if (self.text is None) == (self.messages is None):
+            raise ValueError("give either 'text' or 'messages'")
+        return self
+
+
 READ_HERE = (
     *("model", "messages", "stream", "stream_options", "tools", "max_tokens", "max_completion_tokens", "n"),
     *("functions", "function_call"),
@@ -172,12 +196,35 @@ READ_HERE = (
 
 def read_body(raw: bytes) -> ChatBody:
     """Raises ApiError, 400, that names the first field that is wrong."""
+    return checked(read_json(raw))
+
+
+def read_count(raw: bytes) -> CountBody:
+    """The same of what is to be counted."""
+    return _checked(CountBody, read_json(raw))
+
+
+def read_json(raw: bytes) -> Any:
+    """Raises ApiError, 400."""
     try:
-        return ChatBody.model_validate(parsed(raw))
-    except ValidationError as error:
-        raise _refused(error) from None
+        return parsed(raw)
     except ValueError as error:
         raise invalid_request(f"The body is no valid JSON: {error}.") from None
+
+
+def checked(body: Any) -> ChatBody:
+    """Messages in it that are `ChatMessage`s already are not checked again. Raises ApiError as `read_body` does."""
+    return _checked(ChatBody, body)
+
+
+AnyBody = TypeVar("AnyBody", bound=Body)
+
+
+def _checked(kind: type[AnyBody], body: Any) -> AnyBody:
+    try:
+        return kind.model_validate(body)
+    except ValidationError as error:
+        raise _refused(error) from None
 
 
 def _refused(error: ValidationError) -> ApiError:
@@ -198,3 +245,40 @@ def _place(loc: tuple[int | str, ...]) -> str:
         elif not place or (step.isidentifier() and step not in {"str", "list", "int", "float", "bool"}):
             place += f".{step}" if place else step
     return place
+
+
+# --- JSON as clients send it, read once: what could not be stored or sent on is mended or refused here. PURE ---
+# Every escape, so that what follows an escaped backslash is none; a pair of surrogates counts as one.
+ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u\w{4}|.)", re.DOTALL)
+HALF = re.compile(rb"\\u[dD][89a-fA-F]\w\w")
+NUL = rb"\u0000"
+
+
+def parsed(raw: bytes) -> Any:
+    """Raises ValueError where it is no JSON."""
+    found = _read(ESCAPES.sub(_storable, raw) if NUL in raw else raw)
+    if not _is_finite(found):
+        raise ValueError("a number is out of range")
+    return found
+
+
+def _read(raw: bytes) -> Any:
+    try:
+        return from_json(raw, allow_inf_nan=False)
+    except ValueError:
+        return from_json(ESCAPES.sub(_storable, raw), allow_inf_nan=False)
+
+
+def _storable(escape: re.Match[bytes]) -> bytes:
+    """The signs that `dialogs.common.text.storable` puts in their place."""
+    if escape[0] == NUL:
+        return rb"\u2400"
+    return rb"\ufffd" if HALF.fullmatch(escape[0]) else escape[0]
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list) or all(map(_is_finite, value))

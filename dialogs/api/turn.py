@@ -14,14 +14,14 @@ from dialogs.api.canonical import answer_said, following
 from dialogs.api.errors import ApiError, internal
 from dialogs.api.foresight import Foreseen
 from dialogs.api.listening import Listener
-from dialogs.clients import ClientRequest
+from dialogs.api.reads.clients import Outcome
+from dialogs.api.requests import ClientRequest
+from dialogs.api.writes.client_turns import CompactingElsewhere, Taken, Target, conclude, take_up
+from dialogs.common.threads import in_db, own_threads
+from dialogs.compaction.reads.compaction import newest_run
 from dialogs.driver.run import drive_for
-from dialogs.driver.windows import must_be_asked, refusal
+from dialogs.llms.windows import must_be_asked, refusal
 from dialogs.models import ApiKey
-from dialogs.selectors.clients import Outcome
-from dialogs.selectors.compaction import newest_run
-from dialogs.services.client_turns import CompactingElsewhere, Taken, Target, conclude, take_up
-from dialogs.threads import in_db, own_threads
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1

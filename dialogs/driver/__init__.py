@@ -1,0 +1,3 @@
+"""The shell around `decide`: claims a dialog, asks the provider, runs tools, records."""
+
+from __future__ import annotations

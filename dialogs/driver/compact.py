@@ -7,16 +7,16 @@ import logging
 
 from django.conf import settings
 
-from dialogs.compacting.work import perform
-from dialogs.driver.audience import NOBODY, Audience
+from dialogs.common.threads import in_db
+from dialogs.compaction.reads.compaction import newest_run, open_run
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.compaction import cancel_run, fail_run
+from dialogs.compaction.writes.drafts import apply_if_overdue
 from dialogs.driver.decide import AwaitCompaction, Compact, Refuse
-from dialogs.selectors.compaction import newest_run, open_run
-from dialogs.selectors.turns import is_stop_requested
-from dialogs.services import cutting, turns
-from dialogs.services.compaction import cancel_run, fail_run
-from dialogs.services.drafts import apply_if_overdue
-from dialogs.services.lease import Claim
-from dialogs.threads import in_db
+from dialogs.driver.subscriber import NOBODY, Subscriber
+from dialogs.driver.writes import cutting, turns
+from dialogs.turns.reads.turns import is_stop_requested
+from dialogs.turns.writes.lease import Claim
 from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
@@ -25,19 +25,19 @@ FALLBACK = "static"
 MOST_TRIES = 3
 
 
-async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, audience: Audience = NOBODY) -> None:
+async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = NOBODY) -> None:
     """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
     if isinstance(action, Refuse):
         await in_db(cutting.refuse)(claim, why=action.why)
         return
-    audience.compacting()
+    subscriber.compacting()
     if isinstance(action, Compact):
         await in_db(turns.want_compaction)(claim, trigger=action.trigger)
-    await wait_for_compaction(claim, audience)
-    audience.compacted(await in_db(newest_run)(claim.dialog_id))
+    await wait_for_compaction(claim, subscriber)
+    subscriber.compacted(await in_db(newest_run)(claim.dialog_id))
 
 
-async def wait_for_compaction(claim: Claim, audience: Audience = NOBODY) -> None:
+async def wait_for_compaction(claim: Claim, subscriber: Subscriber = NOBODY) -> None:
     """Until no run of this dialog is under way. A person who stops the turn cancels the run.
 
     A client that leaves does not: it will send the same history again, and then the run has been made.
@@ -45,7 +45,7 @@ async def wait_for_compaction(claim: Claim, audience: Audience = NOBODY) -> None
     loop = asyncio.get_running_loop()
     since, tries = loop.time(), 0
     while (run := await in_db(open_run)(claim.dialog_id)) is not None:
-        if audience.has_left:
+        if subscriber.has_left:
             return
         if await in_db(is_stop_requested)(claim.dialog_id):
             await in_db(cancel_run)(dialog=run.dialog, run_id=run.pk)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dialogs.driver.backoff import backoff
-from dialogs.driver.state import Failure, Leaf, Policy, State
-from health.compaction.pressure import Pressure
-from health.compaction.reasons import Reason
+from dialogs.turns.backoff import backoff
+from dialogs.turns.state import MAX_RESTARTS, Failure, Leaf, Policy, State
+from health.compaction.terms.pressure import Pressure
+from health.compaction.terms.reasons import Reason
 from health.monitor.remediation import Due
-
-# Of one request; and of one turn, where hardly anything came between them.
-MAX_COMPACTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -191,14 +188,21 @@ def _looking(state: State) -> Action | None:
 def _overflowed(state: State) -> Action:
     """The provider refused the request as too long: the history is compacted and it is asked again, three times.
 
-    Where that does not help a new course begins; a client, and who switched compaction off, is told.
+    Where that does not help a new course begins; a client, and who switched compaction off, is told. So is a person
+    whose last words are too long by themselves: no course would help, and they can shorten them.
     """
     guard = state.guard
-    if guard and guard.running:
+    if guard is None:
+        return Refuse() if state.client_driven else ClearMind(overflow=True)
+    if guard.running:
         return AwaitCompaction()
-    if guard and not guard.off and not guard.vain and guard.compactions < MAX_COMPACTIONS:
+    if guard.refused and guard.alone and not guard.off:
+        return Refuse(guard.refused)
+    if not guard.off and not guard.vain and guard.compactions < MAX_RESTARTS:
         return Compact("overflow")
-    return Refuse() if state.client_driven or (guard and guard.off) else ClearMind(overflow=True)
+    if guard.off or guard.alone or state.client_driven:
+        return Refuse(guard.alone)
+    return ClearMind(overflow=True)
 
 
 def _filled(state: State) -> Action | None:
@@ -206,7 +210,7 @@ def _filled(state: State) -> Action | None:
     guard = state.guard
     if not state.filled or guard is None or guard.off or guard.relieved:
         return None
-    if guard.vain or guard.compactions >= MAX_COMPACTIONS:
+    if guard.vain or guard.compactions >= MAX_RESTARTS:
         return None
     return AwaitCompaction() if guard.running else Compact("stream")
 
@@ -232,7 +236,7 @@ def _guarding(state: State) -> Action | None:
     held = guard.held and not state.continuing and not is_too_much
     if guard.pressure is Pressure.NORMAL or guard.off or held or (state.reminds and not is_too_much):
         return None
-    if guard.compactions >= MAX_COMPACTIONS or guard.vain:
+    if guard.compactions >= MAX_RESTARTS or guard.vain:
         return Refuse() if is_too_much else None
     if (guard.tried or guard.spared) and not is_too_much:
         return None
@@ -287,7 +291,18 @@ def retry_delay(failure: Failure, *, failures: int, policy: Policy, jitter: floa
 
     `jitter` in [0, 1) adds up to a quarter, so that many dialogs do not return at once.
     """
+    if failure.retryable and failure.failing_for is not None:
+        return _through_outage(failure, failures=failures, policy=policy, jitter=jitter)
     if not failure.retryable or failures >= policy.attempts:
         return None
     seconds = backoff(failures=failures, base=policy.base_seconds, most=policy.max_seconds, wished=failure.retry_after)
     return None if seconds is None else seconds * (1 + jitter / 4)
+
+
+def _through_outage(failure: Failure, *, failures: int, policy: Policy, jitter: float) -> float | None:
+    """The same for an agent on its own: it gives up when the next try would come after the longest outage."""
+    seconds = backoff(
+        failures=failures, base=policy.base_seconds, most=policy.outage_wait, wished=None, share=1 + jitter / 4
+    )
+    wait = max(seconds or 0.0, failure.retry_after or 0.0)
+    return wait if (failure.failing_for or 0.0) + wait <= policy.outage_seconds else None

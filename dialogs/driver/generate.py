@@ -8,26 +8,35 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
+from uuid import UUID
 
-from dialogs.broadcast import is_watched
-from dialogs.compacting.estimate import Sizing, calibration_of
-from dialogs.compacting.guard import Guard, bounds_of, guard_of
-from dialogs.compacting.present import next_context, offered_tools
-from dialogs.context import Context, chat_request, instructions_of
-from dialogs.continuing import continuing, cut_answer, request_to_go_on
-from dialogs.driver.audience import NOBODY, Audience
-from dialogs.driver.debugging import log_statistics
-from dialogs.driver.decide import MAX_COMPACTIONS, retry_delay
+from dialogs.agents.tools.mcp import refresh_stale
+from dialogs.common.broadcast import is_watched
+from dialogs.common.threads import in_db
+from dialogs.compaction.reads.compaction import may_compact
+from dialogs.context.border import Context, chat_request, instructions_of
+from dialogs.context.continuing import continuing, cut_answer, request_to_go_on
+from dialogs.context.estimate import Sizing, beside_an_answer
+from dialogs.context.reads.prefix import stable_prefix
+from dialogs.context.reads.task_snapshot import context_stats
+from dialogs.context.writes import windows
+from dialogs.context.writes.windows import learn_from_usage
+from dialogs.driver.decide import retry_delay
+from dialogs.driver.guarding import Looked
 from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.prefill import find_out, record_refused
 from dialogs.driver.seam import Seam
-from dialogs.driver.state import Failure, Policy
 from dialogs.driver.streaming import Call, Ending, stream
-from dialogs.driver.tools.mcp import refresh_stale
+from dialogs.driver.subscriber import NOBODY, Subscriber
 from dialogs.driver.watch import Watch
-from dialogs.driver.windows import refusal, window_now
-from dialogs.models import LLM, Dialog
+from dialogs.driver.writes import cutting, turns
+from dialogs.llms.counter import calibration_of
+from dialogs.llms.guard import Guard, bounds_of
+from dialogs.llms.reads.providers import max_output_of, settings_for
+from dialogs.llms.windows import refusal, window_now
+from dialogs.llms.writes.providers import record_message_shape, record_tools_refused
+from dialogs.models import LLM, Dialog, Generation
 from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.models.message import Role
 from dialogs.providers.base import (
@@ -39,16 +48,13 @@ from dialogs.providers.base import (
     ToolsRefused,
 )
 from dialogs.providers.laws import next_shape
-from dialogs.selectors.compaction import may_compact
-from dialogs.selectors.prefix import stable_prefix
-from dialogs.selectors.providers import max_output_of, settings_for
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services import cutting, generations, turns, windows
-from dialogs.services.calibration import learn_from_usage
-from dialogs.services.generations import Answer, Sent
-from dialogs.services.lease import Claim, LeaseLost
-from dialogs.services.providers import record_message_shape, record_tools_refused
-from dialogs.threads import in_db
+from dialogs.turns.prompts import prompt
+from dialogs.turns.reads.turns import dialog_to_drive, failing_for
+from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
+from dialogs.turns.writes import generations
+from dialogs.turns.writes.generations import Answer, Sent
+from dialogs.turns.writes.lease import Claim, LeaseLost
+from health.compaction.statistics import is_due
 from health.limits import output_reserve
 from health.monitor.usage import Usage
 from health.tokens.calibration import Calibration
@@ -56,19 +62,16 @@ from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
 logger = logging.getLogger(__name__)
 # The model ended its answer without a word.
-EMPTY = "empty_answer"
 # The prompt fits, but not together with the answer that was asked for.
 ANSWER_TOO_LONG = "answer_too_long"
-# By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
-# a template may add to a short request.
-UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
 
 
-def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
-    """Read what is sent, record that it is sent."""
-    guard = guard_of(dialog)
-    context = continuing(next_context(dialog, guard))
-    sizing = Sizing(context, offered_tools(dialog))
+def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
+    """Read what is sent, unless that was done a moment ago; record that it is sent."""
+    dialog, guard, sizing = looked.dialog, looked.guard, looked.sizing.to_send()
+    context = _urged(continuing(sizing.context), attempt=attempt)
+    if context is not sizing.context:
+        sizing = Sizing(context, sizing.tools)
     request = fitted(request_to_go_on(context, chat_request(context, tools=sizing.tools)), sizing, guard)
     sent = _sent(sizing, request)
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
@@ -76,6 +79,13 @@ def begin(claim: Claim, dialog: Dialog, *, attempt: int) -> Call:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
     service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
+
+
+def _urged(context: Context, *, attempt: int) -> Context:
+    """The same, asking for the answer where the last one was empty: the same request would get the same again."""
+    if attempt == 1 or not generations.was_empty(context.branch[-1]):
+        return context
+    return replace(context, urge=prompt("empty", language=context.dialog.work_language))
 
 
 def _seam(context: Context, request: ChatRequest) -> Seam | None:
@@ -101,8 +111,7 @@ def _prompt_at_most(sizing: Sizing) -> int:
     named = generations.prompt_named_by_refusal(sizing.context.dialog)
     if named is not None:
         return named
-    tokens = sizing.estimate.tokens
-    return tokens + max(UNSURE_TOKENS, round(UNSURE_SHARE * tokens))
+    return beside_an_answer(sizing.estimate.tokens, margin=sizing.estimate.margin)
 
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
@@ -121,9 +130,10 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
         texts={
             "instructions": instructions_of(context),
             "taskdoc": context.beginning.first.taskdoc,
-            "reminders": "\n\n".join(f"{one.number}. {one.content}" for one in context.beginning.first.reminders),
+            "reminders": "\n\n".join(f"{one.number}. {one.text}" for one in context.beginning.first.reminders),
             "tools": json.dumps(request.tools, ensure_ascii=False, sort_keys=True) if request.tools else "",
             "notice": context.notice,
+            "urge": context.urge,
             "task": context.task,
             "changed": context.beginning.changed,
             "begins": "" if context.client else context.beginning.kept,
@@ -136,36 +146,37 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
 
 
 async def generate(
-    claim: Claim, *, attempt: int, policy: Policy, audience: Audience = NOBODY, known: Dialog | None = None
+    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = NOBODY, known: Looked | None = None
 ) -> None:
-    """As soon as the provider has a slot for it. `known` is the dialog as it was read a moment ago."""
-    dialog = known or await in_db(dialog_to_drive)(claim.dialog_id)
+    """As soon as the provider has a slot for it. `known` is what was read of the dialog a moment ago."""
+    looked = known or Looked(await in_db(dialog_to_drive)(claim.dialog_id))
     # Who left the line is looked after by the next decision.
     with suppress(LeftTheLine):
-        async with provider_slot(dialog.llm.provider, claim, audience) as waited:
+        async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
             if waited:
-                dialog = await in_db(dialog_to_drive)(claim.dialog_id)
-            await ask(claim, dialog, attempt=attempt, policy=policy, audience=audience)
+                looked = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
+            await ask(claim, looked, attempt=attempt, policy=policy, subscriber=subscriber)
 
 
-async def ask(claim: Claim, dialog: Dialog, *, attempt: int, policy: Policy, audience: Audience) -> None:
+async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, subscriber: Subscriber) -> None:
+    dialog = looked.dialog
     if not dialog.is_client_driven:
         await refresh_stale(dialog.agent)
     refused = await refusal(dialog.llm)
-    call = await in_db(begin)(claim, dialog, attempt=attempt)
+    call = await in_db(begin)(claim, looked, attempt=attempt)
     live = LiveAnswer()
     try:
         if refused:
             raise refused
-        ending = await stream(claim, call, live, audience)
+        ending = await stream(claim, call, live, subscriber)
     except ProviderError as error:
-        audience.failed(error)
+        subscriber.failed(error)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     except LeaseLost:
         raise
     except Exception as error:
         logger.exception("Dialog %s: generation %s failed", claim.dialog_id, call.generation.pk)
-        audience.failed(None)
+        subscriber.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
         await in_db(record)(claim, call, live, ending)
@@ -184,7 +195,9 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
     answer = live.as_answer()
     match ending:
         case Ending.FINISHED if _is_worth_a_second_try(call, answer):
-            generations.fail(claim, generation=call.generation, answer=answer, code=EMPTY, error="", retry_in=0.0)
+            generations.fail(
+                claim, generation=call.generation, answer=answer, code=generations.EMPTY, error="", retry_in=0.0
+            )
         case Ending.FINISHED:
             generations.finish(claim, generation=call.generation, answer=answer)
         case Ending.STOPPED:
@@ -196,7 +209,7 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
         case Ending.FULL:
             tokens, window = (call.watch.tokens, call.watch.window) if call.watch else (0, None)
             cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
-    if ending in (Ending.FINISHED, Ending.FULL):
+    if ending in (Ending.FINISHED, Ending.FULL) or (ending is Ending.CUT and answer.text.strip()):
         log_statistics(claim.dialog_id)
 
 
@@ -205,7 +218,7 @@ def _is_worth_a_second_try(call: Call, answer: Answer) -> bool:
     After a tool's result nothing may be all there is to say; a client gets what the model gave."""
     said_nothing = not (answer.text.strip() or answer.calls) and answer.finish_reason == "stop"
     is_answer = call.generation.prompt_leaf.role == Role.USER and not call.is_clients
-    return said_nothing and is_answer and call.generation.attempt == 1
+    return said_nothing and is_answer and not call.sizing.context.urge
 
 
 async def ask_unwatched(claim: Claim, call: Call) -> None:
@@ -304,19 +317,29 @@ def _fits_with_a_shorter_answer(call: Call, error: ContextOverflow) -> bool:
         return False
     call.generation.manifest["prompt"] = prompt
     least = output_reserve(window, requested=asked)
-    return call.generation.attempt <= MAX_COMPACTIONS and asked > window - prompt >= least
+    return call.generation.attempt <= MAX_RESTARTS and asked > window - prompt >= least
+
+
+def _has_clients_tools(call: Call) -> bool:
+    """Then the client is told that they are refused; of ours it knows nothing."""
+    client = call.sizing.context.client
+    return client is not None and bool(client.tools)
 
 
 async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: Policy) -> None:
     """Record the failure, what it taught about the window, and when the next try is due, if any."""
     known = error if isinstance(error, ProviderError) else None
     delay = retry_delay(
-        Failure(retryable=bool(known and known.retryable), retry_after=known.retry_after if known else None),
+        Failure(
+            retryable=bool(known and known.retryable),
+            retry_after=known.retry_after if known else None,
+            failing_for=await in_db(failing_for)(claim.dialog_id) if known and known.retryable else None,
+        ),
         failures=failures,
         policy=policy,
         jitter=random.random(),  # noqa: S311  spreads retries; guards nothing
     )
-    if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm and not call.is_clients:
+    if isinstance(error, ToolsRefused) and call.request.tools and call.generation.llm and not _has_clients_tools(call):
         await in_db(record_tools_refused)(llm=call.generation.llm)
         delay = 0.0
     if isinstance(error, RequestRefused) and call.request.continues and call.generation.llm:
@@ -340,3 +363,14 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
         error=str(error) if known else "",
         retry_in=delay,
     )
+
+
+# --- A line of statistics in the log, after every fifth generation of a dialog ---
+def log_statistics(dialog_id: UUID) -> None:
+    """How many messages the next one is sent at least, and about how many tokens. Call it after one that finished:
+    only those count."""
+    if not logger.isEnabledFor(logging.DEBUG):
+        return
+    steps = Generation.objects.filter(dialog=dialog_id, status=Generation.Status.FINISHED).count()
+    if is_due(steps, debug=True):
+        logger.debug("%s", context_stats(dialog_to_drive(dialog_id)))

@@ -3,51 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from dialogs.compacting.estimate import Sizing, overhead
-from dialogs.compacting.guard import Guard, guard_of, is_off, room_of
-from dialogs.compacting.material import beside, of_the_floor
-from dialogs.compacting.present import next_context, offered_tools
-from dialogs.context import Context
-from dialogs.driver.decide import MAX_COMPACTIONS
-from dialogs.driver.state import Guarding, State
-from dialogs.models import Dialog, Generation, Message
-from dialogs.selectors.compaction import (
+from dialogs.compaction.reads.compaction import (
     compactions_of_request,
     compactions_without_growth,
+    is_being_compacted,
     is_vain,
     last_run_of_course,
-    open_run,
     runs_of_turn,
 )
-from dialogs.selectors.providers import max_output_of
-from health.compaction.config import RecoveryMode
-from health.compaction.floor import Floor, diagnosis, floor_of, least_of
-from health.compaction.ports import Kit
-from health.compaction.pressure import SEVERE_SHARE, Pressure, pressure
-from health.compaction.reasons import Reason, Why
-from health.compaction.units import ContextState
+from dialogs.context.border import Context
+from dialogs.context.carry_over import since_answer
+from dialogs.context.estimate import Sizing, overhead
+from dialogs.context.material import beside, of_the_floor, with_unanswered
+from dialogs.context.present import next_context, offered_tools
+from dialogs.llms.guard import Guard, guard_of, is_off, room_of
+from dialogs.llms.reads.providers import max_output_of
+from dialogs.models import Dialog, Generation, Message
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.turns.state import MAX_RESTARTS, Guarding, State
+from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
+from health.compaction.terms.ports import Counter, Kit
+from health.compaction.terms.pressure import SEVERE_SHARE, Pressure, pressure
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState
 from health.models import CompactionRun
+from health.tokens.corrected import likely_of
 
 Status = CompactionRun.Status
 # While a request fits, so many answers at least stand between two compactions.
 ANSWERS_BETWEEN = 3
+# What is a person's own, typed here or in a client.
+SAID = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
+# Of the messages of a request that was refused, what a person said last: with more, a new course would not help.
+ALONE_SHARE = 0.9
 
 
-def guarded(state: State, dialog: Dialog) -> State:
+@dataclass(frozen=True)
+class Looked:
+    """A dialog as it was read. Its guard and its next request are read when they are asked for, once."""
+
+    dialog: Dialog
+
+    @cached_property
+    def guard(self) -> Guard | None:
+        return guard_of(self.dialog)
+
+    @cached_property
+    def sizing(self) -> Sizing:
+        return Sizing(next_context(self.dialog, self.guard), offered_tools(self.dialog))
+
+
+def guarded(state: State, looked: Looked) -> State:
     """The state with what the guard knows, where this dialog has one and an answer is due."""
-    guard = guard_of(dialog) if state.answer_due and dialog.current_leaf_id else None
-    if guard is None and state.answer_due and is_off(dialog):
+    guard = looked.guard if state.answer_due and looked.dialog.current_leaf_id else None
+    if guard is None and state.answer_due and is_off(looked.dialog):
         # A refusal is told then; nothing is opened, and nothing compacted.
         return replace(state, guard=Guarding(pressure=Pressure.NORMAL, off=True))
     if guard is None:
         return state
-    return replace(state, guard=look(dialog, guard, was_too_much=state.overflowed or state.filled))
-
-
-def sizing_of(dialog: Dialog, guard: Guard | None) -> Sizing:
-    return Sizing(next_context(dialog, guard), offered_tools(dialog))
+    return replace(state, guard=look(looked, guard, was_refused=state.overflowed, was_filled=state.filled))
 
 
 def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
@@ -65,36 +82,53 @@ def is_far(sizing: Sizing, guard: Guard) -> bool:
     return not guard.refused and sizing.is_within(guard.begins_at)
 
 
-def look(dialog: Dialog, guard: Guard, *, was_too_much: bool = False) -> Guarding:
-    """`was_too_much`: the last try was refused as too long, or filled the window: what was done about it counts."""
+def look(looked: Looked, guard: Guard, *, was_refused: bool = False, was_filled: bool = False) -> Guarding:
+    """Where the last try was refused as too long, or filled the window, what was done about it counts."""
     if guard.off:
-        return _off(dialog, guard)
-    sizing = sizing_of(dialog, guard)
-    if is_far(sizing, guard) and not was_too_much:
-        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=open_run(dialog.pk) is not None)
+        return _off(looked, guard)
+    dialog, sizing = looked.dialog, looked.sizing
+    if is_far(sizing, guard) and not (was_refused or was_filled):
+        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=is_being_compacted(dialog.pk))
     tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
+    last = last_run_of_course(dialog.current_leaf.course_id) if dialog.current_leaf else None
     found = replace(
-        _tried(dialog, guard, tokens),
-        spared=_fits_before_a_cut(tokens, guard) and _was_just_compacted(dialog),
+        _tried(dialog, guard, tokens, last),
+        spared=_fits_before_a_cut(tokens, guard) and _was_just_compacted(last),
         pressure=level,
         tokens=tokens,
         limit=guard.limit,
         refused=guard.refused,
-        running=open_run(dialog.pk) is not None,
+        running=is_being_compacted(dialog.pk),
+        alone=_alone(sizing) if was_refused else None,
     )
     return found if guard.refused or _is_left_as_it_is(found) else _with_floor(found, _Floor.of(sizing, guard))
 
 
+def _alone(sizing: Sizing) -> Reason | None:
+    """Why a new course would be refused as well: it would hold the same words."""
+    said = (one for one in since_answer(sizing.context.branch) if one.origin in SAID and one.role == Role.USER)
+    words = [one.content for one in said]
+    tokens = sum(sizing.counter.count(words)) if words else 0
+    if tokens < ALONE_SHARE * sizing.estimate.messages:
+        return None
+    return Reason(Why.WORDS_ALONE, {"words": tokens, "tokens": sizing.estimate.tokens})
+
+
 def _is_left_as_it_is(found: Guarding) -> bool:
     """Will nothing be compacted, whatever must stay of it?"""
-    was_tried = found.tried or found.spared or found.vain or found.compactions >= MAX_COMPACTIONS
+    was_tried = found.tried or found.spared or found.vain or found.compactions >= MAX_RESTARTS
     is_too_much = found.pressure is Pressure.OVERFLOW
     return found.running or found.pressure is Pressure.NORMAL or (was_tried and not is_too_much)
 
 
 def _with_floor(found: Guarding, floor: _Floor) -> Guarding:
-    return replace(found, stuck=floor.stuck(found.tokens, found.pressure), refused=floor.refused)
+    # What the server refused it would refuse again: so much of it are the words that end it.
+    why = floor.refused or (found.alone if floor.is_all_there_is else None)
+    # What is too long by a margin or a guess only may fit all the same: a server that refuses what does not is asked.
+    level = Pressure.SEVERE if floor.may_fit and found.pressure is Pressure.OVERFLOW else found.pressure
+    stuck = floor.stuck(found.tokens, level)
+    return replace(found, pressure=level, stuck=stuck, refused=why, alone=found.alone or why)
 
 
 def _fits_before_a_cut(tokens: int, guard: Guard) -> bool:
@@ -102,21 +136,19 @@ def _fits_before_a_cut(tokens: int, guard: Guard) -> bool:
     return guard.window is None or tokens - guard.reserve + guard.answer <= SEVERE_SHARE * guard.window
 
 
-def _was_just_compacted(dialog: Dialog) -> bool:
+def _was_just_compacted(last: CompactionRun | None) -> bool:
     """Fewer than three answers ago. Requests that add much would else be compacted one after another."""
-    leaf = dialog.current_leaf
-    last = last_run_of_course(leaf.course_id) if leaf else None
     if last is None or last.status != Status.APPLIED or last.finished_at is None:
         return False
     answers = Generation.objects.filter(course_id=last.course_id, started_at__gt=last.finished_at)
     return answers.count() < ANSWERS_BETWEEN
 
 
-def _off(dialog: Dialog, guard: Guard) -> Guarding:
+def _off(looked: Looked, guard: Guard) -> Guarding:
     """Where compaction is switched off: what would be cut without a word is refused, all else is sent. A limit that is
     narrower than the window refuses nothing."""
-    sizing = sizing_of(dialog, guard) if guard.cuts_silently else None
-    room = room_of(dialog) or guard.room
+    sizing = looked.sizing if guard.cuts_silently else None
+    room = room_of(looked.dialog) or guard.room
     if sizing is None or sizing.is_within(room):
         return Guarding(pressure=Pressure.NORMAL, limit=room, off=True)
     tokens = sizing.estimate.tokens
@@ -125,12 +157,12 @@ def _off(dialog: Dialog, guard: Guard) -> Guarding:
         tokens=tokens,
         limit=room,
         off=True,
-        refused=Reason(Why.WOULD_BE_CUT, {"tokens": tokens, "limit": room}) if tokens > room else None,
+        refused=Reason(Why.WOULD_BE_CUT, {"tokens": tokens, "limit": guard.told(room)}) if tokens > room else None,
     )
 
 
-def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
-    """What compaction has come to so far, for this request and in this turn."""
+def _tried(dialog: Dialog, guard: Guard, tokens: int, last: CompactionRun | None) -> Guarding:
+    """What compaction has come to so far, for this request and in this turn. `last` is the newest run of the course."""
     leaf = dialog.current_leaf
     if leaf is None:
         return Guarding(pressure=Pressure.NORMAL)
@@ -142,53 +174,86 @@ def _tried(dialog: Dialog, guard: Guard, tokens: int) -> Guarding:
         pressure=Pressure.NORMAL,
         compactions=max(of_request, in_turn),
         tried=any(run.leaf_id == leaf.pk for run in runs),
-        vain=is_vain(_last_run(leaf, runs), leaf=leaf, tokens=tokens, limit=guard.limit),
+        vain=is_vain(_of_this_try(last, leaf, runs), leaf=leaf, tokens=tokens, limit=guard.limit),
         relieved=_relieved(dialog, runs),
         held=leaf.course.guard_held,
     )
 
 
-def _last_run(leaf: Message, runs: list[CompactionRun]) -> CompactionRun | None:
-    """The newest of the course; but none that was made for this message before a person tried again."""
-    last = last_run_of_course(leaf.course_id)
+def _of_this_try(last: CompactionRun | None, leaf: Message, runs: list[CompactionRun]) -> CompactionRun | None:
+    """The newest run; but none that was made for this message before a person tried again."""
     return None if last and last.leaf_id == leaf.pk and last not in runs else last
 
 
 @dataclass(frozen=True)
 class _Floor:
-    """What no strategy can remove of a request that fits, and what not even the last resort makes shorter."""
+    """What no strategy can remove of a request that fits, and what not even the last resort makes shorter.
+
+    `likely` is the latter, and `tokens` the whole request, without the margin for a model that nobody knows; with it
+    where the server would cut.
+    """
 
     floor: Floor
     least: Floor
+    likely: Floor
+    tokens: int
     guard: Guard
 
     @classmethod
     def of(cls, sizing: Sizing, guard: Guard) -> _Floor:
-        context, counter = sizing.context, sizing.counter
-        kit = Kit(counter=counter)
-        tools = offered_tools(context.dialog, compacted=True)
-        besides = overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter)
-        units = of_the_floor(context, counter)
-        state = ContextState(units=units, limit=guard.limit, overhead_tokens=besides, config=guard.config)
-        state = replace(state, answer_tokens=guard.reserve)
-        is_strict = guard.config.recovery_mode is RecoveryMode.ERROR
-        return cls(floor_of(state, kit, is_whole=True), floor_of(state, kit) if is_strict else least_of(state), guard)
+        state = _what_must_stay(sizing, guard, sizing.counter)
+        least = likely = irreducible(state, Kit(counter=sizing.counter))
+        tokens, unmargined = sizing.estimate.tokens + guard.reserve, likely_of(sizing.counter)
+        if unmargined is not sizing.counter and not guard.cuts_silently:
+            tokens -= sizing.estimate.margin
+            likely = irreducible(_what_must_stay(sizing, guard, unmargined), Kit(counter=unmargined))
+        return cls(floor_of(state, Kit(counter=sizing.counter), is_whole=True), least, likely, tokens, guard)
 
     @property
     def refused(self) -> Reason | None:
-        return diagnosis(self.least, limit=self.guard.limit) if self.least.tokens > self.guard.limit else None
+        return self._why(self.likely) if self.likely.tokens > self.guard.tried else None
+
+    @property
+    def may_fit(self) -> bool:
+        """Is it only a margin or a guess that makes what must stay, and the request, too long?"""
+        return self.least.tokens > self.guard.limit and max(self.likely.tokens, self.tokens) <= self.guard.tried
+
+    @property
+    def is_all_there_is(self) -> bool:
+        """Is what must stay more than a guess of the window, and hardly less than the request?"""
+        can_free = self.tokens - self.likely.tokens
+        return self.least.tokens > self.guard.limit and can_free < self.guard.config.min_gain * self.tokens
 
     def stuck(self, tokens: int, level: Pressure) -> Reason | None:
         """Why a request that fits is not compacted. None where compaction can free enough, or must be tried."""
         too_little = tokens - self.floor.tokens < self.guard.config.min_gain * tokens
         if level is Pressure.OVERFLOW or not (too_little or self.floor.tokens > self.guard.threshold):
             return None
-        return Reason(Why.STUCK, {"why": diagnosis(self.floor, limit=self.guard.limit)})
+        return Reason(Why.STUCK, {"why": self._why(self.floor)})
+
+    def _why(self, floor: Floor) -> Reason:
+        return diagnosis(floor, limit=self.guard.limit, told=self.guard.told(self.guard.limit))
+
+
+def _what_must_stay(sizing: Sizing, guard: Guard, counter: Counter) -> ContextState:
+    """What a compaction would begin with, so far as it must stay."""
+    context = sizing.context
+    tools = offered_tools(context.dialog, compacted=True)
+    state = ContextState(
+        units=of_the_floor(context, counter),
+        limit=guard.limit,
+        overhead_tokens=overhead(context.dialog.llm, tools, counter) + guard.reserve + beside(context, counter),
+        answer_tokens=guard.reserve,
+        config=guard.config,
+    )
+    return with_unanswered(state, context)
 
 
 def _relieved(dialog: Dialog, runs: list[CompactionRun]) -> bool:
-    failed = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by("-id").first()
     applied = [run for run in runs if run.status == Status.APPLIED and run.finished_at]
-    if failed is None or not applied or failed.finished_at is None:
+    if not applied:
+        return False
+    failed = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by("-id").first()
+    if failed is None or failed.finished_at is None:
         return False
     return bool(applied[-1].finished_at and applied[-1].finished_at >= failed.finished_at)

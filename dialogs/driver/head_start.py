@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from dialogs.driver.audience import Audience
 from dialogs.driver.seam import Seam
+from dialogs.driver.subscriber import Subscriber
 from dialogs.providers.base import (
     ChatRequest,
     Provider,
@@ -27,21 +27,21 @@ END_SECONDS = 5.0
 
 
 async def told(
-    provider: Provider, request: ChatRequest, audience: Audience, seam: Seam | None = None
+    provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: Seam | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The answer as it comes, or what is new of it; the audience hears it first."""
+    """The answer as it comes, or what is new of it; the subscriber hears it first."""
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
             for new in seam.passed(event) if seam else (event,):
-                audience.hear(new)
+                subscriber.hear(new)
                 yield new
 
 
 class HeadStart:
     """Begun at once. It is taken over or dropped, on the event loop that began it."""
 
-    def __init__(self, request: ChatRequest, settings: ProviderSettings, audience: Audience) -> None:
-        self._request, self._settings, self._audience = request, settings, audience
+    def __init__(self, request: ChatRequest, settings: ProviderSettings, subscriber: Subscriber) -> None:
+        self._request, self._settings, self._subscriber = request, settings, subscriber
         self._waiting: asyncio.Queue[StreamEvent | Exception | None] = asyncio.Queue()
         self._is_taken = self._has_spoken = False
         self._receiving = asyncio.create_task(self._receive())
@@ -75,7 +75,7 @@ class HeadStart:
         try:
             async with (
                 borrowed(self._settings) as provider,
-                aclosing(told(provider, self._request, self._audience)) as events,
+                aclosing(told(provider, self._request, self._subscriber)) as events,
             ):
                 async for event in events:
                     self._waiting.put_nowait(event)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from dialogs.driver.audience import Audience
+from dialogs.common.threads import in_db
+from dialogs.driver.subscriber import Subscriber
+from dialogs.driver.writes.turns import stand_in_line
 from dialogs.models import Provider
 from dialogs.providers.slots import slot
-from dialogs.selectors.turns import is_stop_requested
-from dialogs.services.lease import Claim
-from dialogs.services.turns import stand_in_line
-from dialogs.threads import in_db
+from dialogs.turns.reads.turns import is_stop_requested
+from dialogs.turns.writes.lease import Claim
 
 
 class LeftTheLine(Exception):
@@ -21,13 +21,13 @@ class LeftTheLine(Exception):
 class Waiting:
     """One turn's wait. `place` is what browsers were told last; `waited` is whether there was one."""
 
-    def __init__(self, claim: Claim, audience: Audience) -> None:
-        self._claim, self._audience = claim, audience
+    def __init__(self, claim: Claim, subscriber: Subscriber) -> None:
+        self._claim, self._subscriber = claim, subscriber
         self._place: int | None = None
         self.waited = False
 
     async def at(self, place: int) -> None:
-        if self._audience.has_left or await in_db(is_stop_requested)(self._claim.dialog_id):
+        if self._subscriber.has_left or await in_db(is_stop_requested)(self._claim.dialog_id):
             raise LeftTheLine
         self.waited = True
         await self._show(place)
@@ -42,9 +42,9 @@ class Waiting:
 
 
 @asynccontextmanager
-async def provider_slot(provider: Provider, claim: Claim, audience: Audience) -> AsyncIterator[bool]:
+async def provider_slot(provider: Provider, claim: Claim, subscriber: Subscriber) -> AsyncIterator[bool]:
     """Inside, the provider has a slot for us. Gives whether we had to wait for it. Raises LeftTheLine."""
-    waiting = Waiting(claim, audience)
+    waiting = Waiting(claim, subscriber)
     async with AsyncExitStack() as held:
         try:
             await held.enter_async_context(slot(provider.name, most=provider.max_concurrent, on_wait=waiting.at))

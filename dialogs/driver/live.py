@@ -1,6 +1,7 @@
 """The answer while it streams: collected in memory, shown to browsers, flushed to the database.
 
-Browsers get the whole text so far, at most about 16 times a second; the database gets it once a second.
+Browsers get what the database lacks of the text so far, at most about 16 times a second; the database gets all of it
+once a second.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from dialogs import broadcast
+from dialogs.common import broadcast
+from dialogs.common.text import storable
 from dialogs.providers.base import (
+    ArgumentsDelta,
     Finished,
     ReasoningDelta,
     StreamEvent,
@@ -21,11 +24,13 @@ from dialogs.providers.base import (
     ToolCallReady,
     UsageReported,
 )
-from dialogs.services.generations import Answer
-from dialogs.text import storable
+from dialogs.turns.writes.generations import Answer
 from health.monitor.usage import Usage, UsageUnavailable
+from health.tokens.characters import rough
 
 SHOW_EVERY_SECONDS = 0.06
+# Of arguments, which are mostly code and JSON.
+CHARS_A_TOKEN = 3
 
 
 @dataclass
@@ -41,6 +46,13 @@ class LiveAnswer:
     first_token_at: datetime | None = None
     seq: int = 0
     closed: bool = False
+    # Of the prompt, estimated, and of the window: known where somebody looks on.
+    prompt_tokens: int | None = None
+    window: int | None = None
+    argument_chars: int = 0
+    # How many characters of answer and thoughts the database surely holds: what it held before it was last written to,
+    # so that a browser which read it a moment ago lacks nothing.
+    kept: tuple[int, int] = (0, 0)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, event: StreamEvent, *, now: datetime) -> None:
@@ -55,6 +67,9 @@ class LiveAnswer:
                 self.usage, self.usage_raw = usage, raw
             case Finished(reason):
                 self.finish_reason = reason
+        if isinstance(event, ArgumentsDelta):
+            self.argument_chars += len(event.text)
+            self.changed.set()
         if isinstance(event, TextDelta | ReasoningDelta):
             self.first_token_at = self.first_token_at or now
             self.seq += 1
@@ -72,6 +87,14 @@ class LiveAnswer:
     @property
     def reasoning(self) -> str:
         return _joined(self.thoughts)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Tokens of prompt and answer so far, estimated, and the window."""
+        if self.prompt_tokens is None or not self.window:
+            return None
+        answer = rough(self.text) + rough(self.reasoning) + self.argument_chars // CHARS_A_TOKEN
+        return self.prompt_tokens + answer, self.window
 
     def as_answer(self) -> Answer:
         return Answer(
@@ -96,8 +119,16 @@ async def show(live: LiveAnswer, *, dialog_id: UUID, generation_id: int) -> None
     """Send the state whenever it has changed, then rest a little. Returns once the answer is closed."""
     while not live.closed:
         live.changed.clear()
+        at, thought_at = live.kept
         await broadcast.stream_state(
-            dialog_id, generation_id=generation_id, seq=live.seq, text=live.text, reasoning=live.reasoning
+            dialog_id,
+            generation_id=generation_id,
+            seq=live.seq,
+            text=live.text[at:],
+            reasoning=live.reasoning[thought_at:],
+            at=at,
+            thought_at=thought_at,
+            size=live.size,
         )
         await asyncio.sleep(SHOW_EVERY_SECONDS)
         await live.changed.wait()

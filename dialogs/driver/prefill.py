@@ -11,6 +11,7 @@ import asyncio
 import logging
 from contextlib import aclosing
 
+from dialogs.common.threads import in_db
 from dialogs.models import LLM
 from dialogs.models.llm import Prefill, ProviderKind
 from dialogs.providers.addresses import is_openai
@@ -25,7 +26,6 @@ from dialogs.providers.base import (
     TextDelta,
 )
 from dialogs.providers.pool import borrowed
-from dialogs.threads import in_db
 
 logger = logging.getLogger(__name__)
 # Somebody waits for the rest of an answer.

@@ -1,4 +1,4 @@
-"""Trying a tool again that failed for the moment (C25, C26, DC34): after waits that grow, and never what might be done
+"""Trying a tool again that failed for the moment: after waits that grow, and never what might be done
 twice. Clock and chance are handed in."""
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from dialogs.driver.backoff import backoff
-from dialogs.driver.tools.base import ToolError, TransientError
+from dialogs.agents.tools.base import ToolError, TransientError
+from dialogs.turns.backoff import backoff
 from health.compaction.config import RetryPolicy
 
 Result = TypeVar("Result")

@@ -15,7 +15,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from dialogs.driver.audience import NOBODY, Audience
+from dialogs.common.schedule import queue_drive
+from dialogs.common.threads import in_db
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
     Action,
@@ -41,23 +42,26 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import generate
-from dialogs.driver.guarding import guarded
+from dialogs.driver.guarding import Looked, guarded
 from dialogs.driver.run_tools import run_tools
-from dialogs.driver.state import Policy, State
-from dialogs.driver.windows import fresh_window, tells_window
+from dialogs.driver.subscriber import NOBODY, Subscriber
+from dialogs.driver.writes import crashes, turns
+from dialogs.driver.writes.turns import end_if_left
+from dialogs.llms.windows import fresh_window, tells_window
 from dialogs.models import Dialog
 from dialogs.providers.base import ProviderError
-from dialogs.schedule import queue_drive
-from dialogs.selectors.turns import driven, is_answer_due, is_stop_requested, state_of
-from dialogs.services import client_turns, crashes, lease, loops, turns
-from dialogs.services.events import note_pressure
-from dialogs.services.generations import clients
-from dialogs.services.lease import Claim, LeaseLost
-from dialogs.threads import in_db
-from health.compaction.pressure import Pressure
+from dialogs.turns.reads.turns import driven, is_answer_due, is_stop_requested, state_of
+from dialogs.turns.state import Policy, State
+from dialogs.turns.writes import lease, loops
+from dialogs.turns.writes.events import note_pressure
+from dialogs.turns.writes.generations import clients
+from dialogs.turns.writes.lease import Claim, LeaseLost
+from health.compaction.terms.pressure import Pressure
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
+# So long a worker's thread is held while a provider recovers; a longer wait is the sweeper's.
+HELD_SECONDS = 60.0
 # Actions that are one transaction.
 WRITES: dict[type[Action], Callable[[Claim], None]] = {
     Halt: turns.halt,
@@ -78,8 +82,13 @@ def policy() -> Policy:
         attempts=settings.DOMINDS_PROVIDER_ATTEMPTS,
         base_seconds=settings.DOMINDS_BACKOFF_BASE_SECONDS,
         max_seconds=settings.DOMINDS_BACKOFF_MAX_SECONDS,
+        outage_seconds=settings.DOMINDS_OUTAGE_SECONDS,
         tool_rounds=settings.DOMINDS_MAX_TOOL_ROUNDS,
     )
+
+
+class LongWait(Exception):
+    """The next try is due in a while: the sweeper finds the dialog then."""
 
 
 async def drive(dialog_id: UUID) -> None:
@@ -94,12 +103,14 @@ async def drive(dialog_id: UUID) -> None:
         await drive_claimed(claim)
     except* LeaseLost:
         logger.warning("Dialog %s: another worker took over; this one stops.", dialog_id)
+    except* LongWait:
+        await in_db(lease.give_back)(claim)
     except* Exception as failed:
         await in_db(crashes.record_crash)(claim, failed)
 
 
 async def drive_claimed(claim: Claim) -> None:
-    if await in_db(client_turns.end_if_left)(claim) or await in_db(crashes.end_if_workers_died)(claim):
+    if await in_db(end_if_left)(claim) or await in_db(crashes.end_if_workers_died)(claim):
         return
     rested = await hold_lease(claim)
     if not (rested and await in_db(lease.release)(claim)):
@@ -107,15 +118,15 @@ async def drive_claimed(claim: Claim) -> None:
         await in_db(queue_drive)(claim.dialog_id)
 
 
-async def drive_for(claim: Claim, audience: Audience, known: Dialog) -> None:
+async def drive_for(claim: Claim, subscriber: Subscriber, known: Dialog) -> None:
     """Drive a client's dialog, claimed already and just read, until nothing is due; the lease is still held then.
 
     LeaseLost, in a group: another took over. Any other failure ends the turn at once: the client may try again.
     """
     try:
-        rested = await hold_lease(claim, audience, known)
+        rested = await hold_lease(claim, subscriber, known)
         while not rested:
-            rested = await hold_lease(claim, audience)
+            rested = await hold_lease(claim, subscriber)
     except* LeaseLost:
         raise
     except* Exception as failed:
@@ -123,11 +134,11 @@ async def drive_for(claim: Claim, audience: Audience, known: Dialog) -> None:
         raise
 
 
-async def hold_lease(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Dialog | None = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
-        rested = await run_slice(claim, audience, known)
+        rested = await run_slice(claim, subscriber, known)
         renewing.cancel()
     return rested
 
@@ -139,40 +150,43 @@ async def keep_lease(claim: Claim) -> None:
         await in_db(lease.renew)(claim)
 
 
-async def run_slice(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> bool:
+async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Dialog | None = None) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = policy(), False
-    if not audience.tries_again:
+    if not subscriber.tries_again:
         rules = replace(rules, attempts=1)
     while True:
-        state, known = await look(claim, audience, known)
+        state, looked = await look(claim, subscriber, known)
         action = decide(state, rules)
         if isinstance(action, Rest) or generated:
             return isinstance(action, Rest)
-        await perform(action, claim, rules, audience, known)
+        await perform(action, claim, rules, subscriber, looked)
         generated, known = isinstance(action, Generate), None
         if generated and state.client_driven and not await in_db(is_answer_due)(claim.dialog_id):
             return True
 
 
-async def look(claim: Claim, audience: Audience = NOBODY, known: Dialog | None = None) -> tuple[State, Dialog | None]:
+async def look(
+    claim: Claim, subscriber: Subscriber = NOBODY, known: Dialog | None = None
+) -> tuple[State, Looked | None]:
     """Where the dialog stands; and how full the next request would be, where somebody guards it.
 
-    With the dialog as it was read, where that will do for the next request.
+    With what was read for that, where it will do for the next request.
     """
     dialog, state = await in_db(read)(claim.dialog_id, known)
     if dialog is None or not state.answer_due:
         return state, None
-    if audience.has_left:
+    if subscriber.has_left:
         return replace(state, stop_requested=True), None
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
         await fresh_window(dialog.llm)
-    state = await in_db(guarded)(state, dialog)
+    looked = Looked(dialog)
+    state = await in_db(guarded)(state, looked)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         is_over_hit = await in_db(note_pressure)(claim, state.guard)
         state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)
-    return state, None if tells_window(dialog.llm) else clients(dialog)
+    return state, looked if clients(dialog) and not tells_window(dialog.llm) else None
 
 
 def read(dialog_id: UUID, known: Dialog | None = None) -> tuple[Dialog | None, State]:
@@ -181,17 +195,17 @@ def read(dialog_id: UUID, known: Dialog | None = None) -> tuple[Dialog | None, S
 
 
 async def perform(
-    action: Action, claim: Claim, rules: Policy, audience: Audience = NOBODY, known: Dialog | None = None
+    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = NOBODY, looked: Looked | None = None
 ) -> None:
     match action:
         case Generate(attempt):
-            await generate(claim, attempt=attempt, policy=rules, audience=audience, known=known)
+            await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=looked)
         case RunTools(refused):
             await run_tools(claim, refused=refused)
         case Wait(seconds):
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():
-            await make_room(action, claim, audience)
+            await make_room(action, claim, subscriber)
         case NoteStuck(trigger, why):
             await in_db(turns.note_stuck)(claim, trigger=trigger, why=why)
         case ClearMind(overflow):
@@ -203,7 +217,9 @@ async def perform(
 
 
 async def wait(seconds: float, claim: Claim) -> None:
-    """Sleep until the next try is due, or a person stops it."""
+    """Sleep until the next try is due, or a person stops it. A long wait holds no thread: raises LongWait."""
+    if seconds > HELD_SECONDS:
+        raise LongWait
     deadline = asyncio.get_running_loop().time() + seconds
     while (left := deadline - asyncio.get_running_loop().time()) > 0:
         await asyncio.sleep(min(LOOK_EVERY_SECONDS, left))

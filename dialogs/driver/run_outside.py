@@ -8,20 +8,20 @@ from uuid import uuid5
 
 from django.db import InterfaceError, OperationalError
 
+from dialogs.agents.tools.base import Arguments, OutsideTool, ToolError, TransientError
+from dialogs.common.threads import in_db
 from dialogs.driver.retrying import with_retries
-from dialogs.driver.tools.base import Arguments, OutsideTool, ToolError, TransientError
+from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
-from dialogs.selectors.tool_calls import ASK_HUMAN
-from dialogs.selectors.turns import seconds_until
-from dialogs.services import rounds
-from dialogs.services.lease import Claim, LeaseLost
-from dialogs.threads import in_db
+from dialogs.transcript.reads.tool_calls import ASK_HUMAN
+from dialogs.turns.reads.turns import seconds_until
+from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.config import RetryPolicy
 from health.configured import context_config
 
 logger = logging.getLogger(__name__)
 FAULT = "The tool failed inside Dominds. Calling it again in the same way will not help."
-# Seed 4's name of our `ask_human`.
+# Another name of our `ask_human`.
 ASK_QUESTION = "askQuestion"
 
 

@@ -13,19 +13,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jsonschema
-from referencing import Registry
 
+from dialogs.agents.tools import schemas
+from dialogs.agents.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError
+from dialogs.agents.tools.registry import tools_for
+from dialogs.common.errors import DialogError
+from dialogs.common.threads import in_db
 from dialogs.driver.run_outside import ask_person, perform_outside
 from dialogs.driver.streaming import end
-from dialogs.driver.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError
-from dialogs.driver.tools.registry import tools_for
-from dialogs.errors import DialogError
+from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
-from dialogs.selectors.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.selectors.turns import dialog_to_drive, is_message_waiting, is_stop_requested
-from dialogs.services import rounds
-from dialogs.services.lease import Claim
-from dialogs.threads import in_db
+from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
+from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested
+from dialogs.turns.writes.lease import Claim
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -157,8 +157,11 @@ def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
 def _check(arguments: Any, tool: Tool) -> None:
     """Raises ToolError for arguments that do not fit, and where a foreign tool's schema cannot be checked against."""
     try:
-        # Only what the schema itself holds: another address in it is not asked.
-        jsonschema.validate(arguments, tool.parameters, registry=Registry())
+        if isinstance(tool, OutsideTool) and (problem := schemas.problem_of(tool.parameters)):
+            raise ToolError(f"This tool cannot be called: {problem}.")
+        schemas.check(arguments, tool.parameters)
+    except ToolError:
+        raise
     except jsonschema.ValidationError as error:
         raise ToolError(f"The arguments do not fit: {error.message} (at {error.json_path}).") from error
     except jsonschema.SchemaError as error:

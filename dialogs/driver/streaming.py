@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
 from django.utils import timezone
 
-from dialogs.compacting.estimate import Sizing
-from dialogs.driver.audience import Audience
+from dialogs.common.broadcast import is_watched
+from dialogs.common.threads import in_db
+from dialogs.context.estimate import Sizing
 from dialogs.driver.head_start import told
 from dialogs.driver.live import LiveAnswer, show
 from dialogs.driver.seam import Seam
+from dialogs.driver.subscriber import Subscriber
 from dialogs.driver.watch import Watch
 from dialogs.models import Generation
 from dialogs.providers.base import (
@@ -27,11 +29,11 @@ from dialogs.providers.base import (
     StreamEvent,
     TextDelta,
 )
+from dialogs.providers.bounds import bounded
 from dialogs.providers.pool import borrowed
-from dialogs.selectors.turns import is_stop_requested
-from dialogs.services import generations
-from dialogs.services.lease import Claim
-from dialogs.threads import in_db
+from dialogs.turns.reads.turns import is_stop_requested
+from dialogs.turns.writes import generations
+from dialogs.turns.writes.lease import Claim
 
 LOOK_EVERY_SECONDS = 0.3
 FLUSH_EVERY_SECONDS = 1.0
@@ -60,17 +62,17 @@ class Ending(Enum):
     FULL = auto()  # the window is full, and no compaction can help any more
 
 
-async def stream(claim: Claim, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
+async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> Ending:
     """Receive the answer until it ends, or a person or the guard ends it, or nobody waits for it any more."""
     async with borrowed(call.settings) as provider:
-        return await attend(claim, call, live, audience, provider)
+        return await attend(claim, call, live, subscriber, provider)
 
 
-async def attend(claim: Claim, call: Call, live: LiveAnswer, audience: Audience, provider: Provider) -> Ending:
+async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, provider: Provider) -> Ending:
     shown = asyncio.create_task(show_soon(claim, call, live))
     watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
-    left = asyncio.create_task(audience.leaving())
-    received = asyncio.create_task(receive(provider, call, live, audience))
+    left = asyncio.create_task(subscriber.leaving())
+    received = asyncio.create_task(receive(provider, call, live, subscriber))
     try:
         await asyncio.wait({received, watched, left}, return_when=asyncio.FIRST_COMPLETED)
         if received.done():
@@ -83,9 +85,9 @@ async def attend(claim: Claim, call: Call, live: LiveAnswer, audience: Audience,
         await end(received, watched, left, shown)
 
 
-async def receive(provider: Provider, call: Call, live: LiveAnswer, audience: Audience) -> Ending:
-    begun = audience.head_start(call.request, call.settings)
-    async with aclosing(begun or told(provider, call.request, audience, call.seam)) as events:
+async def receive(provider: Provider, call: Call, live: LiveAnswer, subscriber: Subscriber) -> Ending:
+    begun = subscriber.head_start(call.request, call.settings)
+    async with aclosing(bounded(begun or told(provider, call.request, subscriber, call.seam))) as events:
         async for event in events:
             live.add(event, now=timezone.now())
             if call.watch and (ending := await watched_ending(call.watch, event)):
@@ -113,19 +115,33 @@ async def _ending_now(watch: Watch) -> Ending | None:
 async def show_soon(claim: Claim, call: Call, live: LiveAnswer) -> None:
     if call.is_clients:
         await asyncio.sleep(LOOK_EVERY_SECONDS)
-    await show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk)
+    shown = show(live, dialog_id=claim.dialog_id, generation_id=call.generation.pk)
+    await asyncio.gather(shown, size_up(claim, call, live))
+
+
+async def size_up(claim: Claim, call: Call, live: LiveAnswer) -> None:
+    """Estimate the prompt where somebody looks on: while an answer grows its page says how full the window becomes.
+
+    By a copy: what the guard and the calibration go by stays as it was counted, or was not.
+    """
+    llm = call.generation.llm
+    live.window = call.watch.window if call.watch else llm.context_length if llm else None
+    if live.window and await is_watched(claim.dialog_id):
+        live.prompt_tokens = await in_db(lambda: replace(call.sizing).foretold.tokens)()
 
 
 async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
     """Flush what has come about once a second; return when a person asks to stop."""
-    flushed_at, flushed_seq = 0.0, 0
+    flushed_at, flushed_seq, before_last = 0.0, 0, (0, 0)
     await asyncio.sleep(LOOK_EVERY_SECONDS)
     while not await in_db(is_stop_requested)(claim.dialog_id):
         if live.seq > flushed_seq and time.monotonic() - flushed_at >= FLUSH_EVERY_SECONDS:
             flushed_at, flushed_seq = time.monotonic(), live.seq
+            text, reasoning = live.text, live.reasoning
             await in_db(generations.flush)(
-                claim, generation_id=generation_id, text=live.text, reasoning=live.reasoning, seq=live.seq
+                claim, generation_id=generation_id, text=text, reasoning=reasoning, seq=flushed_seq
             )
+            live.kept, before_last = before_last, (len(text), len(reasoning))
         await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 

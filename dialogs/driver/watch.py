@@ -11,14 +11,14 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dialogs.compacting.estimate import Sizing, overhead
-from dialogs.compacting.guard import Guard
-from dialogs.compacting.material import MOST_PINNED, beside, of_the_floor
+from dialogs.context.estimate import Sizing, overhead
+from dialogs.context.material import MOST_PINNED, beside, of_the_floor, with_unanswered
+from dialogs.llms.guard import Guard
 from dialogs.providers.base import ArgumentsDelta, ReasoningDelta, StreamEvent, TextDelta
-from health.compaction.floor import floor_of
-from health.compaction.ports import Kit
-from health.compaction.pressure import SEVERE_SHARE
-from health.compaction.units import ContextState
+from health.compaction.laws.floor import floor_of
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.pressure import SEVERE_SHARE
+from health.compaction.terms.units import ContextState
 
 COUNT_EVERY_CHARS = 200
 # Letters are no more tokens than this, in any writing.
@@ -119,4 +119,5 @@ def _floor(sizing: Sizing, guard: Guard) -> int:
     besides = overhead(context.dialog.llm, sizing.tools, counter) + beside(context, counter)
     kit = Kit(counter=counter)
     units = of_the_floor(context, counter)
-    return floor_of(ContextState(units=units, limit=guard.limit, overhead_tokens=besides), kit).tokens
+    state = ContextState(units=units, limit=guard.limit, overhead_tokens=besides)
+    return floor_of(with_unanswered(state, context), kit).tokens

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 from redis import Redis
 
-from dialogs.services.proposals import make_proposals
+from dialogs.learning.writes.proposals import make_proposals
 from health import rewards
 from health.configured import context_config
 

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from math import ceil
 from time import monotonic
 
-from dialogs.compacting.guard import by_limit, guard_of, has_limit, room_of
-from dialogs.learning.growths import growth_of
+from dialogs.compaction.reads.compaction import BY_ITSELF
+from dialogs.context.growths import growth_of
+from dialogs.llms.guard import by_limit, guard_of, has_limit, room_of
 from dialogs.models import Agent, Dialog
 from dialogs.models.llm import ProviderKind
-from dialogs.selectors.compaction import BY_ITSELF
 from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.critic.chains import Chain, Run
 from health.critic.limits import Subject

@@ -10,6 +10,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from dialogs.transcript.reads.recalled import MOST_QUOTED, QUOTED
+
 MOST = 2**63 - 1
 NEXT = "next_cursor of the page before this one; leave it out for the first page."
 
@@ -55,6 +57,17 @@ class SearchArchive(OfDialog):
     )
     limit: int = Field(default=10, ge=1, le=50)
     cursor: int = Field(default=0, ge=0, le=10_000, description=NEXT)
+
+
+class Recall(Arguments):
+    query: str = Field(min_length=1, max_length=1_000, description="Words that you expect to stand there.")
+    dialog_id: str = Field(
+        default="", max_length=40, description="As list_dialogs gives it. Left out: the one that the headers name."
+    )
+    chat: str = Field(
+        default="", max_length=200, description="Instead of dialog_id: the client's own name of the conversation."
+    )
+    limit: int = Field(default=QUOTED, ge=1, le=MOST_QUOTED, description="Passages, of 500 characters at most.")
 
 
 class ListReadings(OfDialog):

@@ -6,6 +6,7 @@ manager lives as long as one request, for Daphne has no lifespan in which a long
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import BytesIO
 from urllib.parse import urlsplit
 
@@ -18,12 +19,13 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from dialogs.api.auth import authenticate, secret_in
+from dialogs.api.auth import authenticate, require_read, secret_in
 from dialogs.api.errors import INVALID, ApiError, method_not_allowed
 from dialogs.api.rate import admit
+from dialogs.api.requests import DIALOG_HEADER, chat_in
+from dialogs.common.threads import in_db, own_threads
 from dialogs.mcp_server.server import build_server
 from dialogs.models import ApiKey
-from dialogs.threads import in_db, own_threads
 
 # A request is a few arguments.
 MOST_BYTES = 256 * 1024
@@ -33,12 +35,13 @@ async def mcp_over_http(scope: Scope, receive: Receive, send: Send) -> None:
     with own_threads():
         try:
             # The query means nothing here, so it may hold anything.
-            key = await _admitted(ASGIRequest({**scope, "query_string": b""}, BytesIO()))
+            request = ASGIRequest({**scope, "query_string": b""}, BytesIO())
+            key = await _admitted(request)
         except ApiError as error:
             answer = JSONResponse(error.as_json(), status_code=error.status, headers=error.headers)
             await answer(scope, receive, send)
         else:
-            await _answered(key.owner, scope, receive, send)
+            await _answered(key.owner, _here(request), scope, receive, send)
 
 
 async def _admitted(request: ASGIRequest) -> ApiKey:
@@ -46,6 +49,7 @@ async def _admitted(request: ASGIRequest) -> ApiKey:
     if request.method != "POST":
         raise method_not_allowed(request.method or "", allowed=["POST"])
     key = await in_db(authenticate)(secret_in(request.headers))
+    require_read(key)
     await admit(key)
     return key
 
@@ -62,16 +66,25 @@ def _check_sender(request: ASGIRequest) -> None:
 
 
 def _is_ours(origin: str) -> bool:
-    domain, _port = split_domain_port(urlsplit(origin).netloc)
+    try:
+        domain, _port = split_domain_port(urlsplit(origin).netloc)
+    except ValueError:  # no address at all
+        return False
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
-async def _answered(user: User, scope: Scope, receive: Receive, send: Send) -> None:
+def _here(request: ASGIRequest) -> dict[str, str]:
+    """The conversation that the client says it is in, by the headers that `/v1` knows too."""
+    named = {"dialog_id": request.headers.get(DIALOG_HEADER, "").strip()[:40], "chat": chat_in(request.headers)}
+    return {name: value for name, value in named.items() if value}
+
+
+async def _answered(user: User, here: Mapping[str, str], scope: Scope, receive: Receive, send: Send) -> None:
     async def owner() -> User:
         return user
 
     manager = StreamableHTTPSessionManager(
-        app=build_server(owner), stateless=True, json_response=True, max_request_body_size=MOST_BYTES
+        app=build_server(owner, here), stateless=True, json_response=True, max_request_body_size=MOST_BYTES
     )
     async with manager.run():
         await manager.handle_request(scope, receive, send)

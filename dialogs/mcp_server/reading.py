@@ -10,7 +10,9 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 
+from dialogs.compaction.reads.archive import archived_text
 from dialogs.mcp_server import arguments as asked
+from dialogs.mcp_server.paging import UnknownPlace, branch_page, dialogs_page, page_of, place_of
 from dialogs.mcp_server.results import (
     Call,
     Dialogs,
@@ -19,21 +21,26 @@ from dialogs.mcp_server.results import (
     MessageText,
     Reading,
     Readings,
+    Recalled,
+    Remembered,
     Said,
     SearchHits,
     Transcript,
 )
 from dialogs.models import Dialog, Message
-from dialogs.search import Hit, search
-from dialogs.selectors.archive import archived_text
-from dialogs.selectors.archived import archived_ids
-from dialogs.selectors.dialogs import owned_dialog
-from dialogs.selectors.paged import UnknownPlace, branch_page, dialogs_page, page_of, place_of
+from dialogs.transcript.reads.archived_messages import archived_ids
+from dialogs.transcript.reads.dialogs import owned_dialog
+from dialogs.transcript.reads.recalled import Passage, recalled
+from dialogs.transcript.search import Hit, search
 from health.selectors import Point, history, latest_levels
 
 HEAD_CHARS = 1_500
 ARGUMENTS_CHARS = 300
 TEXT_CHARS = 8_000
+UNNAMED = (
+    "Which conversation? Name it by dialog_id or chat, or let the client send its header X-Dominds-Dialog or "
+    "X-Dominds-Chat. list_dialogs shows those there are."
+)
 
 
 class NothingThere(LookupError):
@@ -133,6 +140,34 @@ def search_archive(user: User, args: asked.SearchArchive) -> SearchHits:
 def _found(hit: Hit) -> Found:
     said = hit.message
     return Found(id=said.pk, course=said.course.number, role=said.role, said_at=said.created_at, snippet=hit.snippet)
+
+
+def recall(user: User, args: asked.Recall) -> Recalled:
+    dialog = _named(user, args)
+    found = recalled(dialog, args.query, limit=args.limit)
+    return Recalled(dialog=dialog.pk, passages=[_remembered(passage) for passage in found])
+
+
+def _named(user: User, args: asked.Recall) -> Dialog:
+    """By id, else by what the client calls it: of several conversations of that name the newest."""
+    if args.dialog_id:
+        try:
+            return dialog_of(user, UUID(args.dialog_id))
+        except ValueError:
+            raise NothingThere(f"There is no dialog {args.dialog_id}. list_dialogs shows those there are.") from None
+    if not args.chat:
+        raise NothingThere(UNNAMED)
+    owned = Dialog.objects.filter(owner=user, trashed_at=None, client__chat=args.chat)
+    if found := owned.select_related("agent", "llm").order_by("-active_at").first():
+        return found
+    raise NothingThere(f"There is no conversation that a client calls {args.chat}.")
+
+
+def _remembered(passage: Passage) -> Remembered:
+    said = passage.message
+    return Remembered(
+        message=said.pk, course=said.course.number, role=said.role, said_at=said.created_at, text=passage.text
+    )
 
 
 def list_readings(user: User, args: asked.ListReadings) -> Readings:

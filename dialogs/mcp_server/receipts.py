@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
+from dialogs.common.reasons import in_words
+from dialogs.compaction.reads.compaction_rows import written_in
 from dialogs.mcp_server import arguments as asked
+from dialogs.mcp_server.paging import run_of, runs_in_force, runs_page
 from dialogs.mcp_server.reading import NothingThere, cut, dialog_of
 from dialogs.mcp_server.results import Compaction, Compactions, Covered, Fact, LedgerEntry, Receipt, Step
-from dialogs.reasons import in_words
-from dialogs.selectors.compaction_rows import written_in
-from dialogs.selectors.paged import run_of, runs_in_force, runs_page
 from health.models import CompactionRun
 
 WRITTEN_CHARS = 4_000

@@ -75,6 +75,19 @@ class SearchHits(BaseModel):
     next_cursor: int | None
 
 
+class Remembered(BaseModel):
+    message: int
+    course: int
+    role: str
+    said_at: datetime
+    text: str
+
+
+class Recalled(BaseModel):
+    dialog: UUID
+    passages: list[Remembered] = Field(description="From what the model no longer sees as it was said; best first.")
+
+
 class Reading(BaseModel):
     course: int
     generation: int

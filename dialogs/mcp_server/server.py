@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
@@ -25,15 +26,16 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from dialogs.api.errors import ApiError
+from dialogs.common.threads import in_db
 from dialogs.mcp_server import resources
+from dialogs.mcp_server.paging import UnknownPlace
 from dialogs.mcp_server.reading import NothingThere
 from dialogs.mcp_server.tools import TOOLS, WRONG_CURSOR, failed
-from dialogs.selectors.paged import UnknownPlace
-from dialogs.threads import in_db
 from dominds import __version__
 
 logger = logging.getLogger(__name__)
 
+RECALL = "recall"
 # Raises ApiError where the key is no longer good.
 Owner = Callable[[], Awaitable[User]]
 Context = ServerRequestContext[Any]
@@ -50,20 +52,26 @@ SCHEMAS = {tool.name: tool.input_schema for tool in LISTED.tools}
 class Reader:
     """The handlers that need to know whose request it is."""
 
-    def __init__(self, owner: Owner) -> None:
-        self._owner = owner
+    def __init__(self, owner: Owner, here: Mapping[str, str]) -> None:
+        self._owner, self._here = owner, here
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name}. tools/list has those there are.")
         try:
-            return await in_db(tool.call)(await self._owner(), params.arguments or {})
+            return await in_db(tool.call)(await self._owner(), self._meant(params))
         except ApiError as error:
             return failed(error.message)
         except Exception:
             logger.exception("The MCP tool %s failed", params.name)
             return failed("Dominds failed while it was reading. Its log has the details.")
+
+    def _meant(self, params: CallToolRequestParams) -> Mapping[str, Any]:
+        """`recall` is of the conversation in which it is called, unless it names another one."""
+        given = params.arguments or {}
+        is_named = params.name != RECALL or any(given.get(name) for name in ("dialog_id", "chat"))
+        return given if is_named else {**given, **self._here}
 
     async def list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         return await self._resource(resources.listed, params.cursor if params else None)
@@ -83,8 +91,9 @@ class Reader:
             raise MCPError(INTERNAL_ERROR, "Dominds failed while it was reading. Its log has the details.") from error
 
 
-def build_server(owner: Owner) -> Server[Any]:
-    reader = Reader(owner)
+def build_server(owner: Owner, here: Mapping[str, str] = MappingProxyType({})) -> Server[Any]:
+    """`here` names the conversation in which the client calls, where it says so: its `dialog_id` or `chat`."""
+    reader = Reader(owner, here)
     return Server(
         "dominds",
         version=__version__,

@@ -8,11 +8,11 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from mcp.server.stdio import stdio_server
 
-from dialogs.api.auth import authenticate
+from dialogs.api.auth import authenticate, require_read
 from dialogs.api.errors import disabled_owner
 from dialogs.api.rate import admit
+from dialogs.common.threads import in_db, own_threads
 from dialogs.mcp_server.server import Owner, build_server
-from dialogs.threads import in_db, own_threads
 
 
 async def serve(owner: Owner) -> None:
@@ -26,6 +26,7 @@ async def serve(owner: Owner) -> None:
 def owner_with_key(secret: str) -> Owner:
     async def owner() -> User:
         key = await in_db(authenticate)(secret)
+        require_read(key)
         await admit(key)
         return key.owner
 

@@ -12,8 +12,8 @@ from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
 from dialogs.mcp_server import arguments, reading, receipts, results, words
+from dialogs.mcp_server.paging import UnknownPlace
 from dialogs.mcp_server.reading import NothingThere
-from dialogs.selectors.paged import UnknownPlace
 
 Asked = TypeVar("Asked", bound=arguments.Arguments)
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -115,6 +115,18 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             answer=results.SearchHits,
             read=reading.search_archive,
             in_words=words.hits,
+        ),
+        ReadTool(
+            name="recall",
+            title="Recall what left the context",
+            description=(
+                "Passages of a conversation that its model no longer sees, because they were compacted away or left "
+                "behind by a new course, found by words: rules, values and names are there as they were said."
+            ),
+            asked=arguments.Recall,
+            answer=results.Recalled,
+            read=reading.recall,
+            in_words=words.recalled,
         ),
         ReadTool(
             name="list_readings",

@@ -6,7 +6,7 @@ Django does not know the index: a later migration that makes SQLite copy this ta
 import django.db.models.deletion
 from django.db import migrations, models
 
-from dialogs.search import index_words
+from dialogs.transcript.search import index_words
 
 CHUNK = 500
 

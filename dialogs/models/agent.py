@@ -26,6 +26,7 @@ class WhenFull(models.TextChoices):
 
     COMPACT = "compact", _("compact the history")
     REMIND = "remind", _("remind the agent to begin a new course")
+    NO_PROMPTS = "no_prompts", _("compact the history, and ask the agent for nothing")
 
 
 class Agent(models.Model):
@@ -52,7 +53,8 @@ class Agent(models.Model):
         help_text=_(
             "Compact: the history is shortened in place, and the agent is asked to write reminders only as long as "
             "that brings some. Remind: the agent is asked to write down what matters and to begin a new course; the "
-            "history is compacted only where the next request would not fit."
+            "history is compacted only where the next request would not fit. Ask for nothing: no prompt is inserted "
+            "and no course is begun by itself; where compaction is off too, what does not fit is refused."
         ),
     )
     context_budget = models.BooleanField(

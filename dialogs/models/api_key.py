@@ -13,6 +13,7 @@ class ApiKey(models.Model):
     class Scope(models.TextChoices):
         CHAT = "chat", _("chat, and read")
         READ = "read", _("read only")
+        CHAT_ONLY = "chat_only", _("chat only")
 
     class Notices(models.TextChoices):
         """How a client is told that its conversation is being compacted."""
@@ -33,9 +34,12 @@ class ApiKey(models.Model):
     allowed_models = models.JSONField(_("models"), default=list, blank=True)
     notices = models.CharField(_("notices"), max_length=20, choices=Notices, default=Notices.EVENT)
     offers_recall = models.BooleanField(
-        _("offer recall"),
+        _("offer recall and reminders"),
         default=False,
-        help_text=_("Let the model look up what was compacted away. Dominds answers; the client sees nothing of it."),
+        help_text=_(
+            "Let the model look up what was compacted away, and keep reminders. Dominds answers; the client sees "
+            "nothing of it."
+        ),
     )
     requests_per_minute = models.PositiveIntegerField(
         _("requests per minute"),

@@ -38,6 +38,14 @@ class PausedBy(models.TextChoices):
     LIMIT = "limit", _("an autonomous run that used all its generations")
 
 
+class OwnTools(models.TextChoices):
+    """Whether Dominds' own tools are offered to the agent of a dialog, such as those that write reminders."""
+
+    AUTOMATIC = "automatic", _("as the room allows")
+    ON = "on", _("all of them")
+    OFF = "off", _("none")
+
+
 class Dialog(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dialogs")
@@ -62,12 +70,13 @@ class Dialog(models.Model):
     taskdoc = models.TextField(blank=True)
     # Raised by every change of the Taskdoc, so that two editors notice each other.
     taskdoc_version = models.PositiveIntegerField(default=1)
-    # Rules that a person laid down or took back by hand, as `dialogs.standing_rules` writes them.
+    # Rules that a person laid down or took back by hand, as `dialogs.transcript.standing_rules` writes them.
     standing_rules = models.JSONField(default=list, blank=True, editable=False)
     # How far its present task is, as `health.compaction.snapshot` writes it; empty until one begins.
     task_snapshot = models.JSONField(default=dict, blank=True, editable=False)
     compaction = models.CharField(_("compaction"), max_length=20, choices=Compaction, default=Compaction.AUTOMATIC)
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
+    own_tools = models.CharField(max_length=10, choices=OwnTools, default=OwnTools.AUTOMATIC)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
     # The hash of the newest message that was typed, and of its sending: the same again was sent twice.

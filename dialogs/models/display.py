@@ -1,4 +1,4 @@
-"""How a person wants to see compactions (seed 4's user settings)."""
+"""How a person wants to see compactions."""
 
 from __future__ import annotations
 

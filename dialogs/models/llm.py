@@ -66,7 +66,7 @@ class Provider(models.Model):
     label = models.CharField(_("label"), max_length=120, blank=True)
     kind = models.CharField(_("kind"), max_length=20, choices=ProviderKind)
     base_url = models.CharField(_("base URL"), max_length=500)
-    # Fernet ciphertext, written through `dialogs.secrets` only; never shown, never logged.
+    # Fernet ciphertext, written through `dialogs.common.secrets` only; never shown, never logged.
     api_key_encrypted = models.TextField(blank=True, editable=False)
     api_key_env = models.CharField(
         _("key variable"),
@@ -193,6 +193,16 @@ class LLM(models.Model):
     loading_until = models.DateTimeField(null=True, blank=True, editable=False)
     # Does it go on with an answer that ends the request? Tried when an answer is cut for the first time.
     prefill = models.CharField(max_length=20, choices=Prefill, blank=True, editable=False)
+    tokenizer = models.CharField(
+        _("tokenizer"),
+        max_length=200,
+        blank=True,
+        help_text=_(
+            "By which texts are counted where the model's name does not say it: the name of a model whose vocabulary "
+            "is known, such as llama-3 or gpt-4o, or of a tokenizer.json in the folder tokenizers of the data folder. "
+            "Empty: by the model's name."
+        ),
+    )
     limit_type = models.CharField(
         _("limit type"),
         max_length=60,
@@ -212,6 +222,11 @@ class LLM(models.Model):
 
     def __str__(self) -> str:
         return self.label or self.model_id
+
+    @property
+    def is_usable(self) -> bool:
+        """Neither it nor its provider is switched off."""
+        return self.enabled and self.provider.enabled
 
     @property
     def slug(self) -> str:

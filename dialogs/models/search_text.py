@@ -1,4 +1,5 @@
-"""The words of a message, as `dialogs.search` cuts them: what a search looks through instead of the text itself.
+"""The words of a message, as `dialogs.transcript.search` cuts them: what a search looks through instead of the text
+itself.
 
 The database keeps an index over `words` (migration 0006): FTS5 on SQLite, GIN over a tsvector on PostgreSQL.
 """

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from django.utils.translation import gettext as _
 
 SCRIPTED = "scripted"
+_BARE = re.compile(r"(?P<host>[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?P<port>:[0-9]{1,5})?(/[^\s:]*)?")
 _HOST = re.compile(r"[A-Za-z0-9._\-]+|[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?")
 
 
@@ -30,6 +31,18 @@ def clean_base_url(text: str, *, kind: str) -> str:
     if parts.query or parts.fragment:
         raise InvalidAddress(_("A base URL ends with its path: leave out what follows “?” or “#”."))
     return text.rstrip("/")
+
+
+def with_scheme(text: str) -> str:
+    """As a person writes it: "localhost:9999" and "api.example.com/v1" lack only what every address begins with.
+
+    A name on the internet is asked over TLS; a number, a name without a dot, and whatever has a port, is a server near.
+    """
+    text = text.strip()
+    if not (found := _BARE.fullmatch(text)):
+        return text
+    is_near = found["port"] or "." not in found["host"] or found["host"].replace(".", "").isdigit()
+    return f"{'http' if is_near else 'https'}://{text}"
 
 
 def _parts(text: str) -> SplitResult:
@@ -52,6 +65,12 @@ def _script_name(text: str) -> str:
     if not text or path.is_absolute() or ".." in path.parts or "\\" in text or "\0" in text:
         raise InvalidAddress(_("A script is named by a path inside the data folder."))
     return text
+
+
+def is_elsewhere(before: str, now: str) -> bool:
+    """Does an address lead to another server than the one before it? Paths on one server lead to that server."""
+    one, other = urlsplit(before), urlsplit(now)
+    return (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower())
 
 
 def api_root(base_url: str) -> str:

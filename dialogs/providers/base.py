@@ -177,6 +177,12 @@ class NotConfigured(ProviderError):
     code = "not_configured"
 
 
+class SwitchedOff(ProviderError):
+    """The LLM, or its provider, is switched off here. Nothing was sent."""
+
+    code = "switched_off"
+
+
 class ProviderUnreachable(ProviderError):
     """The provider did not answer in time, or the connection broke."""
 
@@ -238,6 +244,12 @@ class BadAnswer(ProviderError):
     """The provider answered something that is no chat stream, such as an HTML page."""
 
     code = "bad_answer"
+
+
+class AnswerEndless(ProviderError):
+    """The answer went on beyond what one answer may have, and was ended."""
+
+    code = "answer_endless"
 
 
 class ContextOverflow(ProviderError):

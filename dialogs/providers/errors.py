@@ -89,6 +89,9 @@ def translated(sdk: ModuleType, settings: ProviderSettings) -> Iterator[None]:
 
 
 def translate(error: Exception, *, sdk: ModuleType, settings: ProviderSettings) -> ProviderError | None:
+    if isinstance(error.__cause__, ProviderError):
+        # Of our own, which the SDK took for a broken connection.
+        return error.__cause__
     if isinstance(error, sdk.APIStatusError):
         return from_answer(error.status_code, error.body, headers=error.response.headers)
     if isinstance(error, sdk.APIConnectionError | httpx2.TransportError):
@@ -145,6 +148,8 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
 
 def said(body: object, status: int | None) -> str:
     """The provider's own words, short enough for a page."""
+    if status is not None and 300 <= status < 400:
+        return f"HTTP {status}: it sends us to another address, which is not followed. Is the base URL right?"
     prefix = f"HTTP {status}: " if status not in {None, 200} else ""
     text = " ".join(_message(body).split())
     if re.match(r"<(!doctype|html)", text, re.IGNORECASE):

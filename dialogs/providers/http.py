@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 
 from dialogs.providers.base import BadAnswer, ProviderSettings
+from dialogs.providers.bounds import HOOKS
 from dialogs.providers.errors import from_answer
 
 # Under the minute after which most proxies hang up on whoever says nothing.
@@ -22,8 +23,14 @@ _one_at_a_time = Lock()
 
 
 def connecting(settings: ProviderSettings) -> dict[str, Any]:
-    """How an HTTP client is made, whichever SDK makes it."""
-    return {"verify": certificates(), "limits": LIMITS, "timeout": timeouts(settings)}
+    """How an HTTP client is made, whichever SDK makes it. Redirects are not followed: a key goes nowhere else."""
+    return {
+        "verify": certificates(),
+        "limits": LIMITS,
+        "timeout": timeouts(settings),
+        "follow_redirects": False,
+        "event_hooks": HOOKS,
+    }
 
 
 def timeouts(settings: ProviderSettings) -> httpx2.Timeout:

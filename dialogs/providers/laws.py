@@ -1,6 +1,7 @@
 """The laws of a valid request, and how messages that break one are put right. PURE.
 
-`LAWS` hold for every request of ours; the scripted provider refuses what breaks one. `SHAPES` are the laws of servers
+`LAWS` hold for every request of ours; the scripted provider refuses what breaks one. A client's calls and results that
+do not pair are `paired`. `SHAPES` are the laws of servers
 that apply a model's chat template, which refuses what it does not expect (Mistral's and Gemma's: two users in a row, a
 user's message after a result, long ids), and of services as strict as that. Nobody is sent a stricter shape than its
 server has asked for: which one that is, is learned from a refusal.
@@ -16,6 +17,7 @@ from itertools import takewhile
 from typing import Any
 
 from dialogs.providers.base import ChatMessage, ToolCall
+from health.compaction.reading.pairing import NO_RESULT, STRAY_RESULT
 
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 # What stands where an answer or the beginning of a talk would have to.
@@ -105,6 +107,63 @@ LAWS = (
 )
 
 
+# --- Pairs ---------------------------------------------------------------------------------------
+def paired(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """A client's calls, each with one result right after them, as every service wants it. What pairs stays as it is.
+
+    A call without a result gets one that says so; a result without its call, late or doubled, is told by the user.
+    """
+    found = list(messages)
+    return list(_in_rounds(found)) if _calls_and_results_are_paired(found) else found
+
+
+def _in_rounds(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
+    waiting: dict[str, list[str]] = {}
+    strays: list[ChatMessage] = []
+    for message in messages:
+        ids = waiting.get(message.tool_call_id or "") if message.role == "tool" else None
+        if ids:
+            yield replace(message, tool_call_id=ids.pop(0))
+        elif message.role == "tool":
+            strays.append(_stray(message))
+        else:
+            yield from _closed(waiting, strays)
+            asking = _with_own_ids(message)
+            waiting, strays = _waiting(message, asking), []
+            yield asking
+    yield from _closed(waiting, strays)
+
+
+def _closed(waiting: Mapping[str, Sequence[str]], strays: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
+    for call_id in (one for ids in waiting.values() for one in ids):
+        yield ChatMessage(role="tool", content=NO_RESULT, tool_call_id=call_id)
+    yield from strays
+
+
+def _waiting(message: ChatMessage, asking: ChatMessage) -> dict[str, list[str]]:
+    """By the id that the client gave a call, the ids under which results are awaited."""
+    found: dict[str, list[str]] = {}
+    for said, sent in zip(message.tool_calls, asking.tool_calls, strict=True):
+        found.setdefault(said.id, []).append(sent.id)
+    return found
+
+
+def _with_own_ids(message: ChatMessage) -> ChatMessage:
+    """No two calls of one message under one id."""
+    taken: set[str] = set()
+    calls = []
+    for at, call in enumerate(message.tool_calls):
+        calls.append(replace(call, id=f"{call.id}_{at}") if call.id in taken else call)
+        taken.add(calls[-1].id)
+    return replace(message, tool_calls=tuple(calls))
+
+
+def _stray(message: ChatMessage) -> ChatMessage:
+    label = {"type": "text", "text": STRAY_RESULT}
+    parts = (label, *message.parts) if message.parts else ()
+    return ChatMessage(role="user", content=f"{STRAY_RESULT}\n{message.content}", parts=parts)
+
+
 # --- Shapes --------------------------------------------------------------------------------------
 def begun_by_a_user(messages: list[ChatMessage]) -> list[ChatMessage]:
     at = len(list(takewhile(_is_system, messages)))
@@ -123,15 +182,20 @@ def merged(messages: list[ChatMessage]) -> list[ChatMessage]:
 
     They do so where the prompt between two answers is left out, and where a message has had no answer.
     """
-    found: list[ChatMessage] = []
+    runs: list[list[ChatMessage]] = []
     for message in messages:
-        last = found[-1] if found else None
+        last = runs[-1][-1] if runs else None
         if last is None or last.role != message.role or message.role == "tool" or last.tool_calls:
-            found.append(message)
+            runs.append([message])
         else:
-            parts = (*_parts(last), *_parts(message)) if last.parts or message.parts else ()
-            found[-1] = replace(message, content=_joined(last.content, message.content), parts=parts)
-    return found
+            runs[-1].append(message)
+    return [run[0] if len(run) == 1 else _as_one(run) for run in runs]
+
+
+def _as_one(run: Sequence[ChatMessage]) -> ChatMessage:
+    shown = any(message.parts for message in run)
+    parts = tuple(part for message in run for part in _parts(message)) if shown else ()
+    return replace(run[-1], content=_joined(*(message.content for message in run)), parts=parts)
 
 
 def _one_system(messages: list[ChatMessage]) -> list[ChatMessage]:

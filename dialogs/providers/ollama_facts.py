@@ -40,7 +40,7 @@ def facts_of_model(model_id: str, shown: object, *, windows: Mapping[str, int]) 
     body = as_mapping(shown)
     info = as_mapping(body.get("model_info"))
     maximum = whole(info.get(f"{as_text(info.get('general.architecture'))}.context_length")) or None
-    asked = re.search(r"^\s*num_ctx\s+(\d{1,9})\s*$", as_text(body.get("parameters")), re.MULTILINE)
+    asked = re.search(r"^[ \t]*+num_ctx[ \t]++(\d{1,9})[ \t\r]*+$", as_text(body.get("parameters")), re.MULTILINE)
     return _facts(
         model_id,
         windows=windows,

@@ -1,7 +1,7 @@
 """Asking a provider about itself: does it answer, what does it serve, how large are the windows.
 
 Called by the commands and the admin's actions, never inside a transaction. Writing down what comes of
-it is `services/providers.py`'s work.
+it is `llms/writes/providers.py`'s work.
 """
 
 from __future__ import annotations

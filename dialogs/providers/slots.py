@@ -14,7 +14,7 @@ from uuid import uuid4
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from dialogs.shared_redis import PATIENCE_SECONDS, Absence, client
+from dialogs.common.shared_redis import PATIENCE_SECONDS, Absence, client
 
 ASK_EVERY_SECONDS = 0.3
 LEASE_SECONDS = 30.0

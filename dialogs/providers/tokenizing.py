@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import httpx2
 
@@ -17,11 +17,12 @@ from dialogs.providers.base import ProviderSettings
 from dialogs.providers.http import LIMITS, certificates
 from dialogs.providers.usage import whole
 from dialogs.providers.wire import as_mapping
-from health.compaction.wire import encodable
+from health.compaction.terms.wire import encodable
 
 Sizes = list[int | None]
 
 
+@runtime_checkable
 class CountsTokens(Protocol):
     """What a provider class may offer besides: its server counts texts."""
 

@@ -9,13 +9,14 @@ from django import template
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.compacting.guard import is_off
+from dialogs.agents.reads.shown_reminders import shortening_of
+from dialogs.common.reasons import in_words
+from dialogs.llms.guard import is_off
 from dialogs.models import Dialog
-from dialogs.reasons import in_words
-from dialogs.selectors.courses import handover_of
-from dialogs.selectors.tool_calls import offers_notes
 from dialogs.templatetags.dialog_tags import tokens
-from health.compaction.ledger import Presence
+from dialogs.transcript.reads.courses import handover_of
+from dialogs.transcript.reads.tool_calls import offers_notes
+from health.compaction.reading.ledger import Presence
 from health.critic.patterns import COHERENCE_DROP
 from health.models import ContextEvent
 
@@ -84,7 +85,7 @@ EFFECTS = {
 PRESENCES = {
     Presence.KEPT: gettext_lazy("word for word"),
     Presence.SHORTENED: gettext_lazy("shortened"),
-    Presence.GONE: gettext_lazy("in the archive only"),
+    Presence.GONE: gettext_lazy("no longer seen by it"),
 }
 
 register.filter("in_words", in_words)
@@ -101,6 +102,12 @@ def loss_kind(kind: str) -> str:
 def may_write_notes(dialog: Dialog) -> bool:
     """Is its agent shown the tools that write reminders?"""
     return offers_notes(dialog)
+
+
+@register.filter
+def shortening_of_reminders(dialog: Dialog) -> str:
+    """The step by which they are told shortened, in a sentence; empty where they fit."""
+    return in_words(shortening_of(dialog))
 
 
 @register.filter
@@ -126,11 +133,11 @@ def coverage_words(receipt: Mapping[str, Any] | None) -> str:
     if not receipt:
         return ""
     if receipt["extent"] == "in full":
-        return _("read in full by what replaced it")
+        return _("read in full before it left the context")
     if receipt["extent"] == "in part":
         numbers = {"read": tokens(receipt["read"]), "total": tokens(receipt["total"])}
         return _("read in part: %(read)s of %(total)s characters") % numbers
-    return _("not read by what replaced it")
+    return _("left out; only rules and values that you stated in it are carried on")
 
 
 @register.filter

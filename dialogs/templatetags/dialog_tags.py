@@ -9,10 +9,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs import speakers
+from dialogs.context.views.chart import short
+from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Message
-from dialogs.rendering import render_block, render_markdown, split_blocks
-from dialogs.views.chart import short
+from dialogs.pages.rendering import render_block, render_markdown, split_blocks
+from dialogs.transcript import speakers
 from health.models import HealthReading
 from health.selectors import Meter
 
@@ -22,6 +23,19 @@ STALE = {
     "new_course": gettext_lazy("earlier course"),
     "other_branch": gettext_lazy("other version"),
 }
+
+# What is going on in a dialog, as the strip over the list counts it.
+DOING = {
+    "running": gettext_lazy("running"),
+    "waiting": gettext_lazy("waiting for you"),
+    "paused": gettext_lazy("paused"),
+    "failed": gettext_lazy("failed"),
+}
+
+
+@register.filter
+def doing_word(kind: str) -> str:
+    return str(DOING.get(kind, kind))
 
 
 @register.filter
@@ -59,6 +73,16 @@ def meter_words(meter: Meter) -> str:
         "percent": meter.percent_text,
         "level": level_word(meter.level),
     }
+
+
+@register.filter
+def caution_source(meter: Meter) -> str:
+    """Who says where caution begins. A small window's share is written down by Dominds, not by a person."""
+    if not meter.optimal_configured:
+        return _("default")
+    if meter.optimal_max_tokens == small_window_ceiling(meter.context_window):
+        return _("default: three quarters of the window")
+    return _("configured")
 
 
 @register.filter

@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from dialogs.selectors.compaction_phases import PHASES
+from dialogs.compaction.reads.compaction_phases import PHASES
 from health.models import ContextEvent
 
 register = template.Library()

@@ -9,7 +9,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from dialogs.attachments import blobs_of, with_blobs
 from dialogs.models import (
     Blob,
     ClientConversation,
@@ -21,10 +20,11 @@ from dialogs.models import (
     RemediationPrompt,
     ToolCall,
 )
-from dialogs.services.rows import lock
-from dialogs.services.trash import SENT_KEYS
-from dialogs.standing_rules import load
-from dialogs.transfer import exporting_events, exporting_views
+from dialogs.transcript.attachments import blobs_of, with_blobs
+from dialogs.transcript.standing_rules import load
+from dialogs.transcript.writes.dialog_row import lock
+from dialogs.transcript.writes.trash import SENT_KEYS
+from dialogs.transfer import exporting_views
 from dialogs.transfer.entries import Seqs, entry_of
 from dialogs.transfer.exporting_views import Numbers
 from dialogs.transfer.shape import (
@@ -48,6 +48,9 @@ from dialogs.transfer.shape import (
     UsageEntry,
 )
 from dialogs.transfer.shape_client import ClientEntry
+from dialogs.transfer.shape_events import FACT_CHARS, TRAVELS, EventEntry, TaskEntry
+from health.compaction.snapshot import from_json
+from health.models import ContextEvent
 
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
@@ -99,8 +102,8 @@ def _file(dialog: Dialog) -> DialogFile:
         view_changes=exporting_views.view_changes(dialog, numbers),
         texts=tuple(texts.values()),
         client=_client(dialog),
-        task=exporting_events.task(dialog),
-        events=exporting_events.events(dialog, seqs, numbers),
+        task=task(dialog),
+        events=events(dialog, seqs, numbers),
     )
 
 
@@ -202,3 +205,30 @@ def _usage(row: Generation) -> UsageEntry | str:
     if row.prompt_tokens is None or row.completion_tokens is None or row.total_tokens is None:
         return UNAVAILABLE
     return entry_of(UsageEntry, row)
+
+
+# --- From the tables to a dialog file: the task's snapshot, and the events of its context. Reads only ---
+def task(dialog: Dialog) -> TaskEntry | None:
+    snapshot = from_json(dialog.task_snapshot)
+    return TaskEntry(**asdict(snapshot)) if snapshot else None
+
+
+def events(dialog: Dialog, seqs: Seqs, numbers: Numbers) -> tuple[EventEntry, ...]:
+    rows = ContextEvent.objects.filter(dialog=dialog, code__in=TRAVELS).select_related("llm__provider").order_by("pk")
+    courses = dict(Course.objects.filter(dialog=dialog).values_list("pk", "number"))
+    return tuple(_event(row, seqs, courses, numbers) for row in rows)
+
+
+def _event(row: ContextEvent, seqs: Seqs, courses: dict[int, int], numbers: Numbers) -> EventEntry:
+    facts = row.facts
+    return entry_of(
+        EventEntry,
+        row,
+        run=numbers.get(row.run_id or 0),
+        llm=row.llm.slug if row.llm else "",
+        course=courses.get(facts.get("course", 0)),
+        message=seqs.get(facts.get("message", 0)),
+        turn=facts.get("turn"),
+        compactions=facts.get("compactions"),
+        **{name: str(facts.get(name, ""))[:FACT_CHARS] for name in ("trigger", "cause", "reason")},
+    )

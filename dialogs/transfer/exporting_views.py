@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from dialogs.model_view import load
 from dialogs.models import Dialog, MessageMark, ViewChange
+from dialogs.transcript.model_view import load
 from dialogs.transfer.entries import Seqs, entry_of
 from dialogs.transfer.shape_views import (
     UNDER_WAY,
@@ -20,7 +20,7 @@ from dialogs.transfer.shape_views import (
     TermEntry,
     ViewChangeEntry,
 )
-from health.compaction.reasons import text_of
+from health.compaction.terms.reasons import text_of
 from health.models import CompactionRun
 
 Numbers = dict[int, int]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialogs.models.dialog import WorkLanguage
+from dialogs.agents.writes.reminders import TASKDOC_CHARS
+from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
-from dialogs.services.reminders import TASKDOC_CHARS
-from dialogs.services.standing_rules import MOST_RULES
-from dialogs.transfer.place import Place, Reader, flag, json_object, list_of, maybe, moment, one_of, record, text
+from dialogs.transcript.writes.standing_rules import MOST_RULES
+from dialogs.transfer.place import Place, Reader, flag, json_object, list_of, maybe, moment, one_of, record, text, whole
 from dialogs.transfer.shape import (
     FIFTH_FORMAT,
     FIRST_FORMAT,
     FORMAT,
     FOURTH_FORMAT,
     SECOND_FORMAT,
+    SEVENTH_FORMAT,
     SIXTH_FORMAT,
     THIRD_FORMAT,
     CallEntry,
@@ -30,7 +31,7 @@ from dialogs.transfer.shape import (
     SentEntry,
 )
 from dialogs.transfer.shape_client import ClientEntry
-from dialogs.transfer.shape_events import EventEntry, TaskEntry
+from dialogs.transfer.shape_events import FACT_CHARS, TRAVELS, EventEntry, TaskEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from dialogs.transfer.tables import (
     CALL,
@@ -53,8 +54,33 @@ from dialogs.transfer.tables import (
     seqs,
     short_text,
 )
-from dialogs.transfer.tables_events import EVENT, TASK
 from dialogs.transfer.tables_views import COMPACTION, MARK, VIEW_CHANGE
+from health.compaction.snapshot import GOAL_CHARS, MOST_ACTIONS, MOST_OBSERVATIONS, OBSERVATION_CHARS, PHASES
+from health.models import CompactionRun
+
+TASK: Table = {
+    "goal": text(GOAL_CHARS),
+    "current_phase": one_of(PHASES),
+    "completed_actions": list_of(text(200), most=MOST_ACTIONS),
+    "key_observations": list_of(text(OBSERVATION_CHARS), most=MOST_OBSERVATIONS),
+    "earlier_actions": whole(),
+}
+EVENT: Table = {
+    "code": one_of(TRAVELS),
+    "run": maybe(counted),
+    "llm": short_text,
+    "estimated": maybe(whole()),
+    "limit": maybe(whole()),
+    "course": maybe(counted),
+    "message": maybe(counted),
+    "turn": maybe(whole()),
+    "trigger": one_of(["", *CompactionRun.Trigger.values]),
+    "cause": text(FACT_CHARS),
+    "reason": text(FACT_CHARS),
+    "compactions": maybe(whole()),
+    "happened_at": moment,
+}
+
 
 DIALOG: Table = {
     "format": one_of([FORMAT]),
@@ -65,6 +91,7 @@ DIALOG: Table = {
     "llm": short_text,
     "work_language": one_of(WorkLanguage.values),
     "compaction": one_of(Compaction.values),
+    "own_tools": one_of(OwnTools.values),
     "taskdoc": text(TASKDOC_CHARS),
     "created_at": moment,
     "active_at": moment,
@@ -92,7 +119,8 @@ def without(table: Table, *names: str) -> dict[str, Reader[Any]]:
     return {name: read for name, read in table.items() if name not in names}
 
 
-SIXTH_DIALOG: Table = {**without(DIALOG, "standing_rules"), "format": one_of([SIXTH_FORMAT])}
+SEVENTH_DIALOG: Table = {**without(DIALOG, "own_tools"), "format": one_of([SEVENTH_FORMAT])}
+SIXTH_DIALOG: Table = {**without(SEVENTH_DIALOG, "standing_rules"), "format": one_of([SIXTH_FORMAT])}
 FIFTH_DIALOG: Table = {**without(SIXTH_DIALOG, "compaction"), "format": one_of([FIFTH_FORMAT])}
 FOURTH_DIALOG: Table = {**without(FIFTH_DIALOG, "task", "events"), "format": one_of([FOURTH_FORMAT])}
 THIRD_DIALOG: Table = {**without(FOURTH_DIALOG, "client"), "format": one_of([THIRD_FORMAT])}
@@ -114,6 +142,10 @@ FIRST_DIALOG: Table = {
 
 def present(place: Place) -> DialogFile:
     return DialogFile(**record(place, DIALOG))
+
+
+def seventh(place: Place) -> DialogFile:
+    return DialogFile(**record(place, SEVENTH_DIALOG))
 
 
 def sixth(place: Place) -> DialogFile:
@@ -159,6 +191,7 @@ def _first_sent(texts: dict[str, int]) -> Reader[SentEntry]:
 
 
 READERS: dict[object, Reader[DialogFile]] = {
+    SEVENTH_FORMAT: seventh,
     SIXTH_FORMAT: sixth,
     FIFTH_FORMAT: fifth,
     FOURTH_FORMAT: fourth,

@@ -6,6 +6,7 @@ browser from then on (`ordinary.py`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict
 from typing import Any
 
@@ -13,20 +14,43 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from dialogs.attachments import large_texts, without_blobs
-from dialogs.errors import DialogError
-from dialogs.models import Agent, AutonomousRun, Course, Dialog, Message, QueuedMessage, Reminder
-from dialogs.services.generations import keep_blobs
-from dialogs.standing_rules import StandingRule, dump
-from dialogs.transfer.adding import BATCH, add
-from dialogs.transfer.importing_calls import Questions, add_calls, add_prompts, add_search_texts
-from dialogs.transfer.importing_events import add_events, task_of
+from dialogs.common.errors import DialogError
+from dialogs.models import (
+    Agent,
+    AutonomousRun,
+    Course,
+    Dialog,
+    Message,
+    Question,
+    QueuedMessage,
+    RemediationPrompt,
+    Reminder,
+    SearchText,
+    ToolCall,
+)
+from dialogs.transcript.attachments import large_texts, without_blobs
+from dialogs.transcript.search import index_words
+from dialogs.transcript.standing_rules import StandingRule, dump
+from dialogs.transfer.adding import BATCH, add, put
 from dialogs.transfer.importing_generations import add_generations, llm_named
 from dialogs.transfer.importing_views import add_compactions, add_marks, add_view_changes, set_heads
 from dialogs.transfer.reading import read_file
 from dialogs.transfer.resting import at_rest
-from dialogs.transfer.shape import CarriedEntry, CourseEntry, DialogFile, MessageEntry, ReminderEntry
+from dialogs.transfer.shape import (
+    CallEntry,
+    CarriedEntry,
+    CourseEntry,
+    DialogFile,
+    MessageEntry,
+    PromptEntry,
+    QuestionEntry,
+    ReminderEntry,
+)
+from dialogs.transfer.shape_events import EventEntry, TaskEntry
 from dialogs.transfer.sound_views import with_sound_views
+from dialogs.turns.writes.generations import keep_blobs
+from health.compaction.snapshot import TaskSnapshot, as_json
+from health.models import CompactionRun, ContextEvent
 
 Courses = dict[int, Course]
 Messages = dict[int, Message]
@@ -38,7 +62,9 @@ def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> D
     It speaks to the agent with the file's slug, else to `agent`, else to the first one that is enabled.
     """
     file = with_sound_views(at_rest(read_file(data)))
-    return _write(owner, file, _agent(file.agent, agent))
+    # Before the transaction: nobody else can write while it lasts.
+    words = search_words(file)
+    return _write(owner, file, _agent(file.agent, agent), words)
 
 
 def _agent(slug: str, fallback: Agent | None) -> Agent:
@@ -50,7 +76,7 @@ def _agent(slug: str, fallback: Agent | None) -> Agent:
 
 
 @transaction.atomic
-def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
+def _write(owner: User, file: DialogFile, agent: Agent, words: dict[int, str]) -> Dialog:
     dialog = Dialog.objects.create(
         owner=owner,
         agent=agent,
@@ -59,6 +85,7 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
         titled_by_person=file.titled_by_person,
         work_language=file.work_language,
         compaction=file.compaction,
+        own_tools=file.own_tools,
         taskdoc=file.taskdoc,
         standing_rules=dump(StandingRule(**asdict(entry)) for entry in file.standing_rules),
         task_snapshot=task_of(file.task),
@@ -74,7 +101,7 @@ def _write(owner: User, file: DialogFile, agent: Agent) -> Dialog:
     add_events(dialog, file.events, courses, messages, runs)
     add_generations(file, courses, messages, runs)
     questions = add_calls(file.calls, messages)
-    add_search_texts(file.calls, messages)
+    add_search_texts(words, messages)
     add_prompts(file.prompts, messages)
     _add_reminders(dialog, file.reminders, courses)
     add(AutonomousRun, [AutonomousRun(dialog=dialog, **asdict(entry)) for entry in file.runs], file.runs, "started_at")
@@ -107,7 +134,7 @@ def _carry(entries: tuple[CourseEntry, ...], courses: Courses, messages: Message
     carried = {entry.number: entry.carried for entry in entries if entry.carried is not None}
     for number, entry in carried.items():
         courses[number].carried = _carried(entry, messages, questions)
-    Course.objects.bulk_update([courses[number] for number in carried], ["carried"], batch_size=BATCH)
+    put(Course, [courses[number] for number in carried], "carried")
 
 
 def _carried(entry: CarriedEntry, messages: Messages, questions: Questions) -> dict[str, Any]:
@@ -128,7 +155,7 @@ def _add_messages(dialog: Dialog, entries: tuple[MessageEntry, ...], courses: Co
     children = [(rows[entry.seq], rows[entry.parent]) for entry in entries if entry.parent is not None]
     for child, parent in children:
         child.parent = parent
-    Message.objects.bulk_update([child for child, _parent in children], ["parent"], batch_size=BATCH)
+    put(Message, [child for child, _parent in children], "parent")
     return rows
 
 
@@ -146,3 +173,93 @@ def _add_reminders(dialog: Dialog, entries: tuple[ReminderEntry, ...], courses: 
         for entry in entries
     ]
     add(Reminder, rows, entries, "created_at", "updated_at")
+
+
+# --- What an agent did and what it was asked to do, written from a checked dialog file ---
+# By the message that asked, and the place of the call in it.
+Questions = dict[tuple[int, int], Question]
+
+
+def add_calls(entries: tuple[CallEntry, ...], messages: dict[int, Message]) -> Questions:
+    """Add the calls and the questions that they ask."""
+    rows = add(ToolCall, [_call(entry, messages) for entry in entries], entries)
+    asked = [(row, entry, entry.question) for row, entry in zip(rows, entries, strict=True) if entry.question]
+    questions = add(
+        Question,
+        [_question(row, question) for row, _entry, question in asked],
+        [question for _row, _entry, question in asked],
+        "asked_at",
+    )
+    places = [(entry.message, entry.position) for _row, entry, _question in asked]
+    return dict(zip(places, questions, strict=True))
+
+
+def _call(entry: CallEntry, messages: dict[int, Message]) -> ToolCall:
+    result = messages[entry.result_message] if entry.result_message is not None else None
+    fields = asdict(entry) | {"message": messages[entry.message], "result_message": result}
+    fields.pop("question")
+    return ToolCall(**fields)
+
+
+def _question(call: ToolCall, entry: QuestionEntry) -> Question:
+    return Question(dialog=call.message.dialog, tool_call=call, **asdict(entry))
+
+
+def add_prompts(entries: tuple[PromptEntry, ...], messages: dict[int, Message]) -> None:
+    rows = [_prompt(entry, messages[entry.message]) for entry in entries]
+    add(RemediationPrompt, rows, entries, "created_at")
+
+
+def _prompt(entry: PromptEntry, message: Message) -> RemediationPrompt:
+    return RemediationPrompt(dialog=message.dialog, course=message.course, **asdict(entry) | {"message": message})
+
+
+def search_words(file: DialogFile) -> dict[int, str]:
+    """What a search looks through, by `seq`: each message with the calls that it makes."""
+    asked: defaultdict[int, list[str]] = defaultdict(list)
+    for entry in file.calls:
+        asked[entry.message].extend((entry.name, entry.arguments))
+    return {entry.seq: index_words(entry.content, *asked[entry.seq]) for entry in file.messages}
+
+
+def add_search_texts(words: dict[int, str], messages: dict[int, Message]) -> None:
+    rows = (SearchText(message=messages[seq], words=text) for seq, text in words.items())
+    SearchText.objects.bulk_create(rows, batch_size=BATCH)
+
+
+# --- The task's snapshot and the events of a dialog's context, written from a checked dialog file ---
+# By number.
+Runs = dict[int, CompactionRun]
+FACTS = ("turn", "trigger", "cause", "reason", "compactions")
+
+
+def task_of(entry: TaskEntry | None) -> dict[str, Any]:
+    return as_json(TaskSnapshot(**asdict(entry))) if entry else {}
+
+
+def add_events(
+    dialog: Dialog, entries: tuple[EventEntry, ...], courses: Courses, messages: Messages, runs: Runs
+) -> None:
+    llms = {slug: llm_named(slug) for slug in {entry.llm for entry in entries}}
+    rows = [
+        ContextEvent(
+            code=entry.code,
+            dialog=dialog,
+            owner=dialog.owner,
+            run=runs[entry.run] if entry.run is not None else None,
+            llm=llms[entry.llm],
+            estimated=entry.estimated,
+            limit=entry.limit,
+            facts=_facts(entry, courses, messages),
+        )
+        for entry in entries
+    ]
+    add(ContextEvent, rows, entries, "happened_at")
+
+
+def _facts(entry: EventEntry, courses: Courses, messages: Messages) -> dict[str, Any]:
+    """As `services.events` writes them: only what is known, messages and courses by id."""
+    facts = {name: getattr(entry, name) for name in FACTS}
+    facts["course"] = courses[entry.course].pk if entry.course is not None else None
+    facts["message"] = messages[entry.message].pk if entry.message is not None else None
+    return {name: value for name, value in facts.items() if value not in (None, "")}

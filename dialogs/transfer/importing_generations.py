@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from dialogs.models import LLM, Course, Generation, Message
-from dialogs.services.generations import keep_blobs
 from dialogs.transfer.adding import add
 from dialogs.transfer.importing_views import Runs
 from dialogs.transfer.laws import judged_by, usage_of
 from dialogs.transfer.shape import DialogFile, GenerationEntry, ReadingEntry, SentEntry, UsageEntry
+from dialogs.turns.writes.generations import keep_blobs
 from health.models import HealthReading
 from health.monitor.levels import read
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from dialogs.model_view import Entry, dump
 from dialogs.models import Course, Message, MessageMark, ViewChange
+from dialogs.transcript.model_view import Entry, dump
 from dialogs.transfer.adding import BATCH, add
 from dialogs.transfer.shape import CourseEntry
 from dialogs.transfer.shape_views import CompactionEntry, LossEntry, MarkEntry, ReceiptEntry, SeenEntry, ViewChangeEntry

@@ -5,13 +5,16 @@ Those of calls, attachments, compaction and events are in the other files `laws_
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
+from typing import Any
 
+from django.utils.translation import gettext as _
+from pydantic import ValidationError
+
+from dialogs.agents.writes.reminders import MOST_REMINDERS
+from dialogs.api.schemas import ChatMessage
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.services.reminders import MOST_REMINDERS
+from dialogs.transcript.attachments import hashes_in
 from dialogs.transfer.laws_of_calls import check_calls
-from dialogs.transfer.laws_of_events import check_events
-from dialogs.transfer.laws_of_parts import check_parts
 from dialogs.transfer.laws_of_views import check_views
 from dialogs.transfer.place import Place, find, once
 from dialogs.transfer.shape import DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
@@ -138,3 +141,51 @@ def judged_by(entry: ReadingEntry) -> Configured:
 def _follows(entry: ReadingEntry, usage: Usage | UsageUnavailable) -> bool:
     verdict = read(usage, judged_by(entry))
     return (verdict.level, verdict.reason) == (entry.level, entry.reason)
+
+
+# --- Laws of events in a dialog file: the compaction, course and message that they name are there ---
+def check_events(file: DialogFile) -> None:
+    known = {
+        "run": {entry.number for entry in file.compactions},
+        "course": {entry.number for entry in file.courses},
+        "message": {entry.seq for entry in file.messages},
+    }
+    for index, event in enumerate(file.events):
+        for name, there in known.items():
+            if getattr(event, name) is not None:
+                find(getattr(event, name), there, f"events[{index}].{name}")
+
+
+# --- Laws of what stands beside the text of messages in a dialog file ---
+FIELDS = frozenset({"content", "name"})
+HANDOVER_FIELDS = {"text": str, "tokens": int, "away": bool}
+# Missing in older files.
+MORE_OF_HANDOVER = {"laid_down": str}
+
+
+def check_parts(entry: MessageEntry, path: str) -> None:
+    """A reference to a text that is stored here already would show what may be another person's."""
+    handover = entry.parts.get("handover")
+    if handover is not None and (entry.origin != MessageOrigin.HANDOVER or not _is_handover(handover)):
+        Place(None, f"{path}.parts.handover").refuse(_("must be a text with its size in tokens."))
+    if "wire" not in entry.parts:
+        return
+    if not _is_sound(entry.parts["wire"]) or next(hashes_in([entry.parts]), None):
+        Place(None, f"{path}.parts.wire").refuse(_("must be content parts as the API takes them."))
+
+
+def _is_handover(value: Any) -> bool:
+    if not isinstance(value, dict) or not HANDOVER_FIELDS.keys() <= value.keys():
+        return False
+    known = HANDOVER_FIELDS | MORE_OF_HANDOVER
+    return all(type(one) is known.get(name) for name, one in value.items())
+
+
+def _is_sound(wire: Any) -> bool:
+    if not isinstance(wire, dict) or not wire.keys() <= FIELDS or not isinstance(wire.get("content", []), list):
+        return False
+    try:
+        ChatMessage.model_validate({**wire, "role": "user"})
+    except ValidationError:
+        return False
+    return wire.get("name", "") is not None

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
-from dialogs.models import ClientConversation, Course, Dialog, Message, RemediationPrompt, ToolCall
-from dialogs.selectors.attached import Attachment, attachments_of
-from dialogs.selectors.path import messages_by_id, read_tree
-from dialogs.speakers import speaker
-from dialogs.standing_rules import holding, load
-from dialogs.transfer.markdown_calls import told_call
-from dialogs.transfer.markdown_compactions import compactions_by_leaf, told_compaction
-from dialogs.transfer.markdown_text import contained, one_line
+from dialogs.compaction.reads.compaction_rows import HEAVY, CompactionRow
+from dialogs.models import ClientConversation, Course, Dialog, Message, Question, RemediationPrompt, ToolCall
+from dialogs.transcript.reads.attached import Attachment, attachments_of
+from dialogs.transcript.reads.path import messages_by_id, read_tree
+from dialogs.transcript.speakers import speaker
+from dialogs.transcript.standing_rules import holding, load
+from dialogs.transfer.markdown_text import contained, fenced, one_line
+from health.models import CompactionRun
 
 
 def export_markdown(dialog: Dialog) -> str:
@@ -108,3 +109,58 @@ def _attached(one: Attachment) -> str:
 
 def _moment(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+# --- One tool call in the Markdown file: its name, arguments and result; or what it asked the person ---
+def told_call(call: ToolCall) -> Iterator[str]:
+    if hasattr(call, "question"):
+        yield from _told_question(call.question)
+        return
+    yield "**" + _("Tool call:") + f"** {one_line(call.name)} · {call.get_status_display()}"
+    if call.arguments.strip():
+        yield fenced(call.arguments, "json")
+    if result := _result(call):
+        yield "**" + _("Result:") + "**"
+        yield fenced(result, "text")
+
+
+def _result(call: ToolCall) -> str:
+    """Whole, even where it is withheld from the agent."""
+    return call.result_message.content if call.result_message else call.result
+
+
+def _told_question(question: Question) -> Iterator[str]:
+    yield "**" + _("Question:") + "**"
+    yield contained(question.text)
+    if question.choices:
+        yield "\n".join(f"- {one_line(choice)}" for choice in question.choices)
+    if question.status == Question.Status.ANSWERED and question.answer:
+        yield "**" + _("Answer:") + "**"
+        yield contained(question.answer)
+    elif question.status == Question.Status.ANSWERED:
+        yield "*" + _("Answered by the message that follows.") + "*"
+    else:
+        yield f"*{question.get_status_display()}*"
+
+
+# --- Compactions in the Markdown file ---
+Status = CompactionRun.Status
+# Of the others nothing came.
+TOLD = (Status.APPLIED, Status.UNDONE, Status.FAILED)
+
+
+def compactions_by_leaf(dialog: Dialog) -> defaultdict[int, list[CompactionRun]]:
+    """Those worth a line, by the newest message that each of them had before it."""
+    found: defaultdict[int, list[CompactionRun]] = defaultdict(list)
+    for run in CompactionRun.objects.filter(dialog=dialog, status__in=TOLD).defer(*HEAVY).order_by("pk"):
+        found[run.leaf_id].append(run)
+    return found
+
+
+def told_compaction(run: CompactionRun) -> str:
+    """Both sizes are estimates."""
+    row = CompactionRow(run=run)
+    parts = [str(row.title), str(run.get_trigger_display())]
+    if row.has_sizes and run.estimated_before is not None and run.estimated_after is not None:
+        parts.insert(1, f"≈{run.estimated_before:,} → ≈{run.estimated_after:,} {pgettext('unit', 'tokens')}")
+    return f"*— {' · '.join(parts)} —*"

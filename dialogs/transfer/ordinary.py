@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dialogs.agents.writes.reminders import TASKDOC_CHARS
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.services.reminders import TASKDOC_CHARS
 from dialogs.transfer.laws_of_calls import Children, children_of, is_whole, rounds
 from dialogs.transfer.shape import CallEntry, DialogFile, MessageEntry
 

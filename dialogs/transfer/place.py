@@ -13,8 +13,8 @@ from typing import Any, NoReturn, TypeVar
 
 from django.utils.translation import gettext as _
 
-from dialogs.errors import DialogError
-from dialogs.text import storable
+from dialogs.common.errors import DialogError
+from dialogs.common.text import storable
 
 # What the smallest integer column of every database takes.
 MAX_WHOLE = 2_147_483_647

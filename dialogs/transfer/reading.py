@@ -6,7 +6,7 @@ import json
 
 from django.utils.translation import gettext as _
 
-from dialogs.errors import DialogError
+from dialogs.common.errors import DialogError
 from dialogs.transfer.formats import READERS, present
 from dialogs.transfer.laws import check_whole
 from dialogs.transfer.ordinary import as_ordinary

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dialogs.models.dialog import WorkLanguage
+from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
 from dialogs.transfer.shape_client import ClientEntry
 from dialogs.transfer.shape_events import EventEntry, TaskEntry
@@ -19,7 +19,9 @@ from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeE
 from health.monitor.levels import Level
 from health.monitor.remediation import COUNTDOWN_TURNS, Due
 
-FORMAT = "dominds.dialog/7"
+FORMAT = "dominds.dialog/8"
+# From before Dominds' own tools could be switched off.
+SEVENTH_FORMAT = "dominds.dialog/7"
 # From before standing rules were changed by hand.
 SIXTH_FORMAT = "dominds.dialog/6"
 # From before compaction could be switched off.
@@ -238,6 +240,7 @@ class DialogFile:
     llm: str
     work_language: str = WorkLanguage.ENGLISH.value
     compaction: str = Compaction.AUTOMATIC.value
+    own_tools: str = OwnTools.AUTOMATIC.value
     taskdoc: str = ""
     created_at: datetime
     active_at: datetime

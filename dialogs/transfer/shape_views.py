@@ -31,7 +31,8 @@ class MarkEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenEntry:
-    """One entry of a view, as `dialogs.model_view.Entry`: a message, perhaps shortened, or what compaction wrote."""
+    """One entry of a view, as `dialogs.transcript.model_view.Entry`: a message, perhaps shortened, or what
+    compaction wrote."""
 
     message: int | None
     content: str | None

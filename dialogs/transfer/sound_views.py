@@ -13,7 +13,7 @@ from dialogs.models import ViewChange
 from dialogs.transfer.laws_of_calls import rounds
 from dialogs.transfer.shape import DialogFile, GenerationEntry
 from dialogs.transfer.shape_views import HOLDS, CompactionEntry, Status, ViewChangeEntry
-from health.compaction.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why
 
 Rounds = dict[int, tuple[int, ...]]
 

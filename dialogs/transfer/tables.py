@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dialogs.agents.writes.reminders import REMINDER_CHARS
 from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
 from dialogs.models.dialog import COUNTDOWN_TURNS
 from dialogs.models.llm import WindowSource
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.models.reminder import Author
-from dialogs.services.autonomous import GOAL_CHARS, MAX_GENERATIONS
-from dialogs.services.reminders import REMINDER_CHARS
-from dialogs.services.standing_rules import RULE_CHARS
-from dialogs.services.trash import SENT_KEYS
+from dialogs.transcript.writes.standing_rules import RULE_CHARS
+from dialogs.transcript.writes.trash import SENT_KEYS
 from dialogs.transfer.place import (
     MAX_COUNTED,
     Place,
@@ -40,6 +39,7 @@ from dialogs.transfer.shape import (
     SentEntry,
     UsageEntry,
 )
+from dialogs.turns.writes.autonomous import GOAL_CHARS, MAX_GENERATIONS
 from health.models import HealthReading
 from health.monitor.levels import Level
 from health.monitor.remediation import Due

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dialogs import quotes
-from dialogs.model_view import HANDOVER
 from dialogs.models import MessageMark, ViewChange
-from dialogs.services.marks import AREA_CHARS
+from dialogs.transcript import quotes
+from dialogs.transcript.model_view import HANDOVER
+from dialogs.transcript.writes.marks import AREA_CHARS
 from dialogs.transfer.place import flag, list_of, maybe, moment, number, one_of, text, whole
 from dialogs.transfer.shape_views import (
     UNDER_WAY,
@@ -19,8 +19,8 @@ from dialogs.transfer.shape_views import (
 )
 from dialogs.transfer.tables import MAX_ENTRIES, Table, counted, entries, long_text, seqs
 from health.compaction.config import RecoveryMode
-from health.compaction.outcome import Code, Extent
-from health.compaction.units import Kind
+from health.compaction.terms.outcome import Code, Extent
+from health.compaction.terms.units import Kind
 from health.models import CompactionRun
 
 name = text(120)

@@ -8,11 +8,12 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import DatabaseError
 
-from dialogs.compacting.words import better_as_ollama, command_for_ollama, kept_by_llm
+from dialogs.llms.catalogue import ignored_values
+from dialogs.llms.reads.providers import configured, list_providers, missing_key, settings_for
+from dialogs.llms.words import better_as_ollama, command_for_ollama, kept_by_llm
 from dialogs.models import LLM, Provider
 from dialogs.models.llm import Compaction, Origin
 from dialogs.providers import probe
-from dialogs.selectors.providers import configured, list_providers, missing_key, settings_for
 from dominds.doctor.findings import Finding, note, ok, wrong
 from dominds.supervisor import lock
 from health.monitor.levels import context_window, thresholds
@@ -35,7 +36,9 @@ def providers() -> Iterator[Finding]:
         names = ", ".join(provider.name for provider in keyless)
         yield note("providers", f"without a key: {names}", fix="set a key in the admin, or the variable that it names")
     if len(keyless) == len(found):
-        yield wrong("providers", "none can be asked", fix="add one: `manage.py provider add --help`, or set a key")
+        yield wrong(
+            "providers", "none can be asked", fix=f"add one: `{settings.COMMAND} provider add --help`, or set a key"
+        )
 
 
 def examined(provider: Provider) -> Finding:
@@ -51,7 +54,7 @@ def examined(provider: Provider) -> Finding:
     if result.ok:
         return ok(name, result.text)
     if provider.origin == Origin.DEMO and not lock.is_used(settings.DOMINDS_DATA_DIR):
-        return note(name, "runs while `manage.py up` does")
+        return note(name, f"runs while `{settings.COMMAND} up` does")
     return wrong(name, result.text, fix="correct its address or its key in the admin")
 
 
@@ -60,6 +63,8 @@ def limits() -> Iterator[Finding]:
         llms = list(LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider"))
     except DatabaseError:
         return
+    for ignored in ignored_values():
+        yield wrong("catalogue", str(ignored), fix="write a whole number above zero, or leave it out")
     findings = [finding for llm in llms for finding in of_one_llm(llm)]
     yield from findings
     if not findings and llms:
@@ -73,7 +78,7 @@ def overflow(llms: list[LLM]) -> Iterator[Finding]:
         state = note if context_window(configured(llm)) is None or llm.compaction == Compaction.OFF else ok
         yield state(f"overflow {llm.slug}", kept_by_llm(llm))
     if len(llms) > MOST_LLMS:
-        yield ok("overflow", f"{len(llms) - MOST_LLMS} more: `manage.py provider list`")
+        yield ok("overflow", f"{len(llms) - MOST_LLMS} more: `{settings.COMMAND} provider list`")
 
 
 def of_one_llm(llm: LLM) -> Iterator[Finding]:

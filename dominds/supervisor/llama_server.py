@@ -60,20 +60,20 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--context", type=int, default=896, help="the model's window in tokens")
     parser.add_argument("--threads", type=int, default=demo_threads())
+    parser.add_argument("--model", type=Path, default=weights(), help="a GGUF file; by default the installed package's")
     return parser.parse_args()
 
 
 def main() -> None:
     arguments = read_arguments()
-    model = weights()
-    if not model:
+    if not arguments.model:
         sys.exit("The demo model's weights are not installed. Run `make install`.")
     from xllamacpp import Server
 
     # Blocked before the server's threads start, so that they inherit it and only `sigwait` gets them.
     stops = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    found = parameters(model=model, port=arguments.port, context=arguments.context, threads=arguments.threads)
+    found = parameters(model=arguments.model, port=arguments.port, context=arguments.context, threads=arguments.threads)
     try:
         server = Server(found)
     except RuntimeError as error:

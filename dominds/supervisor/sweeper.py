@@ -61,8 +61,8 @@ def sweep_turns() -> str:
 
 
 def wake_critic() -> str:
+    from dialogs.common.schedule import queue_learning
     from dialogs.learning.beat import is_due
-    from dialogs.schedule import queue_learning
 
     if is_due():
         queue_learning()
@@ -70,7 +70,7 @@ def wake_critic() -> str:
 
 
 def empty_trash() -> str:
-    from dialogs.services.trash import empty_trash as empty
+    from dialogs.transcript.writes.trash import empty_trash as empty
 
     erased = empty(older_than_days=settings.DOMINDS_TRASH_DAYS)
     return f"{erased} dialogs left the trash for good" if erased else ""

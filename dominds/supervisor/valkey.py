@@ -47,7 +47,7 @@ def program() -> Path:
             raise CannotStart(f"{error} Set REDIS_URL to a Redis or Valkey server of your own.") from error
     if not os.access(found, os.X_OK):
         raise CannotStart(
-            f"The Valkey program {found} is missing or cannot be run. Run `make install`, or set REDIS_URL to a server."
+            f"The Valkey program {found} is missing or cannot be run. Run `make install`, or set REDIS_URL."
         )
     return found
 

@@ -1,7 +1,7 @@
 """Who answers `Embed`: MiniLM, or static vectors for a whole run where MiniLM is absent or slow. Never both in one.
 
 A run asks `embedder()` for an answerer and keeps it. The models are loaded once per process, at the first text, and
-let one thread in at a time; vectors are cached by embedder and text. Seed 4: C86-C93, DC30.
+let one thread in at a time; vectors are cached by embedder and text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy as np
 from health.adapters.minilm import MiniLM
 from health.adapters.pace import Cache, Pace, Row
 from health.adapters.static_vectors import StaticVectors
-from health.compaction.ports import Embed, Embedded
+from health.compaction.terms.ports import Embed, Embedded
 
 logger = logging.getLogger(__name__)
 
 Embedder = Callable[[Embed], Embedded | None]
 
 DEFAULT = "minilm"
-# What a configuration may say. Seed 4 calls static vectors "glove".
+# What a configuration may say. There static vectors are called "glove".
 TYPES = {"minilm": "minilm", "static": "static", "glove": "static"}
 
 QUERY_SECONDS = 300.0
@@ -52,7 +52,7 @@ class TooSlow(Exception):
 
 
 def canonical(kind: str) -> str:
-    """The embedder that a configuration means. Raises UnsupportedEmbedder in seed 4's words."""
+    """The embedder that a configuration means. Raises UnsupportedEmbedder where it means none."""
     if kind not in TYPES:
         raise UnsupportedEmbedder(f"Unsupported embedder: {kind}")
     return TYPES[kind]

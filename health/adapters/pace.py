@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Row = NDArray[np.float32]
 
-# Seed 4's bound for one text. One that was slow is tried again after a while, and must then be clearly faster.
+# The bound for one text. One that was slow is tried again after a while, and must then be clearly faster.
 SLOW_MS, FAST_MS = 100.0, 80.0
 RETRY_SECONDS = 600.0
 # A verdict needs so many texts, and is about the last so many.
@@ -41,7 +41,7 @@ class Cache:
 
 @dataclass
 class Pace:
-    """Whether a model keeps under seed 4's 100 ms a text: judged over many texts, and slow to change its mind."""
+    """Whether a model keeps under 100 ms a text: judged over many texts, and slow to change its mind."""
 
     slow_since: float | None = None
     _measured: deque[tuple[int, float]] = field(default_factory=deque)

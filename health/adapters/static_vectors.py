@@ -1,6 +1,6 @@
 """Static word vectors: wordllama's, averaged over a text. A hundred times faster than MiniLM, and less sharp.
 
-They serve where MiniLM is not installed or is too slow (seed 4's "GloVe fallback"). wordllama brings its weights
+They serve where MiniLM is not installed or is too slow. wordllama brings its weights
 but looks for its tokenizer in a folder of another name, so the weights are read without its code.
 """
 

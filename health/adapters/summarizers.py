@@ -1,8 +1,8 @@
 """Who answers `Summarise`: any function from chat messages to text. Long sources are read piece by piece.
 
-Each piece fits the summariser's own window (DL10); the summaries of the pieces are then summarised together. A call
+Each piece fits the summariser's own window; the summaries of the pieces are then summarised together. A call
 that does not return in time is left behind in its thread: None is the answer, and the extractive summary serves.
-What comes back is not trusted here: `health.compaction.summary_checks` judges it.
+What comes back is not trusted here: `health.compaction.choosing.summary_checks` judges it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
-from health.compaction.markers import harmless
-from health.compaction.ports import Counter, Summarise, Summarised
-from health.compaction.units import Unit
+from health.compaction.reading.markers import harmless
+from health.compaction.terms.ports import Counter, Summarise, Summarised
+from health.compaction.terms.units import Unit
 from health.tokens.counters import counter_for
 
 logger = logging.getLogger(__name__)

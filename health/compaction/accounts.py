@@ -6,15 +6,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from health.compaction.coverage import altered, receipts, removed_ids
-from health.compaction.losses import LossView
-from health.compaction.outcome import BreakingOutcome, Code, CompactionOutcome, Status, Step
-from health.compaction.ports import Attempt, Need
-from health.compaction.reasons import Reason, Why
-from health.compaction.reward import priority_preserved, reward
-from health.compaction.scoring import coherence, query_of
-from health.compaction.units import ContextState
-from health.compaction.weave import without_ledger
+from health.compaction.choosing.coverage import altered, receipts, removed_ids
+from health.compaction.choosing.losses import LossView
+from health.compaction.choosing.scoring import coherence, query_of
+from health.compaction.laws.weave import without_ledger
+from health.compaction.terms.outcome import BreakingOutcome, Code, CompactionOutcome, Status, Step
+from health.compaction.terms.ports import Attempt, Need
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import WRITTEN, ContextState, Priority, Unit
 
 
 def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
@@ -53,7 +52,10 @@ def coherence_of(before: ContextState, after: ContextState) -> Generator[Need, A
 def rewarded(
     outcome: CompactionOutcome, before: ContextState, steps: Sequence[Step], *, coherence_delta: float
 ) -> CompactionOutcome:
-    """The outcome with its steps, and its reward for the time of them all. What was skipped earned nothing."""
+    """The outcome with its steps, and its reward for the engine's time in them all. What was skipped earned nothing.
+
+    How long a model took to answer says nothing of a chain: it depends on the machine that the model runs on.
+    """
     outcome = replace(outcome, steps=tuple(steps))
     if outcome.status is Status.SKIPPED:
         return outcome
@@ -62,8 +64,44 @@ def rewarded(
         used_recovery=outcome.recovered is not None,
         coherence_delta=coherence_delta,
         tokens_reduced=outcome.estimated_tokens_before - outcome.estimated_tokens_after,
-        time_ms=sum(step.ms for step in steps),
+        time_ms=sum(step.ms - step.waited_ms for step in steps),
         priority_preserved=priority_preserved(before.units, outcome.state.units),
         original_tokens=outcome.estimated_tokens_before,
     )
     return replace(outcome, breaking=run, reward=reward(run))
+
+
+def counted_from(outcome: CompactionOutcome, tokens_before: int) -> CompactionOutcome:
+    """The outcome with its reward for what the model was sent before, where a run chose from more than that."""
+    if outcome.breaking is None:
+        return outcome
+    reduced = tokens_before - outcome.estimated_tokens_after
+    run = replace(outcome.breaking, tokens_reduced=reduced, original_tokens=tokens_before)
+    return replace(outcome, breaking=run, reward=reward(run))
+
+
+# --- The reward of a run, from -2 to 2, for later learning ---
+SLOW_MS = 500
+LEAST, MOST = -2.0, 2.0
+
+
+def reward(run: BreakingOutcome) -> float:
+    """Success earns by coherence, tokens and priorities; recovery and slowness cost."""
+    earned = _success(run) if run.success else -1.0
+    if run.used_recovery:
+        earned -= 0.7
+    if run.time_ms > SLOW_MS:
+        earned -= run.time_ms / 1000 * 0.1
+    return max(LEAST, min(MOST, earned))
+
+
+def _success(run: BreakingOutcome) -> float:
+    share = run.tokens_reduced / run.original_tokens if run.original_tokens else 0.0
+    return 1.0 + run.coherence_delta * 0.5 + share * 0.3 + run.priority_preserved * 0.2
+
+
+def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
+    """The share of P1 messages that stand word for word, 1 where there are none. Handovers do not count."""
+    standing = {unit.id: unit.content for unit in after}
+    first = [unit for unit in before if unit.priority is Priority.P1 and unit.kind not in WRITTEN]
+    return sum(standing.get(unit.id) == unit.content for unit in first) / len(first) if first else 1.0

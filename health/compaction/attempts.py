@@ -10,16 +10,16 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from health.compaction.handover import is_handover
-from health.compaction.invariants import broken
-from health.compaction.ledger import Ledger, extract
-from health.compaction.outcome import Step
-from health.compaction.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
-from health.compaction.pressure import at_goal
-from health.compaction.reasons import Reason, Why
+from health.compaction.laws.floor import is_handover
+from health.compaction.laws.invariants import broken
+from health.compaction.laws.weave import ledger_tokens, without_ledger, woven
+from health.compaction.reading.ledger import Ledger, extract
 from health.compaction.refill import refilled
-from health.compaction.units import ContextState, Unit
-from health.compaction.weave import ledger_tokens, without_ledger, woven
+from health.compaction.terms.outcome import Step
+from health.compaction.terms.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
+from health.compaction.terms.pressure import at_goal
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState, Unit
 
 LEXICAL = "lexical"
 
@@ -28,10 +28,11 @@ LEXICAL = "lexical"
 class Journal:
     """What a run writes down on its way: the steps as they were timed, who embedded, and what binds at which state.
 
-    `taken_back` are rules that bind no more.
+    `taken_back` are rules that bind no more, `laid_down` is what was said before the first of all units.
     """
 
     taken_back: tuple[str, ...] = ()
+    laid_down: tuple[Unit, ...] = ()
     steps: list[Step] = field(default_factory=list)
     embedders: dict[str, None] = field(default_factory=dict)
     extracted: list[tuple[tuple[Unit, ...], Ledger]] = field(default_factory=list)
@@ -41,7 +42,7 @@ class Journal:
         for known, entries in self.extracted:
             if known is units:
                 return entries
-        self.extracted.append((units, extract(units, self.taken_back)))
+        self.extracted.append((units, extract((*self.laid_down, *units) if self.laid_down else units, self.taken_back)))
         return self.extracted[-1][1]
 
     def report(self, *steps: Step) -> Generator[Step, Any, None]:

@@ -14,17 +14,16 @@ from health.compaction import recovery
 from health.compaction.accounts import applied, coherence_of, failed, rewarded
 from health.compaction.attempts import Journal, tried
 from health.compaction.config import CHAIN_ORDER, RecoveryMode, chain_for
-from health.compaction.floor import Floor, diagnosis, floor_of, least_of
-from health.compaction.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.laws.floor import diagnosis, irreducible
 from health.compaction.passes import Passes, Stepping, joined, pays, step_of
-from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
-from health.compaction.pressure import marks
-from health.compaction.reasons import Reason, Why
 from health.compaction.shortening import make_room
 from health.compaction.strategies import REGISTRY
 from health.compaction.strategies.truncate import truncate
-from health.compaction.units import ContextState
-from health.compaction.weave import without_ledger
+from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.terms.ports import Attempt, Kit, Need, Strategy, unchanged
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState
 
 Compacting = Generator[Need | Step, Any, CompactionOutcome]
 
@@ -58,7 +57,7 @@ def compact(
     """
     known = REGISTRY if strategies is None else strategies
     names = tuple(chain_for(state.config) if chain is None else chain) or DEFAULT_CHAIN
-    journal = Journal(state.taken_back)
+    journal = Journal(state.taken_back, state.laid_down)
     found = tuple((name, known[name]) for name in names if name in known)
     passes = Passes(chain=found, kit=kit, journal=journal, originals=state.originals)
     yield from journal.report(step_of(DETECTION, state, unchanged(state)))
@@ -94,7 +93,7 @@ def _decided(
     """The outcome but for its coherence and reward."""
     if state.estimated_tokens <= marks(state.config, limit=state.limit).trigger:
         return replace(untouched, why=Reason(Why.NOTHING_TO_DO, {"share": state.config.warning_threshold}))
-    floor = _irreducible(state, passes.kit)
+    floor = irreducible(state, passes.kit)
     if floor.tokens > state.limit:
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
     untouched = replace(untouched, ledger=passes.journal.entries(state.units))
@@ -108,12 +107,6 @@ def _decided(
     settled = yield from passes.settled(rescued.state, live=False)
     outcome = applied(untouched, joined(joined(best, rescued), settled))
     return replace(outcome, recovered=state.config.recovery_mode)
-
-
-def _irreducible(state: ContextState, kit: Kit) -> Floor:
-    """What must stay in any case: all that is protected where no recovery is wished for."""
-    is_strict = state.config.recovery_mode is RecoveryMode.ERROR
-    return floor_of(state, kit) if is_strict else least_of(without_ledger(state))
 
 
 def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:

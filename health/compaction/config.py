@@ -1,4 +1,4 @@
-"""Seed 4's configuration, every key, with its defaults. Frozen; `ContextConfig()` is the seed's YAML.
+"""The configuration of a compaction, every key, with its defaults. Frozen; `ContextConfig()` is the YAML as shipped.
 
 `configuration.load` reads and checks YAML; here only the values live. Shares are fractions of 1.
 """
@@ -23,6 +23,14 @@ class LmStudio(StrEnum):
     NO_MODEL = "no_model"
 
 
+class Summaries(StrEnum):
+    """Who writes the summaries of `summarize_old`: nobody, they are made of sentences that were said; or the model of
+    the pruning agent, whose words are checked."""
+
+    EXTRACTIVE = "extractive"
+    MODEL = "model"
+
+
 class RecoveryMode(StrEnum):
     FRESH_START = "fresh_start"
     TRUNCATE = "truncate"
@@ -30,7 +38,7 @@ class RecoveryMode(StrEnum):
 
 
 class AtMilestone(StrEnum):
-    """Whether a fresh start follows: when the task of a P1 message is done (DC35), after over-hits (C77)."""
+    """Whether a fresh start follows: when the task of a P1 message is done, after over-hits."""
 
     NEVER = "never"
     OFFER = "offer"
@@ -38,7 +46,7 @@ class AtMilestone(StrEnum):
 
 
 class RewardLog(StrEnum):
-    """Whether each run is written to the log of rewards (C126); nobody is asked to give that away (DC32)."""
+    """Whether each run is written to the log of rewards; nobody is asked to give that away."""
 
     OFF = "off"
     ON = "on"
@@ -95,7 +103,7 @@ class Hybrid:
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingWindow:
-    """Seed 3: at most `max_messages`, of which the newest `recent_share` always stay."""
+    """At most `max_messages`, of which the newest `recent_share` always stay."""
 
     max_messages: int = 24
     recent_share: float = 0.4
@@ -103,7 +111,7 @@ class SlidingWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class PayloadLimits:
-    """Seed 3's HISTORY_CONFIG; its eighth number, MAX_MESSAGES, is `SlidingWindow.max_messages`.
+    """How a history is kept short; the largest number of messages is `SlidingWindow.max_messages`.
 
     The numbers after `max_actions` are ours, for payloads of other tools; `bulky_tokens` is where those begin.
     """
@@ -164,7 +172,7 @@ class ContextConfig:
     """A compaction begins above `warning_threshold` of the limit, aims at `goal`, and is content with `accept`.
 
     A run that frees less than `min_gain` is not applied. `ledger_share` bounds what is carried word for word.
-    `chain_for` says which strategies run.
+    `chain_for` says which strategies run. A message that a person puts in one of `priority_areas` is of priority 1.
     """
 
     min_limit: int = 3500
@@ -176,6 +184,8 @@ class ContextConfig:
     ledger_share: float = 0.1
     how: How = How.PASSAGES
     lm_studio: LmStudio = LmStudio.PRUNING_AGENT
+    summaries: Summaries = Summaries.EXTRACTIVE
+    priority_areas: tuple[str, ...] = ()
     per_llm: tuple[LlmLimit, ...] = PER_LLM
     chain_order: tuple[str, ...] = CHAIN_ORDER
     summarize_old: SummarizeOld = field(default_factory=SummarizeOld)

@@ -12,11 +12,11 @@ from typing import Any
 
 from health.compaction.attempts import Journal, tried
 from health.compaction.config import PASSAGES, PASSAGES_AND_LAST_FIVE
-from health.compaction.outcome import Step
-from health.compaction.ports import Attempt, Kit, Need, Strategy, unchanged
-from health.compaction.pressure import at_goal, is_acceptable
-from health.compaction.units import ContextState, Unit
-from health.compaction.weave import ledger_tokens
+from health.compaction.laws.weave import ledger_tokens
+from health.compaction.terms.outcome import Step
+from health.compaction.terms.ports import Attempt, Kit, Need, Strategy, unchanged
+from health.compaction.terms.pressure import at_goal, is_acceptable
+from health.compaction.terms.units import ContextState, Unit
 
 Stepping = Generator[Need | Step, Any, Attempt]
 CHOOSING = frozenset({PASSAGES, PASSAGES_AND_LAST_FIVE})
@@ -107,7 +107,7 @@ class Passes:
 
 
 def _goes_on(state: ContextState, number: int) -> bool:
-    """Over the limit seed 4 allows three passes; within it each must gain a tenth, so there are few (C68)."""
+    """Over the limit three passes are allowed; within it each must gain a tenth, so there are few."""
     if is_acceptable(state):
         return False
     return not number or state.fits or number < state.config.hybrid.max_iterations

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from health.compaction.floor import standing
-from health.compaction.handover import handover
-from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.pressure import marks, tokens
-from health.compaction.reasons import Reason, Why
-from health.compaction.units import ContextState, Unit, total
-from health.compaction.weave import ledger_beside
+from health.compaction.choosing import summaries
+from health.compaction.laws.floor import OPENING, standing
+from health.compaction.laws.weave import ledger_beside
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.pressure import marks, tokens
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, synthetic_id, total
 
 # A shorter handover would hold its frame and nothing else.
 LEAST_HANDOVER = 80
@@ -66,3 +66,34 @@ def _placed(written: Sequence[Unit], kept: Sequence[Unit], before: Sequence[Unit
     last = max(at for at, unit in enumerate(before) if unit.id not in ids)
     earlier = sum(unit.id in ids for unit in before[:last])
     return (*kept[:earlier], *written, *kept[earlier:])
+
+
+# --- The handover ---
+FRAME = OPENING + "{summary}. Continue {task}."
+ARCHIVED = "{count:,} earlier messages ({tokens:,} tokens) are left out; all of them are in the archive"
+TASK_CHARS = 100
+
+
+def handover(gone: Sequence[Unit], state: ContextState, kit: Kit, *, budget_tokens: int) -> Asking:
+    """The handover for these, counted, as the only unit of a state. Raises nothing where the summary is empty."""
+    archived = ARCHIVED.format(count=len(gone), tokens=total(gone))
+    frame = kit.tokens(_framed(f"\n{archived}", state.task)) + kit.counter.per_message
+    summary = yield from summaries.summary(gone, max_tokens=budget_tokens - frame, kit=kit, focus=state.task)
+    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
+    unit = Unit(
+        id=synthetic_id("handover", sources),
+        role=Role.USER,
+        kind=Kind.SUMMARY,
+        content=_framed(f"{summary.text}\n{archived}", state.task),
+        timestamp=gone[-1].timestamp,
+        priority=Priority.P1,
+        source_ids=sources,
+    )
+    return Attempt(state=state.having(kit.counted([unit])), changed=True, why=summary.why, reads=summary.reads)
+
+
+def _framed(summary: str, task: str) -> str:
+    named = " ".join(task.split())
+    if len(named) > TASK_CHARS:
+        named = f"{named[:TASK_CHARS].rstrip()}…"
+    return FRAME.format(summary=summary.strip(" .\n"), task=f"task {named.rstrip('.')}" if named else "the task")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from health.compaction.clamp import clamped, level
-from health.compaction.digest import GAP, Line, written
-from health.compaction.ports import Kit
-from health.compaction.units import Kind, Role, Unit, synthetic_id, tools_by_result, total
+from health.compaction.reading.digest import GAP, Line, written
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.units import Kind, Role, Unit, synthetic_id, tools_by_result, total
+from health.compaction.trimming.clamp import clamped, level
 
 Units = tuple[Unit, ...]
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from health.compaction.chain import Compacting
-from health.compaction.outcome import CompactionOutcome, Step
-from health.compaction.ports import Answer, Embed, Embedded, Need, Prune, Summarise, Summarised
+from health.compaction.terms.outcome import CompactionOutcome, Step
+from health.compaction.terms.ports import Answer, Embed, Embedded, Need, Prune, Summarise, Summarised
 
 Clock = Callable[[], float]
 
@@ -32,9 +32,8 @@ def run(
     clock: Clock | None = None,
 ) -> CompactionOutcome:
     """The outcome of a compaction. Whatever interrupts it (KeyboardInterrupt) closes it first: nothing is half done."""
-    now = clock or _no_time
+    watch = Watch(clock or _no_time)
     reply: Any = None
-    since = now()
     try:
         while True:
             try:
@@ -42,13 +41,35 @@ def run(
             except StopIteration as end:
                 return end.value
             if isinstance(asked, Step):
-                reply = replace(asked, ms=(now() - since) * 1000)
+                reply = watch.stamped(asked)
                 _told(on_step, reply)
-                since = now()
+                watch.start()
             else:
-                reply = answered(asked, answer)
+                reply = watch.answered(asked, answer)
     finally:
         compacting.close()
+
+
+class Watch:
+    """Times one step after another, and of each how long a model was waited for. The clock is in seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.start()
+
+    def start(self) -> None:
+        self.since, self.waited = self.clock(), 0.0
+
+    def stamped(self, step: Step) -> Step:
+        return replace(step, ms=(self.clock() - self.since) * 1000, waited_ms=self.waited * 1000)
+
+    def answered(self, need: Need, answer: Callable[[Need], Answer]) -> Answer:
+        if isinstance(need, Embed):
+            return answered(need, answer)
+        asked = self.clock()
+        given = answered(need, answer)
+        self.waited += self.clock() - asked
+        return given
 
 
 def answered(need: Need, answer: Callable[[Need], Answer]) -> Answer:

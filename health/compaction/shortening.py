@@ -9,33 +9,36 @@ Older rounds and an earlier handover are not among them: they are no part of wha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
-from health.compaction.clamp import evened
 from health.compaction.config import RecoveryMode
-from health.compaction.digest import GAP, NOTICE, is_digest
-from health.compaction.floor import LEAST_ROOM, must_stay, oversized, standing
-from health.compaction.importance import is_ui_tool
-from health.compaction.invariants import is_marked, never_shortened, requests, waits
-from health.compaction.ports import Asking, Attempt, GaveWay, Kit, unchanged
-from health.compaction.pressure import marks
-from health.compaction.reasons import Reason, Why
-from health.compaction.rewording import in_play, reworded
+from health.compaction.laws.floor import LEAST_ROOM, must_stay, oversized, standing
+from health.compaction.laws.invariants import is_marked, never_shortened, requests, waits
+from health.compaction.laws.weave import without_ledger
+from health.compaction.reading.digest import GAP, NOTICE, is_digest
+from health.compaction.reading.importance import is_ui_tool
 from health.compaction.round_digest import DIGEST_TOKENS, HEAD_NOTE, with_digests
 from health.compaction.strategies.trim_payloads import trimmed
-from health.compaction.units import (
+from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, unchanged
+from health.compaction.terms.pressure import marks, tokens
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import (
+    STATES_REMEMBERED,
     WRITTEN,
     ContextState,
     Kind,
     Priority,
     Role,
+    Same,
     Unit,
     rounds,
     synthetic_id,
     tools_by_result,
     total,
 )
+from health.compaction.trimming.clamp import evened
+from health.compaction.trimming.rewording import in_play, reworded
 
 Units = tuple[Unit, ...]
 Size = Callable[[ContextState, Kit], int]
@@ -74,12 +77,18 @@ def make_room(state: ContextState, kit: Kit) -> Asking:
 def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, GaveWay]]:
     """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
     found: list[tuple[ContextState, GaveWay]] = []
-    for step in _steps(state):
+    for step in () if _suffices(state, kit) else _steps(state):
         less = state.having(_taken(step, state, kit))
         if less.estimated_tokens < state.estimated_tokens:
             found.append((less, _told(step.why, state, less)))
             state = less
     return found
+
+
+def _suffices(state: ContextState, kit: Kit) -> bool:
+    """Whether what must stay fits beside the largest ledger there can be: then no step is measured."""
+    most = _bare(without_ledger(state), kit) + tokens(state.config.ledger_share, state.limit)
+    return _over_share(state) <= 0 and max(most, _bare(state, kit), _newest_alone(state, kit)) <= state.limit
 
 
 def _steps(state: ContextState) -> tuple[Step, ...]:
@@ -89,8 +98,8 @@ def _steps(state: ContextState) -> tuple[Step, ...]:
 def _taken(step: Step, state: ContextState, kit: Kit) -> Units:
     """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
     units = state.units
-    for size, goal in _goals(step, state) if step.size(state, kit) > state.limit else ():
-        excess = size(state, kit) - goal
+    for size, goal in _goals(step, state) if _measured(step.size, Same(state), Same(kit)) > state.limit else ():
+        excess = _measured(size, Same(state), Same(kit)) - goal
         for _ in range(TRIES):
             units = step.take(state, excess, kit)
             over = size(state.having(units), kit) - goal
@@ -98,6 +107,12 @@ def _taken(step: Step, state: ContextState, kit: Kit) -> Units:
                 return units
             excess += over
     return units
+
+
+@lru_cache(maxsize=STATES_REMEMBERED)
+def _measured(size: Size, state: Same[ContextState], kit: Same[Kit]) -> int:
+    """Several steps ask for the same size of one state."""
+    return size(state.it, kit.it)
 
 
 def _goals(step: Step, state: ContextState) -> Iterator[tuple[Size, int]]:

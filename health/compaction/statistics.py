@@ -1,4 +1,4 @@
-"""Seed 3's statistics of a context: how many messages, about how many tokens, whether a snapshot is there.
+"""Statistics of a context: how many messages, about how many tokens, whether a snapshot is there.
 
 Characters / 4, as the seed counts and nobody else here: for a debug line. Every decision uses `ports.Counter`.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from health.compaction.snapshot import TaskSnapshot
-from health.compaction.units import Unit
+from health.compaction.terms.units import Unit
 
 CHARS_PER_TOKEN = 4
 EVERY_STEPS = 5
@@ -32,7 +32,7 @@ class ContextStats:
 def stats(units: Iterable[Unit], *, snapshot: TaskSnapshot | None = None) -> ContextStats:
     units = tuple(units)
     characters = sum(map(_characters, units))
-    images = sum(unit.image_tokens for unit in units)  # tokens already: 100 for each image (DM2)
+    images = sum(unit.image_tokens for unit in units)  # tokens already: 100 for each image
     return ContextStats(
         message_count=len(units),
         estimated_tokens=-(-characters // CHARS_PER_TOKEN) + images,

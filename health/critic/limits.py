@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from health.critic.patterns import OVER_HIT, TOKEN_LIMIT_EXCEEDED, Finding
+from health.critic.patterns import OVER_HIT, PROVIDER_OVERFLOW, TOKEN_LIMIT_EXCEEDED, Finding
 from health.critic.replay import Growth, Happening, Rules, replay
 
 # Candidates stand this far apart, in whole hundreds.
@@ -54,7 +54,8 @@ class LimitChange:
 
 
 def limit_change(subject: Subject, found: Collection[Finding]) -> LimitChange | None:
-    """None: nothing was found, too little can be replayed, or no limit within the window would help enough."""
+    """None: nothing was found that a higher limit helps, too little can be replayed, or none would help enough."""
+    found = [one for one in found if one.code != PROVIDER_OVERFLOW]
     if not found:
         return None
     counts = "over_hits" if {one.code for one in found} & {OVER_HIT, TOKEN_LIMIT_EXCEEDED} else "compactions"

@@ -1,4 +1,4 @@
-"""What a proposal may change at all: a limit, or the order of the chain. The guard's 80, 90 and 100 % never (X16)."""
+"""What a proposal may change at all: a limit, or the order of the chain. The guard's 80, 90 and 100 % never."""
 
 from __future__ import annotations
 

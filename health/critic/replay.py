@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from health.compaction.pressure import tokens
+from health.compaction.terms.pressure import tokens
 
 
 @dataclass(frozen=True, kw_only=True)

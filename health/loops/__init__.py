@@ -1,4 +1,4 @@
-"""Whether an agent goes round in circles (C138, DC36). PURE: what it said and called is handed in, and judged.
+"""Whether an agent goes round in circles. PURE: what it said and called is handed in, and judged.
 
 `patterns` says what was seen, `likeness` how much two answers are alike.
 """

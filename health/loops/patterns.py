@@ -7,12 +7,11 @@ itself, but a factor: then one repetition less will do.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-
-from health.loops.likeness import likeness
 
 # An agent is looked at again after so many calls, and its newest answers are looked at.
 EVERY_CALLS = 20
@@ -20,8 +19,18 @@ MOST_STEPS = 40
 # So many equal calls or errors, answers alike, and answers each shorter than the one before.
 REPEATED, ALIKE, SHRINKING = 3, 3, 5
 ALIKE_ABOVE = 0.85
-# "Done." after "Done." says nothing.
+# "Done." after "Done." says nothing. A short sentence does, when it is said often enough.
 LEAST_CHARACTERS = 80
+LEAST_SHORT, ALIKE_SHORT = 20, 6
+# A Chinese character says as much as so many letters.
+LETTERS_A_SIGN = 3
+_SIGN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+# When something was, and how long it took: it differs each time and is no news.
+_TIMES = re.compile(
+    r"\b(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"|\b1\d{9}(?:\d{3})?(?:\.\d{1,9})?\b"
+    r"|\d{1,9}(?:\.\d{1,9})? ?(?:(?:[nmuµ]?s|secs?|seconds?|min|minutes?|h|hours?)\b|[毫微纳]?秒|分钟|小时)"
+)
 # What shrinks was once something worth the name, and is half of it at most.
 LEAST_TO_SHRINK = 200
 
@@ -77,19 +86,23 @@ def find_loop(steps: Sequence[Step], *, over_hits: int = 0) -> LoopFinding | Non
     seen = (
         *_repeated(steps, Kind.CALLS, _as_call, enough=REPEATED - less),
         *_repeated(steps, Kind.ERRORS, _as_error, enough=REPEATED - less),
-        *_alike([text for text in texts if len(text) >= LEAST_CHARACTERS], enough=ALIKE - less),
+        *_answers_alike(texts, less=less),
         *_shrinking([len(text) for text in texts], enough=SHRINKING - less),
     )
     return LoopFinding(seen=seen, over_hits=over_hits) if seen else None
 
 
 def _as_call(call: Call) -> Hashable:
-    return None if call.failed else (call.name, call.arguments, call.outcome)
+    return None if call.failed else (call.name, call.arguments, _timeless(call.outcome))
 
 
 def _as_error(call: Call) -> Hashable:
     """The same complaint of the same tool, whatever it was asked."""
-    return (call.name, call.outcome) if call.failed else None
+    return (call.name, _timeless(call.outcome)) if call.failed else None
+
+
+def _timeless(outcome: str) -> str:
+    return _TIMES.sub("", outcome)
 
 
 def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
@@ -125,6 +138,17 @@ def _texts(steps: Sequence[Step]) -> list[str]:
     return texts
 
 
+def _answers_alike(texts: list[str], *, less: int) -> tuple[Seen, ...]:
+    for least, enough in ((LEAST_CHARACTERS, ALIKE), (LEAST_SHORT, ALIKE_SHORT)):
+        if found := tuple(_alike([text for text in texts if _letters(text) >= least], enough=enough - less)):
+            return found
+    return ()
+
+
+def _letters(text: str) -> int:
+    return len(text) + (LETTERS_A_SIGN - 1) * len(_SIGN.findall(text))
+
+
 def _alike(texts: list[str], *, enough: int) -> Iterator[Seen]:
     """As many of the newest as are each like the one before."""
     found: list[float] = []
@@ -144,3 +168,23 @@ def _shrinking(lengths: list[int], *, enough: int) -> Iterator[Seen]:
     shrunk = lengths[start:]
     if len(shrunk) >= enough and shrunk[0] >= LEAST_TO_SHRINK and shrunk[-1] * 2 <= shrunk[0]:
         yield Seen(kind=Kind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
+
+
+# --- How much two texts are alike, in any language, in time that grows with their length and no faster ---
+PIECE = 3
+# Of a longer text the two ends are read.
+MOST_CHARACTERS = 20_000
+
+
+def likeness(first: str, second: str) -> float:
+    """The share of pieces of three characters that both have (Dice), from 0 to 1. Case and blanks do not count."""
+    ours, theirs = _pieces(first), _pieces(second)
+    pieces = ours.total() + theirs.total()
+    return 2 * (ours & theirs).total() / pieces if pieces else 1.0
+
+
+def _pieces(text: str) -> Counter[str]:
+    half = MOST_CHARACTERS // 2
+    read = text if len(text) <= MOST_CHARACTERS else f"{text[:half]} {text[-half:]}"
+    plain = " ".join(read.casefold().split())
+    return Counter(plain[at : at + PIECE] for at in range(max(1, len(plain) - PIECE + 1))) if plain else Counter()

@@ -88,7 +88,7 @@ class CompactionRun(models.Model):
     reward = models.FloatField(_("reward"), null=True, blank=True)
     recovered = models.CharField(_("recovered by"), max_length=20, blank=True)
 
-    # Entries as `dialogs.model_view` reads them, oldest first.
+    # Entries as `dialogs.transcript.model_view` reads them, oldest first.
     view = models.JSONField(default=list)
     # Ids of the messages that no longer stand, not even shortened.
     removed = models.JSONField(default=list)
@@ -128,7 +128,7 @@ class CompactionRun(models.Model):
 
     @property
     def told(self) -> dict[str, Any] | str:
-        """How it ended, as `dialogs.reasons.in_words` reads it."""
+        """How it ended, as `dialogs.common.reasons.in_words` reads it."""
         return self.why or self.reason
 
     @property

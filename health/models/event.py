@@ -1,4 +1,4 @@
-"""The log of what went wrong or nearly so with contexts, in seed 4's codes. No text of a dialog stands here."""
+"""The log of what went wrong or nearly so with contexts, as codes. No text of a dialog stands here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ContextEvent(models.Model):
         BREAKER_FAILED = "BREAKER_FAILED", _("compaction failed")
         RECOVERY_TRIGGERED = "RECOVERY_TRIGGERED", _("recovery was needed")
         PRUNER_FAILED = "PRUNER_FAILED", _("the pruning agent failed")
-        # A request was estimated above the warning threshold, and above the limit itself (an over-hit, DC26).
+        # A request was estimated above the warning threshold, and above the limit itself (an over-hit).
         WARNING = "WARNING", _("the context was nearly full")
         OVER_HIT = "OVER_HIT", _("the context was over its limit")
         RUN_SKIPPED = "RUN_SKIPPED", _("a compaction had nothing to gain")

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ContextSettings(models.Model):
-    """The only row has the key 1. `values` is what `compaction.configuration.dump` writes; empty: seed 4's."""
+    """The only row has the key 1. `values` is what `compaction.configuration.dump` writes; empty: the defaults."""
 
     values = models.TextField(_("values"), blank=True)
     # Null: "Same as current agent".

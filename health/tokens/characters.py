@@ -1,6 +1,6 @@
 """Tokens guessed from characters alone: where no vocabulary can be had, and where a seed asks for just that.
 
-`rough` knows scripts, as a quarter of the characters is far too little for Chinese (DC28: 310 characters are up to
+`rough` knows scripts, as a quarter of the characters is far too little for Chinese (310 characters are up to
 400 tokens). It guesses high: what it is for is not to overflow.
 """
 

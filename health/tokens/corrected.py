@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from health.compaction.ports import Counter, Grade
+from health.compaction.terms.ports import Counter, Grade
 from health.tokens.calibration import Correction
 from health.tokens.counters import counter_for
 

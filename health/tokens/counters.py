@@ -7,17 +7,17 @@ The model's own vocabulary; where that is missing GPT's (approximate); where tha
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 
-from health.compaction.ports import Grade
+from health.compaction.terms.ports import Grade
 from health.tokens.characters import rough
 from health.tokens.encoders import Sizes
 from health.tokens.families import UNKNOWN, Family, Vocabulary, family_of
 from health.tokens.memory import Memory
-from health.tokens.pieces import PIECE, pieces
 from health.tokens.vocabularies import VocabularyMissing, opened
 
 logger = logging.getLogger(__name__)
@@ -107,3 +107,26 @@ def _memory(vocabulary: Vocabulary) -> Memory:
 def count_text(text: str, model: str) -> int:
     """Tokens of a text alone, without a message's frame (row L58)."""
     return counter_for(model).count([text])[0]
+
+
+# --- Very long texts in pieces, so that no text is slower per character than another ---
+PIECE = 32_768  # characters
+_REACH = 1_000
+# No vocabulary here has a token that goes on from a word into the blank before the next one.
+_BEFORE_A_WORD = re.compile(r"(?<=\S) (?=[^\W\d_])")
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in order, in pieces of at most `PIECE` characters."""
+    start = 0
+    while len(text) - start > PIECE:
+        end = _border(text, start + PIECE)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _border(text: str, end: int) -> int:
+    """The last cut before a word near `end`, else `end` itself."""
+    near = _BEFORE_A_WORD.finditer(text, end - _REACH, end)
+    return max((found.start() for found in near), default=end)

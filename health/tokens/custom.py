@@ -1,7 +1,7 @@
 """A tokenizer that the configuration names: one of the vocabularies, or a Hugging Face tokenizer.json by its path.
 
-Only a check of the configuration says no ("Unsupported tokenizer: X", C80). While running, what cannot be had is
-counted another way: `configured_counter` never raises.
+Only a check of the configuration says no ("Unsupported tokenizer: X"). While running, what cannot be had is counted
+another way: `configured_counter` never raises.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from functools import lru_cache
 from pathlib import Path
 
-from health.compaction.ports import Grade
+from health.compaction.terms.ports import Grade
 from health.tokens.counters import RememberingCounter, counter_for
 from health.tokens.encoders import by_tokenizers
 from health.tokens.families import family_of
@@ -19,6 +19,25 @@ CUSTOM = "custom"
 DEFAULT = "gpt-4"
 
 logger = logging.getLogger(__name__)
+
+
+FOLDER = "tokenizers"
+
+
+def counter_named(name: str, *, model: str, data: Path) -> RememberingCounter:
+    """The counter that an LLM's row names, or that of its model's name where it names none."""
+    return configured_counter(*_kind_and_path(name, data)) if name else counter_for(model)
+
+
+def fault_of_name(name: str, *, data: Path) -> str:
+    """What is wrong with the name in an LLM's row; empty if it can be used."""
+    return tokenizer_fault(*_kind_and_path(name, data)) if name else ""
+
+
+def _kind_and_path(name: str, data: Path) -> tuple[str, str]:
+    """A file's name stands for a file of one folder: staff choose among these, and read no others."""
+    is_file = name.endswith(".json")
+    return (CUSTOM, str(data / FOLDER / Path(name).name)) if is_file else (name, "")
 
 
 def tokenizer_fault(kind: str, path: str = "") -> str:
@@ -53,7 +72,7 @@ def _fault(path: str) -> str:
 
 @lru_cache(maxsize=8)
 def _loaded(path: str) -> RememberingCounter:
-    """Refuses one that cuts what it reads: it would call every long text short (DC29)."""
+    """Refuses one that cuts what it reads: it would call every long text short."""
     from tokenizers import Tokenizer
 
     file = Path(path).read_bytes()

@@ -1,6 +1,6 @@
 """Which family a model belongs to, by its name alone: which vocabulary counts for it, and how far that is true.
 
-The rule table is seed 2's (rows L52-L57), with the rows that its substrings miss (DL18). The first row wins.
+In the table of rules the first row wins whose substring stands in the name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
-from health.compaction.ports import Grade
+from health.compaction.terms.ports import Grade
 
 
 class Vocabulary(StrEnum):
@@ -36,12 +36,14 @@ class ToolsAs(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """`per_message` is what a chat template puts around each message, in tokens; `opening` what it puts once."""
+    """`per_message` is what a chat template puts around each message, in tokens; `opening` what it puts once, `calling`
+    what it says of calls, where there are tools, beyond what most say."""
 
     name: str
     vocabulary: Vocabulary
     per_message: int = 4
     opening: int = 3
+    calling: int = 0
     grade: Grade = Grade.EXACT
     tools_as: ToolsAs = ToolsAs.JSON
 
@@ -60,6 +62,9 @@ TEKKEN = replace(MISTRAL, vocabulary=Vocabulary.TEKKEN)
 SMOLLM2 = Family(name="smollm2", vocabulary=Vocabulary.SMOLLM2, per_message=5)
 UNKNOWN = Family(name="gpt", vocabulary=Vocabulary.CL100K, grade=Grade.APPROXIMATE)
 
+# Its template tells at length how a call is written.
+QWEN35 = replace(UNKNOWN, name="qwen3.5", calling=155)
+
 # What each row means is in tests/health/tokens/test_families.py, name by name.
 _ROWS = (
     (r"llama[-_ ]?3[._]\d", LLAMA31),
@@ -75,9 +80,16 @@ _ROWS = (
     (r"gpt-oss", GPT_OSS),
     (r"gpt-?4o|gpt-?4\.[15]|gpt-?[5-9]|(?:^|[/:])o[1-9](?:$|[-:])|^o200k", GPT_4O),
     (r"gpt-?(?:4|3\.?5)(?:$|[-:_])|^cl100k", GPT),
+    (r"qwen-?3[._]\d", QWEN35),
     (r"gpt", UNKNOWN),
 )
 _TABLE = tuple((re.compile(pattern), family) for pattern, family in _ROWS)
+
+
+def family_name(model: str) -> str:
+    """For readers: empty where the name says nothing, though the model is counted as one of GPT's."""
+    found = family_of(model)
+    return "" if found is UNKNOWN else found.name
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from health.compaction.wire import MEDIA_PARTS
+from health.compaction.terms.wire import MEDIA_PARTS
 
 FLAT = 100  # for a sound or a file
 _LOW_DETAIL = 85

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from health.compaction.wire import attached_to, text_of
+from health.compaction.terms.wire import attached_to, text_of
 from health.tokens.counters import count_text, counter_for
 from health.tokens.families import family_of
 from health.tokens.images import media_tokens
@@ -16,7 +16,7 @@ from health.tokens.tools import as_sent
 
 
 def count_messages(messages: Sequence[Mapping[str, Any]], model: str, tools: Sequence[Mapping[str, Any]] = ()) -> int:
-    """Estimated prompt tokens (rows L59, L60, DL4): contents, reasoning, calls, names, images, and their frames."""
+    """Estimated prompt tokens: contents, reasoning, calls, names, images, and their frames."""
     counter = counter_for(model)
     texts = [text for message in messages for text in (text_of(message), attached_to(message))]
     media = sum(media_tokens(message, model) for message in messages)
@@ -29,4 +29,5 @@ def overhead_tokens(model: str, tools: Sequence[Mapping[str, Any]] = ()) -> int:
 
 
 def tools_tokens(model: str, tools: Sequence[Mapping[str, Any]]) -> int:
-    return count_text(as_sent(tools, family_of(model).tools_as), model)
+    family = family_of(model)
+    return count_text(as_sent(tools, family.tools_as), model) + (family.calling if tools else 0)

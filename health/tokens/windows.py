@@ -67,13 +67,17 @@ class Report:
     error: float
 
 
-def ceiling(bounds: Bounds, now: datetime) -> int | None:
-    """The most tokens that prompt and answer may have by what was learned; None where nothing holds any more."""
+def ceiling(bounds: Bounds, now: datetime, *, at_most: bool = False) -> int | None:
+    """The most tokens that prompt and answer may have by what was learned; None where nothing holds any more.
+
+    `at_most`: what has not been refused yet, in place of a guess that is safer.
+    """
     found = []
     if bounds.refused and not _is_doubted(bounds.refused_at, now):
         # Between what was read and what was refused; from nothing but a refusal, far below it.
         read = min(bounds.accepted or 0, bounds.refused)
-        found.append((read + bounds.refused) // 2 if read > bounds.refused // 2 else bounds.refused // 2)
+        guess = (read + bounds.refused) // 2 if read > bounds.refused // 2 else bounds.refused // 2
+        found.append(bounds.refused - 1 if at_most else guess)
     if bounds.window and not _is_doubted(bounds.refused_at, now):
         found.append(bounds.window)
     if bounds.cut_sent and not _is_doubted(bounds.cut_at, now):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from health.compaction.messages import MARKS
+from health.compaction.reading.messages import MARKS
 from health.transcripts.transcript import Transcript, told
 
 SPEAKERS = ("user", "assistant")

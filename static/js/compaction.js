@@ -27,9 +27,9 @@ function glide() {
   width = wanted;
 }
 
-/** Not while somebody reads it. */
+/** Not while somebody reads it. Details that were open from the start are no sign of that. */
 function isInUse(shown) {
-  return shown.matches(":hover, :focus-within") || Boolean(shown.querySelector("details[open]"));
+  return shown.matches(":hover, :focus-within") || Boolean(unfolded && shown.querySelector("details[open]"));
 }
 
 function hide() {

@@ -1,8 +1,35 @@
-/* The list of dialogs: Escape leaves a name as it was; the search button is for pages without this script. */
+/* The first page: arrows go from row to row, Escape leaves a name as it was; what the socket replaces keeps its focus. */
+
+const rows = () => [...document.querySelectorAll(".dialogs .row-title")];
+let focused = "";
+
+function step(from, by) {
+  const all = rows();
+  const at = all.indexOf(from);
+  all[at < 0 ? 0 : Math.min(Math.max(at + by, 0), all.length - 1)]?.focus();
+}
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape") return;
-  event.target.closest?.(".rename")?.querySelector("[data-cancel]")?.click();
+  if (event.key === "Escape") event.target.closest?.(".rename")?.querySelector("[data-cancel]")?.click();
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  // In a menu and in a select the arrows have a meaning of their own.
+  if (!event.target.matches("body, main, #search, .row-title")) return;
+  event.preventDefault();
+  step(event.target, by);
 });
 
+// Search and filters follow at once: the button is for pages without this script.
 for (const button of document.querySelectorAll(".search > .button")) button.hidden = true;
+
+document.addEventListener("htmx:wsBeforeMessage", () => { focused = document.activeElement?.id; });
+document.addEventListener("htmx:wsAfterMessage", () => {
+  if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
+});
+document.addEventListener("htmx:wsClose", (event) => {
+  const { event: { code }, socketWrapper } = event.detail;
+  // Signed out: the page itself says so.
+  if (code === 4401) location.reload();
+  // htmx comes back by itself after a failure, not after a server that said goodbye.
+  else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
+});

@@ -19,5 +19,12 @@ edit.addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("click", (event) => {
+  const rename = event.target.closest("[data-rename]");
+  if (rename) {
+    event.preventDefault();
+    rename.closest("details.menu").open = false;
+    edit.open = true;
+    return;
+  }
   if (!edit.contains(event.target)) edit.open = false;
 });

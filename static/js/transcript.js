@@ -57,11 +57,11 @@ function begin(edit) {
 document.addEventListener("toggle", (event) => {
   // What is under the composer is not in sight.
   if (event.target.matches?.("details.message-menu[open]")) event.target.querySelector(".menu-panel").scrollIntoView({ block: "nearest" });
-  if (event.target.matches?.("details.edit[open]")) begin(event.target);
+  if (event.target.matches?.("details.edit[open]:not([data-arrived])")) begin(event.target);
 }, true);
 // The form of a message is fetched.
 scroller.addEventListener("htmx:afterSettle", ({ target }) => {
-  if (target.matches("details.edit[open] > .edit-inside")) begin(target.parentElement);
+  if (target.matches("details.edit[open]:not([data-arrived]) > .edit-inside")) begin(target.parentElement);
 });
 
 document.addEventListener("keydown", (event) => {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.devset import cases
+from benchmarks.figures import drawn
 from benchmarks.peers import QUICK, cuts, lexrank, seed4
-from benchmarks.quality import interval, judged
+from benchmarks.quality import judged
 from benchmarks.scoring import broken_pairs, tokens
 
 # Written down as they are, faults included: seed 2's fallback, seed 3's window, seed 4.
@@ -49,7 +50,7 @@ def test_a_cut_is_a_round_or_a_message() -> None:
 
 
 def test_the_interval_holds_the_mean_and_widens_with_spread() -> None:
-    low, high = interval([10, 12, 8, 11, 9, 10])
+    low, high = drawn([[10], [12], [8], [11], [9], [10]])
     assert low < 10 < high
-    wide = interval([40, -20, 10, 30, -10, 10])
+    wide = drawn([[40], [-20], [10], [30], [-10], [10]])
     assert wide[1] - wide[0] > high - low

@@ -19,9 +19,9 @@ RIGHTLY_REFUSED = (
 @schemathesis.hook
 def before_load_schema(_context: Any, raw_schema: dict[str, Any]) -> None:
     """No name made up at random would ever be answered; the longest history there may be takes long to store."""
-    fields = raw_schema["components"]["schemas"]["ChatBody"]["properties"]
-    fields["model"] = MODELS
-    del fields["messages"]["maxItems"]
+    schemas = raw_schema["components"]["schemas"]
+    schemas["ChatBody"]["properties"]["model"] = schemas["CountBody"]["properties"]["model"] = MODELS
+    del schemas["ChatBody"]["properties"]["messages"]["maxItems"]
     raw_schema["paths"]["/models/{model}"]["parameters"][0]["schema"] = MODELS
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dialogs.compacting.present import present_tokens
+from dialogs.context.present import present_tokens
 from dialogs.models import LLM, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.rows import add_message
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.turns.reads.turns import dialog_to_drive
 from health.models import LlmCalibration
 
 RULE = "Never deploy on a Friday, and always write to /srv/reports/2031."

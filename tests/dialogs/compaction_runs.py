@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dialogs.models import Course, Dialog, ViewChange
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.core.checks import run_checks
 
 from dialogs import checks
+from dialogs.llms.catalogue import load_catalogue
 from dialogs.models import LLM
+from dominds.doctor.llms import limits
 
 SQLITE = {"default": {"ENGINE": "django.db.backends.sqlite3"}}
 POSTGRES = {"default": {"ENGINE": "django.db.backends.postgresql"}}
@@ -37,6 +40,7 @@ POSTGRES = {"default": {"ENGINE": "django.db.backends.postgresql"}}
         (checks.check_shared_database, {"DATABASES": SQLITE, "REDIS_URL": "unix:///run/redis.sock"}, None),
         (checks.check_lease, {"DOMINDS_LEASE_SECONDS": 4.9}, "dialogs.W006"),
         (checks.check_lease, {"DOMINDS_LEASE_SECONDS": 5.0}, None),
+        (checks.check_catalogue, {"DOMINDS_LLM_FILE": "/nowhere", "DOMINDS_LLM_FILE_REQUIRED": True}, "dialogs.W007"),
     ],
 )
 def test_an_odd_setting_is_told_with_a_hint(
@@ -49,6 +53,23 @@ def test_an_odd_setting_is_told_with_a_hint(
 
     assert [message.id for message in messages] == ([found] if found else [])
     assert all(message.hint for message in messages)
+
+
+def test_a_threshold_that_is_no_number_is_told_by_check_and_by_doctor_and_stops_nothing(
+    tmp_path: Path, settings: LazySettings, db: None
+) -> None:
+    model = "        context_length: 1000\n        critical_max_tokens: -5\n"
+    path = tmp_path / "llm.yaml"
+    path.write_text(f"providers:\n  a:\n    apiType: openai\n    baseUrl: http://h\n    models:\n      m:\n{model}")
+    settings.DOMINDS_LLM_FILE = path
+
+    load_catalogue()
+
+    told = "line 8: providers.a.models.m.critical_max_tokens: must lie between 1 and 2,147,483,647: the default counts"
+    (message,) = checks.check_catalogue()
+    assert (message.id, told in message.msg) == ("dialogs.W008", True)
+    assert told in next(finding.text for finding in limits() if finding.name == "catalogue")
+    assert LLM.objects.get(model_id="m").critical_max_tokens is None
 
 
 def test_odd_limits_of_a_model_are_told_when_the_database_is_checked(llm: LLM) -> None:

@@ -18,9 +18,10 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection, connections, transaction
 
-from dialogs.threads import close_threads
+from dialogs.common.threads import close_threads
 from dominds import backups
 from dominds.supervisor import lock
+from dominds.supervisor.errors import CannotStart
 
 # Connections are closed and the database is replaced: no test transaction survives that.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,6 +111,23 @@ def test_a_backup_overwrites_nothing(archive: Path) -> None:
 def test_a_backup_that_cannot_be_written_is_one_line(data_dir: Path) -> None:
     with pytest.raises(CommandError, match="cannot be written"):
         call_command("backup", str(data_dir / "secret_key" / "backup.tar.gz"))
+
+
+def test_nothing_is_restored_to_a_database_that_is_used_from_another_folder(archive: Path) -> None:
+    User.objects.create_user("bob")
+
+    with lock.database_in_use(), lock.database_in_use():
+        with pytest.raises(CommandError, match="runs on this database"):
+            call_command("restore", str(archive), "--yes")
+        kept = people()
+    call_command("restore", str(archive), "--yes")
+
+    assert (kept, people()) == (["alice", "bob"], ["alice"])
+
+
+def test_nobody_starts_on_a_database_that_is_being_replaced(archive: Path) -> None:
+    with lock.database_to_oneself(), pytest.raises(CannotStart, match="being restored"), lock.database_in_use():
+        pass
 
 
 def test_restoring_asks_first(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:

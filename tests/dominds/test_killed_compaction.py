@@ -27,7 +27,7 @@ AWAKE = [{"match": "<history>", "text": "no JSON at all"}, {"text": "Done."}]
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, CompactionDisplay, Provider
-from dialogs.services.dialogs import create_dialog
+from dialogs.pages.writes.dialogs import create_dialog
 from health.models import ContextSettings
 from tests.dialogs.compacting_builders import a_history
 PRUNE = 'context_config: {how: chain, breaking_strategy: {chain_order: [prune_with_agent, prioritize_recent]}}'
@@ -53,9 +53,9 @@ print(json.dumps(dict(run=run, runs=runs, changes=changes, head=head)))
 """
 QUEUE = """
 from django.contrib.auth.models import User
-from dialogs.compacting.guard import by_limit
+from dialogs.llms.guard import by_limit
 from dialogs.models import Dialog
-from dialogs.services.compaction import queue_run
+from dialogs.compaction.writes.compaction import queue_run
 dialog = Dialog.objects.get(pk="{pk}")
 queue_run(dialog, guard=by_limit(dialog), trigger="manual", requested_by=User.objects.get())
 """

@@ -24,7 +24,7 @@ SETTINGS = {"DOMINDS_ADMIN_PASSWORD": PASSWORD}
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, Provider
-from dialogs.services.dialogs import create_dialog
+from dialogs.pages.writes.dialogs import create_dialog
 provider, _ = Provider.objects.get_or_create(name="scripted", kind="scripted", base_url="script.json")
 llm, _ = LLM.objects.get_or_create(provider=provider, model_id="tiny", context_length=100_000)
 agent, _ = Agent.objects.get_or_create(name="Helper", slug="helper", llm=llm)
@@ -166,7 +166,7 @@ def test_two_workers_that_hear_of_one_turn_answer_it_once(chat: Chat) -> None:
     chat.say()
     for _ in range(5):
         chat.stack.shell(
-            f"from uuid import UUID; from dialogs.schedule import queue_drive; queue_drive(UUID('{chat.dialog}'))"
+            f"import uuid; from dialogs.common.schedule import queue_drive; queue_drive(uuid.UUID('{chat.dialog}'))"
         )
 
     state = chat.finish()

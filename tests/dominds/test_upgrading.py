@@ -24,8 +24,8 @@ was.get_model("dialogs", "Dialog").objects.create(
 executor = MigrationExecutor(connection)
 executor.migrate(executor.loader.graph.leaf_nodes())
 
-from dialogs.compacting.guard import guard_of
-from dialogs.compacting.words import kept_in_dialog
+from dialogs.llms.guard import guard_of
+from dialogs.llms.words import kept_in_dialog
 from dialogs.models import Dialog
 dialog = Dialog.objects.get()
 guard = guard_of(dialog)

@@ -27,9 +27,9 @@ from tests.dialogs.compacting_builders import a_history
 a_history(Dialog.objects.latest("created_at"), pairs=24)
 """
 SENT = """
-from dialogs.compacting.present import present_context
+from dialogs.context.present import present_context
 from dialogs.models import Dialog
-from dialogs.selectors.turns import dialog_to_drive
+from dialogs.turns.reads.turns import dialog_to_drive
 dialog = Dialog.objects.latest("created_at")
 print("\\n".join(piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces))
 """
@@ -57,14 +57,14 @@ def chat(page: Page, guarded: Stack, faults: list[str]) -> Page:
 
 def open_archive(page: Page) -> None:
     page.get_by_label("Dialog actions").click()
-    page.get_by_role("link", name="Archive of the context").click()
-    expect(page.get_by_role("heading", name="Archive of the context")).to_be_visible()
+    page.get_by_role("link", name="What it no longer sees").click()
+    expect(page.get_by_role("heading", name="What it no longer sees")).to_be_visible()
 
 
 def test_what_was_compacted_is_found_and_brought_back(chat: Page, guarded: Stack) -> None:
     open_archive(chat)
-    chat.get_by_label("Search the archive").fill("reading question")
-    chat.get_by_label("Search the archive").press("Enter")
+    chat.get_by_label("Search what it no longer sees").fill("reading question")
+    chat.get_by_label("Search what it no longer sees").press("Enter")
     expect(chat.get_by_role("heading", name="Found for “reading question”")).to_be_visible()
     first = chat.locator(".archive-item").first
     text = first.locator(".archive-text").inner_text()
@@ -118,7 +118,7 @@ def test_what_the_model_still_knows_is_told_for_now_and_for_another_limit(
     chat.get_by_label("Limit (tokens)").press("Enter")
 
     expect(chat.locator(".known-counts > div")).to_have_count(2)
-    expect(chat.locator(".archive-item").filter(has_text="compacted: in the archive only").first).to_be_visible()
+    expect(chat.locator(".archive-item").filter(has_text="compacted: no longer seen by it").first).to_be_visible()
     assert violations(chat, ".archive") == []
     chat.set_viewport_size({"width": 390, "height": 844})
     assert chat.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

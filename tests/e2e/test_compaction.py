@@ -21,7 +21,7 @@ Agent.objects.create(name="Helper", slug="helper", llm=llm)
 """
 HISTORY = """
 from dialogs.models import Dialog
-from dialogs.services.rows import save
+from dialogs.transcript.writes.dialog_row import save
 from tests.dialogs.compacting_builders import a_history
 dialog = Dialog.objects.latest("created_at")
 a_history(dialog, pairs=12)
@@ -43,9 +43,9 @@ from health.models import CompactionRun
 CompactionRun.objects.filter(status="draft").update(draft_until=timezone.now() + timedelta(seconds=1))
 """
 SENT = """
-from dialogs.compacting.present import present_context
+from dialogs.context.present import present_context
 from dialogs.models import Dialog
-from dialogs.selectors.turns import dialog_to_drive
+from dialogs.turns.reads.turns import dialog_to_drive
 context = present_context(dialog_to_drive(Dialog.objects.latest("created_at").pk))
 print("\\n".join(piece.content for piece in context.pieces))
 """
@@ -53,7 +53,7 @@ CUT = """
 from django.db import transaction
 from dialogs.models import Dialog
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.services.rows import add_message, save
+from dialogs.transcript.writes.dialog_row import add_message, save
 from tests.builders import an_answer
 from tests.dialogs.compaction_runs import an_applied_run
 with transaction.atomic():
@@ -120,7 +120,7 @@ def test_a_person_compacts_undoes_and_redoes_by_keyboard(chat: Page, scripted: S
     done = divider(chat, "applied")
     expect(done).to_contain_text("Context compacted", timeout=PATIENCE_MS)
     expect(done).to_contain_text("24 →")
-    expect(chat.locator(".message-row.removed").first).to_contain_text("archived")
+    expect(chat.locator(".message-row.removed").first).to_contain_text("no longer seen")
     small = scripted.shell(SENT)
     assert len(small) < len(whole)
 
@@ -205,7 +205,7 @@ def test_a_message_is_pinned_and_tagged_by_keyboard_and_survives(chat: Page, scr
     compact(chat)
 
     expect(divider(chat, "applied")).to_be_visible(timeout=PATIENCE_MS)
-    expect(row).not_to_contain_text("archived")
+    expect(row).not_to_contain_text("no longer seen")
     assert "Answer 4." in scripted.shell(SENT)
 
 
@@ -215,7 +215,7 @@ def test_a_message_is_the_end_of_what_is_compacted(chat: Page) -> None:
     row.get_by_role("button", name="Compact up to here").press("Enter")
 
     expect(divider(chat, "applied")).to_be_visible(timeout=PATIENCE_MS)
-    expect(chat.locator(".message-row.user").nth(10)).not_to_contain_text("archived")
+    expect(chat.locator(".message-row.user").nth(10)).not_to_contain_text("no longer seen")
     expect(chat.locator(".message-row.removed").first).to_be_attached()
 
 

@@ -27,7 +27,7 @@ from tests.dialogs.compacting_builders import a_history
 a_history(Dialog.objects.latest("created_at"), pairs=16)
 """
 RUN = """
-from dialogs.broadcast import compaction_on_commit
+from dialogs.common.broadcast import compaction_on_commit
 from dialogs.models import Dialog
 from tests.dialogs.compaction_runs import a_run
 dialog = Dialog.objects.latest("created_at")
@@ -151,7 +151,7 @@ def test_details_that_were_opened_stay_open_while_the_run_goes_on(
     card(chat).get_by_text("Details").press("Enter")
 
     scripted.shell(
-        "from health.models import CompactionRun\nfrom dialogs.broadcast import compaction_on_commit\n"
+        "from health.models import CompactionRun\nfrom dialogs.common.broadcast import compaction_on_commit\n"
         "run = CompactionRun.objects.latest('id'); run.phase = 'truncate'; run.save()\n"
         "compaction_on_commit(run.dialog_id, run.pk)"
     )
@@ -172,3 +172,23 @@ def test_a_person_chooses_how_it_is_shown(chat: Page, scripted: Stack, faults: l
     expect(card(chat)).to_be_visible()
     expect(chat.locator("#compaction-details")).to_have_count(0)
     expect(card(chat)).not_to_contain_text("P1")
+
+
+SUCCESS = """
+from django.utils import timezone
+from dialogs.common.broadcast import compaction_on_commit
+from dialogs.models import CompactionDisplay, Dialog
+from tests.dialogs.compaction_runs import an_applied_run
+CompactionDisplay.objects.update(detail="detailed")
+dialog = Dialog.objects.latest("created_at")
+compaction_on_commit(dialog.pk, an_applied_run(dialog, finished_at=timezone.now()).pk)
+"""
+
+
+def test_a_success_goes_by_itself_although_its_details_are_open(chat: Page, scripted: Stack, faults: list[str]) -> None:
+    chat.mouse.move(900, 400)
+
+    scripted.shell(SUCCESS)
+
+    expect(chat.locator("#compaction-details")).to_have_attribute("open", "")
+    expect(card(chat)).to_be_hidden(timeout=PATIENCE_MS)

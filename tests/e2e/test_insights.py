@@ -21,7 +21,7 @@ A_MONTH = f"""{ADMIN}
 from datetime import timedelta
 from django.utils import timezone
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
-from dialogs.services.events import log
+from dialogs.turns.writes.events import log
 from health.models import CompactionRun, HealthReading, LlmCalibration
 from tests.builders import a_reading
 from tests.dialogs.compacting_builders import a_history

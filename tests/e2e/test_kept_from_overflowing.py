@@ -21,10 +21,10 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
 from dialogs.models import LLM, Agent, Dialog, Generation, LlmBounds, Provider
-from dialogs.services.dialogs import create_dialog
+from dialogs.pages.writes.dialogs import create_dialog
 from tests.dialogs.compacting_builders import a_history
 from tests.builders import an_answer
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 provider = Provider.objects.create(name="near", kind="openai", base_url="http://127.0.0.1:9/v1")
 llm = LLM.objects.create(provider=provider, model_id="learned", context_length=32768, context_length_source="refusal")
 LLM.objects.create(provider=provider, model_id="small", context_length=4096)
@@ -70,19 +70,26 @@ def panel(page: Page, stack: Stack, there: str) -> str:
     page.goto(there)
     page.locator("#meter .meter-button").click()
     expect(page.locator("#budget .learned-window")).to_be_visible()
-    page.locator("#budget form").scroll_into_view_if_needed()
+    page.locator("#budget .forget-window").scroll_into_view_if_needed()
     return "#health-drawer"
 
 
 def menu(page: Page, stack: Stack, there: str) -> str:
     page.goto(there)
     page.locator(".dialog-menu > summary").click()
-    expect(page.locator("#compaction-off-means")).to_be_visible()
+    expect(page.locator(".dialog-menu > .menu-panel")).to_be_visible()
     return ".dialog-menu"
 
 
+def dialog_settings(page: Page, stack: Stack, there: str) -> str:
+    page.goto(f"{there.split('#')[0].split('?')[0]}settings/")
+    expect(page.locator("#compaction-off-means")).to_be_visible()
+    return ".archive"
+
+
 def smaller_llm(page: Page, stack: Stack, there: str) -> str:
-    menu(page, stack, there)
+    page.goto(there)
+    page.locator(".llm-menu > summary").click()
     page.locator("#llm").select_option(index=1)
     page.locator(".menu-form", has=page.locator("#llm")).get_by_role("button").click()
     expect(page.locator("[name=how]")).to_have_count(2)
@@ -98,7 +105,7 @@ def own_settings(page: Page, stack: Stack, there: str) -> str:
 
 LOOKS = [(1280, "light", "en"), (390, "light", "en"), (390, "dark", "zh-hans")]
 SHOWN: dict[str, Callable[[Page, Stack, str], str]] = {
-    one.__name__: one for one in (panel, menu, smaller_llm, own_settings)
+    one.__name__: one for one in (panel, menu, dialog_settings, smaller_llm, own_settings)
 }
 
 

@@ -17,7 +17,7 @@ EVENTS = """
 from django.contrib.auth.models import User
 from django.utils import timezone
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.services.events import log
+from dialogs.turns.writes.events import log
 from health.models import CleanupTask
 provider, _new = Provider.objects.get_or_create(name="quick", kind="openai", base_url="http://127.0.0.1:9/v1")
 llm, _new = LLM.objects.get_or_create(provider=provider, model_id="m" * 60, context_length=8192)

@@ -21,8 +21,8 @@ Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provid
 """
 DIALOG = """
 from dialogs.models import Dialog, Question, ToolCall
-from dialogs.services.marks import set_pin
-from dialogs.services.rows import lock, save
+from dialogs.transcript.writes.marks import set_pin
+from dialogs.transcript.writes.dialog_row import lock, save
 from tests.builders import a_call, a_course, a_question, an_answer
 from tests.dialogs.compaction_runs import an_applied_run
 from django.db import transaction
@@ -221,6 +221,19 @@ def test_nobody_is_told_to_jump_to_what_is_in_sight(chat: Page) -> None:
     expect(mine.locator("textarea")).to_be_focused()
 
     expect(chat.locator("#jump")).to_be_hidden()
+
+
+def test_the_way_to_the_end_lies_over_no_text(chat: Page, scripted: Stack) -> None:
+    happens(scripted, "an_answer(dialog, 'A line.\\n\\n' * 60)")
+    expect(answers(chat).last).to_contain_text("A line.")
+
+    chat.locator("#scroller").evaluate("(scroller) => { scroller.scrollTop = 0; }")
+
+    expect(chat.locator("#jump")).to_be_visible()
+    jump, scroller = chat.locator("#jump").bounding_box(), chat.locator("#scroller").bounding_box()
+    assert jump is not None
+    assert scroller is not None
+    assert jump["y"] >= scroller["y"] + scroller["height"]
 
 
 def test_what_is_said_anew_is_followed_to_its_end(chat: Page, scripted: Stack) -> None:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.models import Dialog, Message
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun, ContextEvent, ContextSettings, LlmCalibration, SettingsChange
 
 WORDS = "My secret garden"

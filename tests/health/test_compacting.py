@@ -16,12 +16,12 @@ import pytest
 from health.compacting import compact_messages
 from health.compaction import chain as chains
 from health.compaction.config import ContextConfig, How, PrioritizeRecent, RecoveryMode
-from health.compaction.configuration import InvalidConfig
-from health.compaction.invariants import broken_request
-from health.compaction.messages import InvalidMessages, Orphans
-from health.compaction.outcome import Code, CompactionOutcome, Status, Step
-from health.compaction.ports import Embed, Embedded
+from health.compaction.laws.invariants import broken_request
+from health.compaction.reading.messages import InvalidMessages, Orphans
 from health.compaction.strategies import REGISTRY
+from health.compaction.terms.configuration import InvalidConfig
+from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.terms.ports import Embed, Embedded
 
 SYSTEM = {"role": "system", "content": "You help a shop. Be brief."}
 FIRST = {"role": "user", "content": "Find out why order ORD-4411 was billed twice. Never email the customer."}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
-from health.compaction.fates import Fate
-from health.compaction.outcome import CompactionOutcome, Status, Step
+from health.compaction.terms.fates import Fate
+from health.compaction.terms.outcome import CompactionOutcome, Status, Step
 from health.plots import svg
 from tests.health.compaction.builders import a_state
 

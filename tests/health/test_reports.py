@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from health.compaction.fates import Fate
-from health.compaction.outcome import Code, CompactionOutcome, Extent, Loss, Receipt, Status, Step
-from health.compaction.reasons import Reason, Why
+from health.compaction.terms.fates import Fate
+from health.compaction.terms.outcome import Code, CompactionOutcome, Extent, Loss, Receipt, Status, Step
+from health.compaction.terms.reasons import Reason, Why
 from health.reports import as_json, lines, step_line
 from tests.health.compaction.builders import a_state, a_unit
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from dialogs.models import Dialog, Generation
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
 from health.monitor.levels import Configured
 from health.monitor.usage import Usage, UsageUnavailable

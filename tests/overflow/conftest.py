@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.threads import close_threads
+from dialogs.common.threads import close_threads
 from tests.overflow.house import House, house
 from tests.standins.compatible import CompatibleStandin
 

@@ -12,8 +12,8 @@ import openai
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
+from dialogs.api.writes.api_keys import create_key
 from dialogs.models import Dialog
-from dialogs.services.api_keys import create_key
 from health.models import CompactionRun, ContextEvent
 from tests.overflow.talk import SYSTEM, Talk
 from tests.standins.compatible import Cached, CompatibleStandin, Lists, Overlong, Reply, Seen, answer_to, text_of

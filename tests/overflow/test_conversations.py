@@ -19,7 +19,7 @@ from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, House, hold, long_answers
 from tests.overflow.pictures import shown
 from tests.overflow.talk import RULES, SYSTEM, Talk, missing, prose, task
-from tests.standins.compatible import IMAGE_TOKENS, Reply, answer_to, text_of
+from tests.standins.compatible import CHARS_PER_TOKEN, IMAGE_TOKENS, Reply, answer_to, text_of
 
 WINDOW = 8_192
 LISTED = {"window": WINDOW, **WAYS["lists it"]}
@@ -135,6 +135,21 @@ def test_a_conversation_that_outgrows_its_window_between_two_requests_is_answere
     assert missing(home.last, (SYSTEM, TASK, newest)) == []
 
 
+@pytest.mark.parametrize("size", [0.6, 0.75])
+@pytest.mark.parametrize("way", ["names it in a refusal", "names nothing"])
+def test_a_long_message_after_a_history_fits_once_that_is_compacted(build: Build, way: str, size: float) -> None:
+    """What was guessed of a window that nobody names, half of what was refused, is less than the message alone."""
+    home = build(window=WINDOW, **WAYS[way])
+    caller = home.caller()
+    for number in range(1, 11):
+        caller.say(f"Note {number}. {prose(number, 1_000)}")
+    newest = f"What do you make of this? {prose(2, int(size * WINDOW * CHARS_PER_TOKEN))}"
+
+    assert caller.say(newest)
+    assert len(home.standin.refusals) == 1
+    assert missing(home.last, (SYSTEM, newest)) == []
+
+
 # --- Clients that change what they sent ----------------------------------------------------------
 SUMMARISE = "Summarise our conversation so far, so that you can go on from your summary alone."
 KEPT_EVERY = 15
@@ -192,10 +207,32 @@ def test_an_answer_asked_for_that_is_longer_than_the_window_is_shortened(build: 
     assert_untroubled(home)
 
 
-def test_a_chore_of_the_client_is_fitted_into_the_window_and_leaves_no_dialog(build: Build) -> None:
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.85])
+def test_a_first_request_with_its_answer_is_refused_by_nobody(build: Build, share: float) -> None:
+    """Nobody knows yet how this model counts."""
+    home = build(**LISTED, counts_answer=True)
+    caller = home.caller(max_tokens=WINDOW // 2)
+
+    assert caller.say(prose(1, int(share * WINDOW * CHARS_PER_TOKEN)))
+    assert_untroubled(home)
+
+
+def test_a_first_message_is_refused_by_nobody_for_what_another_model_would_take_for_it(build: Build) -> None:
+    """Digits cost some vocabularies three times what they cost others; nobody knows yet how this model counts."""
     home = build(**LISTED)
-    caller = home.caller(extra_headers={"X-Dominds-Task": "title"})
-    caller.messages += _a_history(WINDOW * 7)
+    lines = (f"{n:02d}:{n % 60:02d} sensor {n % 17} reads {n * 7919 % 100_003}" for n in range(1_000))
+    text = "\n".join(lines)[: int(0.6 * WINDOW * CHARS_PER_TOKEN)]
+
+    assert home.caller().say(f"What is the highest reading?\n{text}")
+    assert_untroubled(home)
+    assert text in text_of(home.standin.seen[0].body["messages"][-1])
+
+
+@pytest.mark.parametrize("windows", [1.5, 2, 7])
+def test_a_chore_of_the_client_is_fitted_into_the_window_and_leaves_no_dialog(build: Build, windows: float) -> None:
+    home = build(**LISTED, counts_answer=True)
+    caller = home.caller(extra_headers={"X-Dominds-Task": "title"}, max_tokens=WINDOW // 2)
+    caller.messages += _a_history(int(windows * WINDOW))
 
     assert caller.say("### Task:\nWrite a title of three to five words for this chat.")
     assert_untroubled(home)

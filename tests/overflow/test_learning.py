@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from dialogs.models import LLM, Dialog, LlmBounds
-from tests.dialogs.views.pages import page
+from tests.dialogs.pages.views.pages import page
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, Caller, House, long_answers
 from tests.overflow.talk import Talk, prose

@@ -15,11 +15,11 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.models import LLM, Agent, Dialog, LlmBounds, Provider
-from dialogs.services.dialogs import create_dialog
+from dialogs.pages.writes.dialogs import create_dialog
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle
-from tests.dialogs.views.forms import sent
-from tests.dialogs.views.pages import page
+from tests.dialogs.pages.views.forms import sent
+from tests.dialogs.pages.views.pages import page
 from tests.overflow.talk import RULES, Talk, prose
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.serving import serving
@@ -40,7 +40,11 @@ def studio(transactional_db: None, agent: Agent, settings: LazySettings) -> Iter
         yield standin
 
 
-def test_what_it_refuses_then_is_compacted_for_the_window_that_it_tells(studio: LMStudioStandin, alice: User) -> None:
+def test_what_it_refuses_then_is_compacted_for_the_window_that_it_tells(
+    studio: LMStudioStandin, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow the test is, a reading of the window holds.
+    monkeypatch.setattr("dialogs.llms.windows.FRESH_OF_LMSTUDIO", timedelta(minutes=1))
     dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
     for number in range(1, 15):
         ask(dialog, TALK.turn(number))
@@ -53,13 +57,49 @@ def test_what_it_refuses_then_is_compacted_for_the_window_that_it_tells(studio: 
     assert studio.refused == 1
     assert dialog.courses.count() == 1
     assert_answered(dialog)
-    # The number in its refusal is not believed: its own lists tell the window, at least once a minute.
+    # The number in its refusal is not believed: its own lists tell the window.
     assert LlmBounds.objects.get().known.words == ""
     LLM.objects.update(limits_read_at=timezone.now() - timedelta(minutes=2))
     ask(dialog, "And which tomorrow?")
     assert_answered(drive_until_idle(dialog))
     assert LLM.objects.get().detected_context_length == WINDOW // 2
     assert studio.refused == 1
+
+
+@pytest.mark.parametrize("cut_middle", [False, True])
+def test_a_model_that_is_loaded_anew_with_less_refuses_and_cuts_nothing(
+    studio: LMStudioStandin, alice: User, cut_middle: bool
+) -> None:
+    """That takes longer than a reading of its window holds."""
+    studio.cut_middle = cut_middle
+    dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
+    for number in range(1, 15):
+        ask(dialog, TALK.turn(number))
+        dialog = drive_until_idle(dialog)
+    studio.context = WINDOW // 2
+    seconds_pass()
+
+    ask(dialog, "Which berth is free?")
+    dialog = drive_until_idle(dialog)
+
+    assert_answered(dialog)
+    assert (studio.refused, studio.cuts) == (0, 0)
+
+
+def test_a_window_that_is_read_anew_at_every_step_disturbs_no_answer(
+    studio: LMStudioStandin, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a model answers slowly: then a reading holds no longer when the answer comes."""
+    monkeypatch.setattr("dialogs.llms.windows.FRESH_OF_LMSTUDIO", timedelta(0))
+    dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
+
+    ask(dialog, "Which berth is free?")
+
+    assert_answered(drive_until_idle(dialog))
+
+
+def seconds_pass() -> None:
+    LLM.objects.update(limits_read_at=timezone.now() - timedelta(seconds=6))
 
 
 @pytest.mark.parametrize(("chosen", "is_asked"), [("pruning_agent", True), ("no_model", False)])

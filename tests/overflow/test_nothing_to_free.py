@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import openai
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.services.dialogs import create_dialog
+from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle
-from tests.dialogs.views.pages import page
+from tests.dialogs.pages.views.pages import page
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS
 from tests.overflow.talk import prose
@@ -91,3 +93,66 @@ def test_a_message_that_is_too_long_alone_offers_no_compaction_that_cannot_help(
     assert "Report & Continue" not in shown
     assert not CompactionRun.objects.exists()
     assert home.standin.seen == []
+
+
+def test_what_was_refused_without_a_number_keeps_no_smaller_message_from_being_tried(build: Build) -> None:
+    """Whatever was guessed from it of the window."""
+    home = build(window=WINDOW, **WAYS["names nothing"])
+    with pytest.raises(openai.APIError):
+        home.caller().say(prose(1, int(1.02 * WINDOW * CHARS_PER_TOKEN)))
+
+    assert home.caller().say(prose(2, int(0.7 * WINDOW * CHARS_PER_TOKEN)))
+    assert len(home.standin.refusals) == 1
+
+
+@pytest.mark.parametrize("size", [1.02, 1.6, 5])
+def test_a_first_message_that_is_too_long_alone_costs_one_refusal_and_no_run(
+    build: Build, client: Client, alice: User, size: float
+) -> None:
+    """Also where the server names no number, so that its window can only be guessed."""
+    home = build(window=WINDOW, **WAYS["names nothing"])
+    dialog = create_dialog(owner=alice, agent=Agent.objects.get(llm__provider__name="house", is_direct=False))
+
+    ask(dialog, prose(1, int(size * WINDOW * CHARS_PER_TOKEN)))
+    drive_until_idle(dialog)
+
+    assert len(home.standin.seen) == len(home.standin.refusals) == 1
+    assert not CompactionRun.objects.exists()
+    client.force_login(alice)
+    shown = page(client, f"/dialogs/{dialog.pk}/").text
+    assert len(re.findall(r"What you said last takes ≈[\d,]+ of them: shorten it, or give it as a file\.", shown)) == 1
+
+
+def test_a_clients_first_message_that_is_too_long_alone_costs_one_refusal_and_no_run(build: Build) -> None:
+    home = build(window=WINDOW, **WAYS["names nothing"])
+
+    with pytest.raises(openai.BadRequestError) as refused:
+        home.caller().say(prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
+
+    assert re.search(r"The request needs ≈[\d,]+ tokens.*What you said last takes ≈[\d,]+ of them", str(refused.value))
+    assert len(home.standin.seen) == len(home.standin.refusals) == 1
+    assert not CompactionRun.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("names nothing", r"≈[\d,]+ \(guessed from what the server refused\)"),
+        ("names it in a refusal", r"[\d,]+ \(learned from what the server read and refused\)"),
+    ],
+)
+def test_a_limit_that_nobody_wrote_down_is_called_what_it_is(
+    build: Build, client: Client, alice: User, way: str, words: str
+) -> None:
+    """When it is tried again: no window is known for sure, and none is claimed."""
+    build(window=WINDOW, **WAYS[way])
+    dialog = create_dialog(owner=alice, agent=Agent.objects.get(llm__provider__name="house", is_direct=False))
+    ask(dialog, prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
+    drive_until_idle(dialog)
+
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    client.force_login(alice)
+    shown = page(client, f"/dialogs/{dialog.pk}/").text
+    assert re.search(rf"the limit is {words}\. The largest: user's words", " ".join(shown.split())), shown

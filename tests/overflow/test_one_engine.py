@@ -1,18 +1,27 @@
-"""Live dialogs and `compact_messages` are compacted by one engine: of one history both keep the same."""
+"""Live dialogs, handovers, `manage.py compact` and `compact_messages`: one engine, of one history all keep the same."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 
 from benchmarks.live_fidelity import LivePath
+from dialogs.api.writes.api_keys import create_key
+from dialogs.context.carry_over import ENDING, OPENING, SHARE, handover_for
+from dialogs.llms.counter import counter_of
+from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, Dialog, Message
-from dialogs.services.api_keys import create_key
+from dialogs.turns.reads.turns import dialog_to_drive
+from health.services import compact_messages
+from health.tokens.messages import overhead_tokens
 from tests.dialogs.api.conftest import assistant, user
-from tests.overflow.talk import SYSTEM, Talk
+from tests.overflow.talk import RULES, SYSTEM, Talk, task
 from tests.standins.compatible import answer_to, text_of
 
 pytestmark = pytest.mark.django_db
@@ -58,3 +67,43 @@ def test_the_live_path_and_the_library_keep_the_same(
 
     assert not failed
     assert kept(sent) == kept(found) != kept(case.messages)
+
+
+@pytest.mark.parametrize("limit", [1_000, 3_000])
+def test_the_command_and_the_library_choose_the_same(tmp_path: Path, limit: int) -> None:
+    (file := tmp_path / "chat.json").write_text(json.dumps(history()))
+    (out := tmp_path / "out.json").write_text("")
+
+    call_command("compact", str(file), "--limit", str(limit), "--embedder", "static", "--out", str(out))
+
+    found = compact_messages(history(), limit_tokens=limit, embedder="static").messages
+    assert json.loads(out.read_text()) == list(found)
+    assert kept(list(found)) != kept(history())
+
+
+@pytest.mark.parametrize("window", [8_000, 12_000, 20_000])
+def test_a_handover_keeps_what_the_library_keeps_in_the_same_room(live: LivePath, window: int) -> None:
+    said = [*history(), assistant("Then the plan holds.")]
+    dialog = live.dialog_of(said)
+    llm = dialog.llm
+    llm.context_length, llm.model_id = window, "gpt-4o"  # counted exactly on both sides
+    llm.save()
+
+    handover = handover_for(dialog.pk)
+
+    assert handover is not None
+    counter = counter_of(llm)
+    room = int(SHARE * by_limit(dialog_to_drive(dialog.pk)).room) - counter.count([f"{OPENING}\n{ENDING}"])[0]
+    # The new course tells its instructions itself.
+    rows = dialog.messages.order_by("seq")
+    answered = [{**one, "id": str(row.pk)} for one, row in zip(said[1:], rows, strict=True)]
+    limit = room + overhead_tokens("gpt-4o")
+    found = compact_messages(answered, limit_tokens=limit, model="gpt-4o", embedder="none")
+    told, theirs = kept([{"content": handover.text}]), kept(list(found.messages))
+    assert stated(handover.text) == (True, True, True)
+    assert told == theirs
+
+
+def stated(text: str) -> tuple[bool, ...]:
+    """Which of the task and the rules stand."""
+    return tuple(one in text for one in (task(TALK.ship), *RULES.values()))

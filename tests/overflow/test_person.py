@@ -9,8 +9,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.models import Agent, Dialog
-from dialogs.selectors.path import course_branch
-from dialogs.services.dialogs import create_dialog
+from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.transcript.reads.path import course_branch
+from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, House, answer_of, long_answers
@@ -45,3 +46,15 @@ def test_a_long_chat_goes_on_in_its_course(build: Build, alice: User, way: str) 
     short = [at for at, (said, due) in enumerate(zip(answers, whole, strict=True), 1) if said != due]
     # Where the window is not known yet, the server may have had no room for all of an answer.
     assert len(short) <= (3 if home.standin.lists == Lists.NOWHERE else 0), short
+
+
+def test_compactions_of_large_exchanges_leave_more_than_half_of_the_limit(build: Build, alice: User) -> None:
+    """Each exchange adds a fifth of the window. Room for many more of them would cost what the model knows."""
+    talk = Talk(WINDOW, turns=20, windows=4.0)
+    home = build(window=WINDOW, reply=long_answers(talk.chars), **WAYS["lists it"])
+
+    chat(home, alice, talk)
+
+    left = [run.estimated_after / run.limit_tokens for run in CompactionRun.objects.filter(status="applied")]
+    assert len(left) <= talk.turns / 2
+    assert all(0.55 <= share <= 0.75 for share in left), left

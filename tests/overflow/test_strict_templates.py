@@ -11,8 +11,8 @@ from asgiref.sync import async_to_sync
 
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Dialog, Provider
-from dialogs.services.autonomous import start_run
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.autonomous import start_run
+from dialogs.turns.writes.messages import post_message
 from tests.dialogs.driver.conftest import ask, drive_until_idle
 from tests.overflow.conftest import Build
 from tests.standins.compatible import CompatibleStandin, Lists, Reply
@@ -72,7 +72,7 @@ def test_what_is_typed_between_two_rounds_is_answered(dialog: Dialog, serve: Ser
     assert roles(standin)[-1] in ("user", "tool")
 
 
-@pytest.mark.parametrize("template", ["gemma 2", "gemma 3", "mistral", "qwen"])
+@pytest.mark.parametrize("template", ["gemma 2", "gemma 3", "mistral nemo", "ministral", "qwen"])
 def test_an_agent_that_works_by_itself_goes_on(dialog: Dialog, serve: Serve, template: str) -> None:
     LLM.objects.update(tool_calling="off")
     standin = serve(template, talks)
@@ -86,7 +86,7 @@ def test_an_agent_that_works_by_itself_goes_on(dialog: Dialog, serve: Serve, tem
 
 
 def test_a_dialog_with_calls_goes_on_with_a_model_that_has_no_tools(dialog: Dialog, serve: Serve) -> None:
-    serve("mistral", notes_then_answers)
+    serve("mistral nemo", notes_then_answers)
     ask(dialog, "Tidy the tables.")
     drive_until_idle(dialog)
     LLM.objects.update(tool_calling="off", message_shape="")
@@ -112,8 +112,8 @@ def test_what_was_learned_is_asked_for_once_only(dialog: Dialog, serve: Serve, l
 
 
 def test_a_server_that_refuses_whatever_is_sent_is_given_up(dialog: Dialog, serve: Serve) -> None:
-    standin = serve("mistral", talks)
-    standin.refuses = lambda _messages: "Conversation roles must alternate user/assistant/user/assistant/..."
+    standin = serve("mistral nemo", talks)
+    standin.refuses = lambda _messages, _tools: "Conversation roles must alternate user/assistant/user/assistant/..."
 
     ask(dialog)
     drive_until_idle(dialog)
@@ -124,7 +124,7 @@ def test_a_server_that_refuses_whatever_is_sent_is_given_up(dialog: Dialog, serv
 GREETED = [{"role": "assistant", "content": "Ahoy, I am the harbour master."}]
 
 
-@pytest.mark.parametrize("template", ["mistral", "gemma 3", "gemma 2"])
+@pytest.mark.parametrize("template", ["mistral nemo", "mistral small", "ministral", "gemma 3", "gemma 2"])
 def test_a_client_whose_history_does_not_alternate_is_answered_over_40_turns(build: Build, template: str) -> None:
     home = build(window=8_192, lists=Lists.MODELS, refuses=TEMPLATES[template])
     caller = home.caller()

@@ -141,7 +141,7 @@ class CompatibleStandin:
     counts_answer: bool = False
     cached: Cached = Cached.COUNTED
     reply: Callable[[Mapping[str, Any]], Reply] = prose_for
-    refuses: Callable[[Sequence[Message]], str] | None = None
+    refuses: Callable[[Sequence[Message], Sequence[Any]], str] | None = None
     seen: list[Seen] = field(default_factory=list)
 
     @property
@@ -225,7 +225,7 @@ class CompatibleStandin:
         """As the template does, where there is one: a server's own checks are others."""
         if self.refuses is None:
             return _why_invalid(body, self.model)
-        why = _why_pairs(body["messages"]) or self.refuses(body["messages"])
+        why = _why_pairs(body["messages"]) or self.refuses(body["messages"], body.get("tools") or ())
         return why and f"Jinja Exception: {why}"
 
     def _why_too_long(self, size: int, answer: int | None) -> str:

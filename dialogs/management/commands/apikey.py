@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from dialogs.api.reads.api_keys import key_with, keys_of
+from dialogs.api.writes.api_keys import MARK, PREFIX_CHARS, InvalidApiKey, create_key, revoke_key
 from dialogs.models import ApiKey
-from dialogs.selectors.api_keys import key_with, keys_of
-from dialogs.services.api_keys import MARK, PREFIX_CHARS, InvalidApiKey, create_key, revoke_key
 
 MOST_DAYS = 36_500
 COLUMNS = "{:>5}  {:<11}  {:<12}  {:<5}  {:<8}  {:<10}  {:<10}  {}"
@@ -35,7 +35,8 @@ class Command(BaseCommand):
         create.add_argument("--scope", default="chat", choices=ApiKey.Scope.values, help="Default: %(default)s.")
         create.add_argument("--model", action="append", default=[], help="May use this one only. Can be repeated.")
         create.add_argument("--notices", default="event", choices=ApiKey.Notices.values, help="Default: %(default)s.")
-        create.add_argument("--recall", action="store_true", help="Let the model look up what was compacted away.")
+        recall = "Let the model look up what was compacted away, and keep reminders."
+        create.add_argument("--recall", action="store_true", help=recall)
         create.add_argument("--expires", type=days, metavar="DAYS", help="Without this it never expires.")
         create.add_argument("--rpm", type=int, metavar="N", help="Requests per minute; else the server's default.")
         create.add_argument("--quiet", action="store_true", help="Print the key and nothing else.")

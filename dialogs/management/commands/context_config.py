@@ -9,11 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dialogs.context_settings.importing import Problem, read_yaml
-from dialogs.selectors.context_settings import own_settings
-from dialogs.services.context_settings import save_settings
-from health.compaction import configuration
-from health.configured import context_config, context_settings
+from dialogs.compaction.reads.context_settings import exported
+from dialogs.compaction.settings.importing import Problem, read_yaml
+from dialogs.compaction.writes.context_settings import save_settings
+from health.configured import context_settings
 
 
 class Command(BaseCommand):
@@ -33,7 +32,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _export(self, file: Path | None) -> None:
-        text = configuration.dump(context_config(), own_settings())
+        text = exported()
         if file is None:
             self.stdout.write(text, ending="")
             return
@@ -47,7 +46,12 @@ class Command(BaseCommand):
             raise CommandError("\n".join(f"{file}{_at(problem)}: {problem.words}" for problem in found))
         row = context_settings()
         changed = save_settings(
-            config=found.config, pruning_agent=row.pruning_agent, by=None, version=row.version, own=found.agents
+            config=found.config,
+            pruning_agent=row.pruning_agent,
+            by=None,
+            version=row.version,
+            own=found.agents,
+            when_full=found.when_full,
         )
         for change in changed:
             self.stdout.write(f"{change.key}: {change.before or '—'} → {change.after or '—'}")

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from dialogs.context_report import lines, report
+from dialogs.compaction.context_report import lines, report
 from dialogs.models import Dialog
 
 

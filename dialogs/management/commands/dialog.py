@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from dialogs.errors import DialogError
+from dialogs.common.errors import DialogError
 from dialogs.models import Agent, Dialog
-from dialogs.services.trash import empty_trash
+from dialogs.transcript.writes.trash import empty_trash
 from dialogs.transfer import export_json, export_markdown, import_dialog, parse_json
 
 

@@ -8,10 +8,11 @@ import signal
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from dialogs.api.auth import authenticate
+from dialogs.api.auth import authenticate, require_read
 from dialogs.api.errors import ApiError
 from dialogs.mcp_server.server import Owner
 from dialogs.mcp_server.stdio import owner_by_name, owner_with_key, serve
@@ -50,9 +51,11 @@ def _by_name(username: str) -> Owner:
 def _with_key(variable: str) -> Owner:
     secret = os.environ.get(variable, "").strip()
     if not secret:
-        raise CommandError(f"{variable} is not set. It must hold an API key; `manage.py apikey create` makes one.")
+        raise CommandError(
+            f"{variable} is not set. It must hold an API key; `{settings.COMMAND} apikey create` makes one."
+        )
     try:
-        authenticate(secret)
+        require_read(authenticate(secret))
     except ApiError as error:
         raise CommandError(error.message) from error
     return owner_with_key(secret)

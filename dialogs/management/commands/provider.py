@@ -12,13 +12,20 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dialogs.compacting.words import better_as_ollama, command_for_ollama, kept_by_llm
+from dialogs.llms.reads.providers import list_providers, missing_key, settings_for
+from dialogs.llms.words import better_as_ollama, command_for_ollama, kept_by_llm
+from dialogs.llms.writes.providers import (
+    InvalidProvider,
+    add_agent,
+    add_llm,
+    add_provider,
+    record_limits,
+    record_server,
+)
 from dialogs.models import Provider
 from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.base import ModelFacts, ProviderError
-from dialogs.selectors.providers import list_providers, missing_key, settings_for
-from dialogs.services.providers import InvalidProvider, add_agent, add_llm, add_provider, record_limits, record_server
 
 # A hub that lists hundreds would fill every menu.
 MOST_MODELS = 50

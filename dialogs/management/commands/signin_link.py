@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
-from dialogs.accounts import ensure_first_user, sign_in_path
+from dialogs.pages.accounts import ensure_first_user, sign_in_path
 from dominds.supervisor import lock
 
 

@@ -25,7 +25,10 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path, yes: bool, **options: Any) -> None:
         try:
-            with lock.sole_user(settings.DOMINDS_DATA_DIR, purpose="restoring a backup"):
+            with (
+                lock.sole_user(settings.DOMINDS_DATA_DIR, purpose="restoring a backup"),
+                lock.database_to_oneself(),
+            ):
                 manifest = backups.read_manifest(file)
                 if not yes:
                     self.confirm(manifest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from health.compaction.ports import Strategy
 from health.compaction.strategies.content_type_chunking import content_type_chunking
 from health.compaction.strategies.discard_low_rel import discard_low_rel
 from health.compaction.strategies.hybrid import hybrid
@@ -14,6 +13,7 @@ from health.compaction.strategies.sliding_window import sliding_window
 from health.compaction.strategies.summarize_old import summarize_old
 from health.compaction.strategies.trim_payloads import trim_payloads
 from health.compaction.strategies.truncate import truncate
+from health.compaction.terms.ports import Strategy
 
 REGISTRY: dict[str, Strategy] = {
     "summarize_old": summarize_old,

@@ -10,20 +10,20 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from health.compaction.code import compress
-from health.compaction.code_languages import guess, lexer_of
+from health.compaction.choosing.scoring import query_of
 from health.compaction.config import CompressRatios, PayloadLimits
-from health.compaction.excerpts import Wanted, excerpts
-from health.compaction.fences import Block, blocks, joined
-from health.compaction.invariants import protected_ids
-from health.compaction.payload_log import looks_like_log, trim_log
-from health.compaction.payload_text import LEFT_OUT, looks_like_diff
-from health.compaction.payloads import is_json, trim
-from health.compaction.ports import Asking, Kit, unchanged
-from health.compaction.reasons import Why
-from health.compaction.rewording import in_play, reworded
-from health.compaction.scoring import query_of
-from health.compaction.units import WRITTEN, ContextState, Kind, Unit
+from health.compaction.laws.invariants import protected_ids
+from health.compaction.reading.code import compress
+from health.compaction.reading.code_languages import guess, lexer_of
+from health.compaction.reading.fences import Block, blocks, joined
+from health.compaction.terms.ports import Asking, Kit, unchanged
+from health.compaction.terms.reasons import Why
+from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit
+from health.compaction.trimming.excerpts import Wanted, excerpts
+from health.compaction.trimming.payload_log import looks_like_log, trim_log
+from health.compaction.trimming.payload_text import LEFT_OUT, looks_like_diff
+from health.compaction.trimming.payloads import is_json, trim
+from health.compaction.trimming.rewording import in_play, reworded
 
 # A shorter text has nothing to spare: of two short sentences one would go.
 LEAST_TOKENS = 40
@@ -56,7 +56,7 @@ class _Chunker:
     keep: frozenset[str]
 
     def ratio(self, unit: Unit) -> float:
-        """Seed 4's table; a message is its "text" (DC7)."""
+        """The table of kinds; a message is its "text"."""
         if unit.kind in WRITTEN:
             return VERBATIM
         return {
@@ -66,10 +66,10 @@ class _Chunker:
             Kind.LOG: self.ratios.log,
         }.get(unit.kind, self.ratios.other)
 
-    def parts(self, unit: Unit) -> list[Block]:
+    def parts(self, unit: Unit) -> tuple[Block, ...]:
         """The blocks of a message; data is one whatever stands in it."""
         whole = unit.kind is Kind.LOG or is_json(unit.content) or looks_like_diff(unit.content)
-        return [Block(body=unit.content)] if whole else blocks(unit.content)
+        return (Block(body=unit.content),) if whole else blocks(unit.content)
 
     def shorter(self, part: Block, unit: Unit) -> str | Wanted:
         """A block by the rule for what it is; words are only asked for here, as they are weighed together."""

@@ -1,8 +1,8 @@
 """Strategy `discard_low_rel`: the least relevant 30 % of the units go, by whole rounds, a placeholder at each gap.
 
 At most n − ceil(0.7 n) of all n units (placeholders are none), chosen among the unprotected; chronological order
-stays (C58-C62, DC8-DC11). Undone when the rest is no longer coherent; then a summary is tried, once,
-unless the chain had its turn (DC24).
+stays. Undone when the rest is no longer coherent; then a summary is tried, once,
+unless the chain had its turn.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from health.compaction import placeholders, scoring
-from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
-from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.reasons import Reason, Why
+from health.compaction.choosing import scoring
+from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.strategies.prioritize_recent import scorable, score
 from health.compaction.strategies.summarize_old import summarize_old
-from health.compaction.units import ContextState, Kind
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState, Kind
+from health.compaction.trimming import placeholders
 
 
 def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
@@ -37,8 +38,11 @@ def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
 
 
 def _lowest(candidates: Sequence[Cut], scores: dict[str, float], allowed: int) -> Iterator[Cut]:
-    """The least relevant cuts, the older first among equals; one with more units than are still allowed stays."""
-    for cut in sorted(candidates, key=lambda cut: score(cut, scores)):
+    """P3 before P2 before all else, of each the least relevant cuts, the older first among equals.
+
+    One with more units than are still allowed stays.
+    """
+    for cut in sorted(candidates, key=lambda cut: (cut.turn, score(cut, scores))):
         if len(cut.units) <= allowed:
             allowed -= len(cut.units)
             yield cut

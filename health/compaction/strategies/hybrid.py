@@ -1,6 +1,6 @@
-"""Strategy `hybrid`: the strategies before it in the chain once more, in passes, each with tighter parameters (DC13).
+"""Strategy `hybrid`: the strategies before it in the chain once more, in passes, each with tighter parameters.
 
-At most `max_iterations` passes (C68); it ends when the goal is reached or a pass saves less than 1 %. It never
+At most `max_iterations` passes; it ends when the goal is reached or a pass saves less than 1 %. It never
 runs itself, so it cannot recurse.
 """
 
@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from health.compaction import strategies
 from health.compaction.config import CHAIN_ORDER, ContextConfig
-from health.compaction.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
-from health.compaction.pressure import marks
-from health.compaction.reasons import Reason, Why
-from health.compaction.units import ContextState
+from health.compaction.terms.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState
 
 NAME = "hybrid"
 WORTH_A_PASS = 0.01

@@ -1,7 +1,7 @@
 """Strategies that keep the last five messages whole: alone, and with passages of all that was said before them.
 
 `keep_last_five`: what is protected and the last five messages, by whole rounds. If that is too much: the
-oldest rounds of the five go as far as the last three messages (L88), then the largest unprotected tool results are
+oldest rounds of the five go as far as the last three messages, then the largest unprotected tool results are
 shortened to their head and tail. One placeholder stands for all that went.
 
 `passages_keep_last_five`: `select_passages`, as if the rounds of the last five messages were pinned.
@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from health.compaction import placeholders
-from health.compaction.clamp import evened
-from health.compaction.cuts import Cut, cuts, ids_of, oldest
-from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.reasons import Why
+from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.strategies.select_passages import select_passages
-from health.compaction.units import ContextState, Role, total
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.reasons import Why
+from health.compaction.terms.units import ContextState, Role, total
+from health.compaction.trimming import placeholders
+from health.compaction.trimming.clamp import evened
 
 KEPT_MESSAGES = 5
 LEAST_MESSAGES = 3

@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
 
-from health.compaction.digest import GAP, LINE_GAP, NO_LONGER, NOTICE, Line, written
-from health.compaction.force import in_force
-from health.compaction.ports import Kit
-from health.compaction.sources import Frame, Source, is_lines
-from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+from health.compaction.choosing.sources import Frame, Source, is_lines
+from health.compaction.reading.digest import (
+    GAP,
+    HEADER,
+    LINE_GAP,
+    NO_LONGER,
+    NOTICE,
+    SHORT_HEADER,
+    Line,
+    is_digest,
+    written,
+)
+from health.compaction.reading.force import in_force
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+
+# Where the first of what was chosen left room, so many of the others are tried.
+MOST_TRIED = 8
+
+# A user's message that took more than this share of the limit says at its ends too that more stood there; in smaller
+# ones the marks would cost much of what is left.
+LARGE_SHARE = 0.1
+
+# Passages that are chosen together: each its source's place, and its own among the chunks of it.
+Chosen = tuple[tuple[int, int], ...]
+
+
+class Made(NamedTuple):
+    units: list[Unit]
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -18,29 +46,64 @@ class View:
     kit: Kit
     frame: Frame
     sources: Sequence[Source]
+    # Several choices are tried, which differ in little: what came of the same passages is not made again.
+    _lines: dict[tuple[int, frozenset[int]], Line] = field(default_factory=dict, repr=False)
+    _short: dict[tuple[str, str], Unit] = field(default_factory=dict, repr=False)
+    _digests: dict[tuple[str, int, int, tuple[int, ...]], Unit] = field(default_factory=dict, repr=False)
 
-    def fitting(self, order: Sequence[tuple[int, int]], *, budget_tokens: int) -> list[Unit] | None:
-        """The units with as many of the chosen passages as fit; the last chosen go first. None if nothing shrinks."""
-        number = len(order)
-        while True:
-            units = self.units(order[:number])
-            tokens = self.state.overhead_tokens + total(units)
-            if tokens <= budget_tokens or not number:
-                return units if tokens < self.state.estimated_tokens else None
-            number = min(number - 1, int(number * budget_tokens / tokens))
+    def fitting(self, order: Sequence[Chosen], *, budget_tokens: int) -> list[Unit] | None:
+        """The units with the first of what was chosen, as many as fit, and what still fits of the others.
+
+        None if nothing shrinks.
+        """
+        number, made = self._longest(order, budget_tokens)
+        taken = list(order[:number])
+        tries = (step for step in order[number + 1 :] if self._size(step) <= budget_tokens - made.tokens)
+        for step in islice(tries, MOST_TRIED):
+            more = self._made([*taken, step])
+            if more.tokens <= budget_tokens:
+                taken, made = [*taken, step], more
+        return made.units if made.tokens < self.state.estimated_tokens else None
+
+    def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, Made]:
+        """How many of the first fit, and what they make. Few tries: all, what should fit, then halves."""
+        fits, over, number, best = 0, len(order) + 1, len(order), self._made(())
+        while over - fits > 1:
+            made = self._made(order[:number])
+            if made.tokens <= budget_tokens:
+                fits, best = number, made
+                number = (fits + over) // 2
+            else:
+                over = number
+                number = min(over - 1, max(fits + 1, int(number * budget_tokens / made.tokens)))
+        return fits, best
+
+    def _made(self, order: Iterable[Chosen]) -> Made:
+        units = self.units(place for step in order for place in step)
+        return Made(units, self.state.overhead_tokens + total(units))
+
+    def _size(self, step: Chosen) -> int:
+        return sum(self.kit.tokens(self.sources[at].chunks[number].text) for at, number in step)
 
     def units(self, chosen: Iterable[tuple[int, int]]) -> list[Unit]:
         texts = self._texts(chosen)
         units: list[Unit] = []
         gap: list[tuple[int, Unit]] = []
-        for at, unit in enumerate(self.state.units):
+        for at in sorted(self._in_any_case | texts.keys()):
+            unit = self.state.units[at]
             if self._is_lined(unit):
                 gap.append((at, unit))
             elif stands := self._shortened(unit, texts.get(at, [])):
-                units += [*self._digest(gap, texts), stands]
+                units += [*self._digest(gap, texts, units), stands]
                 gap = []
-        units += self._digest(gap, texts)
+        units += self._digest(gap, texts, units)
         return list(self.kit.counted(self._noticed(units)))
+
+    @cached_property
+    def _in_any_case(self) -> frozenset[int]:
+        """The places of units that are looked at whether or not something of them is chosen."""
+        stands = self.frame.kept | self.frame.yielding
+        return frozenset(at for at, unit in enumerate(self.state.units) if unit.id in stands or is_lines(unit))
 
     def _is_lined(self, unit: Unit) -> bool:
         return is_lines(unit) and unit.id not in self.frame.kept and unit.id not in self.frame.yielding
@@ -52,35 +115,51 @@ class View:
             by_source.setdefault(at, set()).add(number)
         lines: dict[int, list[Line]] = {}
         for at in sorted(by_source):
-            source = self.sources[at]
-            lines.setdefault(source.unit_at, []).append(Line(source.role, _joined(source, by_source[at]), source.tool))
+            lines.setdefault(self.sources[at].unit_at, []).append(self._line(at, frozenset(by_source[at])))
         return lines
+
+    def _is_large(self, unit: Unit) -> bool:
+        """A user's: an answer may be gone on with right where it ends."""
+        is_users = unit.role is Role.USER and not self._is_lined(unit)
+        return is_users and total([unit]) > LARGE_SHARE * self.state.limit
+
+    def _line(self, at: int, numbers: frozenset[int]) -> Line:
+        found = self._lines.get((at, numbers))
+        if found is None:
+            source = self.sources[at]
+            text = _joined(source, numbers)
+            if self._is_large(self.state.units[source.unit_at]):
+                text = _ended(text, source, numbers)
+            found = self._lines[at, numbers] = Line(source.role, text, source.tool)
+        return found
 
     def _shortened(self, unit: Unit, lines: Sequence[Line]) -> Unit | None:
         if unit.id in self.frame.kept:
-            return unit
+            left = self.frame.reduced.get(unit.id)
+            return unit if left is None else left if left.content else None
         if not lines:
             return unit.saying(GAP.strip()) if unit.id in self.frame.yielding else None
-        return unit.saying(lines[0].text)
+        return self._saying(unit, lines[0].text)
 
-    @staticmethod
-    def _digest(gap: Sequence[tuple[int, Unit]], texts: dict[int, list[Line]]) -> list[Unit]:
-        """What is left of tool rounds that stood together; nothing if nothing was chosen."""
-        lines = [line for at, _ in gap for line in texts.get(at, ())]
-        covered = [unit for _, unit in gap]
-        sources = tuple(dict.fromkeys(one for unit in covered for one in unit.sources))
+    def _saying(self, unit: Unit, text: str) -> Unit:
+        found = self._short.get((unit.id, text))
+        if found is None:
+            (found,) = self.kit.counted([unit.saying(text)])
+            self._short[unit.id, text] = found
+        return found
+
+    def _digest(
+        self, gap: Sequence[tuple[int, Unit]], texts: dict[int, list[Line]], before: Iterable[Unit]
+    ) -> list[Unit]:
+        """What is left of tool rounds that stood together, if anything was chosen; the header is said once in full."""
+        lines = tuple(line for at, _ in gap for line in texts.get(at, ()))
         if not lines:
             return []
-        digest = Unit(
-            id=synthetic_id("digest", sources),
-            role=Role.USER,
-            kind=Kind.SUMMARY,
-            content=written(lines),
-            timestamp=covered[-1].timestamp,
-            priority=highest_priority(covered),
-            source_ids=sources,
-        )
-        return [digest]
+        header = SHORT_HEADER if any(map(is_digest, before)) else HEADER
+        key = header, gap[0][0], gap[-1][0], tuple(map(id, lines))  # lines are held, so each has an id of its own
+        if key not in self._digests:
+            (self._digests[key],) = self.kit.counted([_digest_of([unit for _, unit in gap], lines, header)])
+        return [self._digests[key]]
 
     def _noticed(self, units: list[Unit]) -> list[Unit]:
         """The units with a notice before the first change: nothing is left out silently."""
@@ -88,26 +167,44 @@ class View:
         place = next((at for at, (old, new) in pairs if old is not new), len(units))
         while 0 < place < len(units) and units[place].round_id and units[place].round_id == units[place - 1].round_id:
             place -= 1  # never between a call and its results
+        timestamp = self.state.units[min(place, len(self.state.units) - 1)].timestamp
+        return [*units[:place], replace(self._notice, timestamp=timestamp), *units[place:]]
+
+    @cached_property
+    def _notice(self) -> Unit:
         sources = tuple(unit.id for unit in self.state.units if unit.id not in self.frame.kept)
         notice = Unit(
             id=synthetic_id("notice", sources),
             role=Role.USER,
             kind=Kind.PLACEHOLDER,
             content="\n".join([NOTICE, *self._no_longer()]),
-            timestamp=self.state.units[place].timestamp,
             source_ids=sources,
         )
-        return [*units[:place], notice, *units[place:]]
+        return self.kit.counted([notice])[0]
 
     def _no_longer(self) -> list[str]:
         """What of it is no longer in force: said outside of messages, as words are never altered."""
         gone = in_force(self.state.units).gone
-        kept = (unit for unit in self.state.units if unit.id in self.frame.kept and unit.role is Role.USER)
+        whole = self.frame.kept - self.frame.reduced.keys()
+        kept = (unit for unit in self.state.units if unit.id in whole and unit.role is Role.USER)
         said = [unit.content[start:end] for unit in kept for start, end in gone.get(unit.id, ())]
         return [NO_LONGER.format(said=" ".join(said))] if said else []
 
 
-def _joined(source: Source, numbers: set[int]) -> str:
+def _digest_of(covered: Sequence[Unit], lines: Iterable[Line], header: str) -> Unit:
+    sources = tuple(dict.fromkeys(one for unit in covered for one in unit.sources))
+    return Unit(
+        id=synthetic_id("digest", sources),
+        role=Role.USER,
+        kind=Kind.SUMMARY,
+        content=written(lines, header),
+        timestamp=covered[-1].timestamp,
+        priority=highest_priority(covered),
+        source_ids=sources,
+    )
+
+
+def _joined(source: Source, numbers: frozenset[int]) -> str:
     """The chosen chunks verbatim, with what little stood between them, and a mark where more is left out."""
     text, last = "", None
     for number in sorted(numbers):
@@ -120,3 +217,11 @@ def _joined(source: Source, numbers: set[int]) -> str:
         text += chunk.text
         last = chunk
     return text
+
+
+def _ended(text: str, source: Source, numbers: frozenset[int]) -> str:
+    """The same with a mark at each end behind which something is left out."""
+    before, after = source.text[: source.chunks[min(numbers)].start], source.text[source.chunks[max(numbers)].end :]
+    if before.strip():
+        text = (LINE_GAP if "\n" in before else GAP).lstrip() + text
+    return text + (LINE_GAP if "\n" in after else GAP).rstrip() if after.strip() else text

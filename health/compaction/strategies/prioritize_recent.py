@@ -1,18 +1,19 @@
-"""Strategy `prioritize_recent`: keeps what is relevant to the task, what is recent and what is protected (C46-C50).
+"""Strategy `prioritize_recent`: keeps what is relevant to the task, what is recent and what is protected.
 
 A round counts with the best score of its units. What goes leaves a placeholder at its gap. Where all is relevant
-it is not applicable, and the chain goes on (DC23).
+it is not applicable, and the chain goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from health.compaction import placeholders, scoring
-from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
-from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.reasons import Why
-from health.compaction.units import ContextState, Kind
+from health.compaction.choosing import scoring
+from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState, Kind
+from health.compaction.trimming import placeholders
 
 
 def prioritize_recent(state: ContextState, kit: Kit) -> Asking:
@@ -23,14 +24,24 @@ def prioritize_recent(state: ContextState, kit: Kit) -> Asking:
     if not relevance.known:
         return unchanged(state, Why.NO_TASK)
     threshold = state.config.prioritize_recent.rel_threshold
-    gone = ids_of(cut for cut in candidates if score(cut, relevance.scores) < threshold)
+    going = [cut for cut in candidates if score(cut, relevance.scores) < threshold]
+    gone = ids_of([*going, *_before(going, candidates)])
     if not gone:
         return unchanged(state, Why.ALL_RELEVANT)
     header = placeholders.header_for(state.config, placeholders.LOW_RELEVANCE)
     units = placeholders.with_gaps(state.units, gone, header=header, kit=kit)
     if units == state.units:
         return unchanged(state, Why.IRRELEVANT_TOO_SMALL)
-    return Attempt(state=state.having(units), changed=True)
+    dropped = [cut for cut in candidates if cut.units[0].id in gone]
+    mean = sum(score(cut, relevance.scores) for cut in dropped) / len(dropped)
+    told = {"count": len(dropped), "most": len(candidates), "found": mean, "least": threshold}
+    return Attempt(state=state.having(units), changed=True, why=Reason(Why.BELOW_RELEVANCE, told))
+
+
+def _before(going: Sequence[Cut], candidates: Sequence[Cut]) -> list[Cut]:
+    """What leaves before them because a person tagged it P3, or P2, however relevant it is."""
+    last = max((cut.turn for cut in going), default=0)
+    return [cut for cut in candidates if cut.turn < last]
 
 
 def older(state: ContextState, found: Sequence[Cut]) -> list[Cut]:

@@ -1,8 +1,8 @@
-"""Strategy `prune_with_agent`: a model decides which older messages go and which become a summary (L86-L93).
+"""Strategy `prune_with_agent`: a model decides which older messages go and which become a summary.
 
 It is shown the unprotected rounds before the last three messages and the last tool round, in pieces of at most half
-the window (DL10), so system prompt, task, recent messages and active results are not its to touch. Its answer is
-checked (DL12); at least 40 % must go, and beyond 60 % only what it takes to get under the bound (DL13). Any failure
+the window, so system prompt, task, recent messages and active results are not its to touch. Its answer is
+checked; at least 40 % must go, and beyond 60 % only what it takes to get under the bound. Any failure
 changes nothing and says so: the chain goes on to `keep_last_five`.
 """
 
@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from health.compaction import placeholders
-from health.compaction.cuts import Cut, cuts
-from health.compaction.floor import oversized
-from health.compaction.markers import harmless
-from health.compaction.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
-from health.compaction.pruning import Change, Rejected, decision
-from health.compaction.reasons import Reason, Why
-from health.compaction.summaries import fenced
-from health.compaction.summary_checks import fault
-from health.compaction.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+from health.compaction.choosing.pruning import Change, Rejected, decision
+from health.compaction.choosing.summaries import fenced
+from health.compaction.choosing.summary_checks import fault
+from health.compaction.laws.cuts import Cut, cuts
+from health.compaction.laws.floor import oversized
+from health.compaction.reading.markers import harmless
+from health.compaction.terms.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+from health.compaction.trimming import placeholders
 
 LEAST_FREED, MOST_FREED, AIM = 0.4, 0.6, 0.5
 RECENT_MESSAGES = 3

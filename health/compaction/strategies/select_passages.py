@@ -9,32 +9,36 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import Any
 
-from health.compaction.choose import GAP_TOKENS, Candidate, Chooser
-from health.compaction.cuts import Cut, cuts, ids_of
-from health.compaction.features import Features
-from health.compaction.force import in_force
-from health.compaction.ports import Asking, Attempt, Kit, Need, Read, unchanged
-from health.compaction.pressure import marks
-from health.compaction.reasons import Why
-from health.compaction.sources import Frame, Source, begins, is_lines, leaning, sources_of
-from health.compaction.strategies.passage_view import View
-from health.compaction.units import ContextState, Role, Unit
-from health.compaction.value_statements import is_question, states_a_value
-from health.compaction.worth import Piece, bonuses, brevity, priors
+from health.compaction.choosing.choose import GAP_TOKENS, Candidate, Chooser
+from health.compaction.choosing.sources import Frame, Source, begins, is_lines, leaning, sources_of
+from health.compaction.choosing.worth import Piece, brevity, matches, priors
+from health.compaction.laws.cuts import Cut, cuts, ids_of
+from health.compaction.laws.invariants import is_marked, requests
+from health.compaction.reading.digest import without
+from health.compaction.reading.features import Features
+from health.compaction.reading.force import in_force
+from health.compaction.reading.value_statements import is_question, states_a_value
+from health.compaction.strategies.passage_view import Chosen, View
+from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, total, turn_to_leave
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.
-TAIL_SHARE, USER_SHARE = 0.1, 0.45
-# What a passage adds is divided by its tokens; of a whole message that was typed, by this power of them.
-EXPONENT, TYPED_EXPONENT = 1.0, 0.4
+TAIL_SHARE, USER_SHARE = 0.07, 0.45
+# What a passage adds is divided by this power of its tokens.
+EXPONENT = 1.0
 # A row of a result that holds what somebody took up is worth so much more, a sentence that states a value too. What was
 # asked has been answered since.
 IN_PLAY, STATED, ASKED = 2.0, 1.5, 0.4
 # So is what the user states and what holds, more so where it changed something, and a reply that names of what a value
 # is: set on one half of conversations with corrections, judged on the other.
-HOLDS, CHANGED, NAMED = 1.3, 3.0, 2.0
+HOLDS, CHANGED, NAMED = 4.0, 8.0, 5.0
 LINE_TOKENS = 3
-# What tokens that are counted one by one may differ from those of the whole: a share, and the most tokens.
-MARGIN, MOST_MARGIN = 0.03, 40
+# What is tagged P3, P2, or neither is worth, against the others: no passage of the first two comes before one without.
+LATER = (1e-6, 1e-3, 1.0)
+# More is chosen than there is room for, by a share and the most tokens: what fits shows when all is counted together.
+SPARE, MOST_SPARE = 0.2, 400
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
@@ -42,7 +46,7 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
         return unchanged(state, Why.EVERYTHING_FITS)
-    frame = framed(state, target_tokens=target)
+    frame = framed(state, kit, target_tokens=target)
     sources = sources_of(state.units, frame)
     if frame.room <= 0:
         return unchanged(state, Why.NO_ROOM_FOR_PASSAGES)
@@ -51,24 +55,50 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     units = view.fitting(order, budget_tokens=target)
     if units is None:
         return unchanged(state, Why.PASSAGES_NOT_SMALLER)
-    return Attempt(state=state.having(units), changed=True, reads=reads_of(state.units, frame.kept))
+    reads = reads_of(state.units, frame.kept)
+    return Attempt(state=state.having(units), changed=True, reads=reads, gave_way=told_of(frame, state))
 
 
-def framed(state: ContextState, *, target_tokens: int) -> Frame:
+def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
     """What stays as it is (all that is protected, and the newest cuts), and the tokens left beside it."""
     pieces = cuts(state.units)
     guarded = [cut for cut in pieces if cut.protected]
-    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded)
+    reduced = _in_force_only(state.units, kit)
+    spared = sum(total([unit]) - _left(reduced[unit.id]) for unit in state.units if unit.id in reduced)
+    free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded) + spared
     newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
     room = free - sum(cut.tokens for cut in newest)
-    return Frame(kept=ids_of(guarded) | ids_of(newest), yielding=frozenset(), room=room)
+    return Frame(kept=ids_of(guarded) | ids_of(newest), yielding=frozenset(), room=room, reduced=reduced)
+
+
+def _in_force_only(units: Sequence[Unit], kit: Kit) -> dict[str, Unit]:
+    """The first request without the values that the user told anew since; whole where it is marked."""
+    firsts = [unit for unit in requests(units)[:-1] if not is_marked(unit)]
+    gone = in_force(tuple(units)).outgrown
+    short = kit.counted(without(unit, gone[unit.id]) for unit in firsts if unit.id in gone)
+    return {unit.id: unit for unit in short}
+
+
+def _left(unit: Unit) -> int:
+    return total([unit]) if unit.content else 0
+
+
+def told_of(frame: Frame, state: ContextState) -> tuple[GaveWay, ...]:
+    """What was left out of the first request, by name."""
+    sizes = {unit.id: total([unit]) for unit in state.units if unit.id in frame.reduced}
+    return tuple(_told(name, sizes[name], _left(unit)) for name, unit in frame.reduced.items())
+
+
+def _told(name: str, before: int, after: int) -> GaveWay:
+    why = Reason(Why.NO_LONGER_IN_FORCE, {"name": name, "before": before, "after": after})
+    return GaveWay(why=why, ids=frozenset([name]), before=before, after=after)
 
 
 def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:
-    """The newest unprotected cuts that fit the budget whole, without a gap."""
+    """The newest unprotected cuts that fit the budget whole, without a gap but for what is tagged P2 or P3."""
     found: list[Cut] = []
     for cut in reversed(pieces):
-        if cut.protected:
+        if cut.protected or cut.turn < UNTAGGED:
             continue
         budget_tokens -= cut.tokens
         if budget_tokens < 0:
@@ -89,31 +119,39 @@ def reads_of(units: Sequence[Unit], kept: Collection[str]) -> tuple[Read, ...]:
 
 def chosen_order(
     sources: Sequence[Source], state: ContextState, kit: Kit, frame: Frame
-) -> Generator[Need, Any, list[tuple[int, int]]]:
-    """(source, chunk) pairs, the most needed first."""
+) -> Generator[Need, Any, list[Chosen]]:
+    """What is chosen, the most needed first; somewhat more than there is room for."""
     places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
     pieces = pieces_of(sources, places, state, kit)
     features = Features([piece.text for piece in pieces], from_tool=[piece.role is Role.TOOL for piece in pieces])
-    bonus = yield from bonuses(pieces, features, state)
+    asked = yield from matches(pieces, features, state)
     prior = priors(pieces)
     leans = leaning(sources, places, state.units)
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
+    turns = [LATER[turn_to_leave([state.units[source.unit_at]])] for source in sources]
     candidates = [
         Candidate(
-            piece.tokens + GAP_TOKENS, own, prior[piece.role] * _favour(piece, taken) * held, at, labels[at], lean
+            piece.tokens + GAP_TOKENS,
+            own * turns[at],
+            prior[piece.role] * _favour(piece, taken) * held * turns[at],
+            at,
+            labels[at],
+            lean,
         )
         for piece, own, (at, _), lean, taken, held in zip(
-            pieces, bonus, places, leans, features.in_play, _held(sources, places, state.units), strict=True
+            pieces, asked.bonuses, places, leans, features.in_play, _held(sources, places, state.units), strict=True
         )
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
-    room = frame.room - margin(frame.room)
-    room -= chooser.take(_typed(sources, places, chooser, budget=int(USER_SHARE * room)))
-    return [places[one] for one in chooser.choose(room)]
-
-
-def margin(room: int) -> int:
-    return min(MOST_MARGIN, int(MARGIN * room))
+    if not (frame.kept or frame.yielding):  # where nothing must stay, the end of the newest message does
+        chooser.take(range(len(places))[-1:])
+    untagged = [turn == LATER[-1] for turn in turns]
+    asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
+    chooser.take(_asked_for(asked_for, chooser, budget=int(asked.share * frame.room)))
+    _typed(sources, places, chooser, untagged, budget=int(USER_SHARE * (frame.room - chooser.spent)))
+    chooser.choose(frame.room - chooser.spent)
+    chooser.choose(min(MOST_SPARE, int(SPARE * frame.room)))
+    return [tuple(places[one] for one in step) for step in chooser.steps]
 
 
 def _favour(piece: Piece, taken_up: bool) -> float:
@@ -133,26 +171,38 @@ def _held(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: S
             yield NAMED if start in force.named else HOLDS if start in force.stated else 1.0
 
 
-def _typed(sources: Sequence[Source], places: Sequence[tuple[int, int]], chooser: Chooser, *, budget: int) -> list[int]:
-    """The chunks of what the user typed, whole messages within the budget.
+def _asked_for(messages: Sequence[list[int]], chooser: Chooser, *, budget: int) -> list[int]:
+    """The pieces of the messages that match the task best, whole messages within the budget."""
+    found: list[int] = []
+    for pieces in messages:
+        cost = chooser.cost(pieces)
+        if cost <= budget:
+            budget -= cost
+            found += pieces
+    return found
 
-    They are few of the tokens and name most of what is used later. The newest first; where not all fit, those first
-    that say most for what they cost.
+
+def _typed(
+    sources: Sequence[Source],
+    places: Sequence[tuple[int, int]],
+    chooser: Chooser,
+    untagged: Sequence[bool],
+    *,
+    budget: int,
+) -> None:
+    """What the user typed comes first: all of it, the newest first, or the sentences that say most within the budget.
+
+    It is few of the tokens and names most of what is used later. What is tagged P2 or P3 is chosen behind all others.
     """
     chunks_of: dict[int, list[int]] = {}
     for one, (at, _) in enumerate(places):
-        if sources[at].role is sources[at].voice is Role.USER:
+        if sources[at].role is sources[at].voice is Role.USER and untagged[at]:
             chunks_of.setdefault(at, []).append(one)
-    order = sorted(chunks_of, reverse=True)
-    costs = {at: chooser.cost(chunks_of[at]) for at in order}
-    if sum(costs.values()) > budget:
-        order.sort(key=lambda at: -chooser.worth(chunks_of[at]) / costs[at] ** TYPED_EXPONENT)
-    found: list[int] = []
-    for at in order:
-        if costs[at] <= budget:
-            budget -= costs[at]
-            found += chunks_of[at]
-    return found
+    typed = [one for at in sorted(chunks_of, reverse=True) for one in chunks_of[at]]
+    if sum(map(chooser.cost, chunks_of.values())) <= budget:
+        chooser.take(typed)
+    else:
+        chooser.choose(budget, frozenset(typed))
 
 
 def pieces_of(

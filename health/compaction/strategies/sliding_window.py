@@ -1,20 +1,20 @@
-"""Strategy `sliding_window`: seed 3's window of so many messages, the newest always, older ones by importance.
+"""Strategy `sliding_window`: a window of so many messages, the newest always, older ones by importance.
 
-Messages are counted, not tokens (M27); rounds stay whole (DM6), so a round that reaches into the newest stays with
+Messages are counted, not tokens; rounds stay whole, so a round that reaches into the newest stays with
 them and one that does not fit goes. System prompts and what compaction wrote are no messages. Prompts of the
-driver go first: at most the newest is sent (X23).
+driver go first: at most the newest is sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from health.compaction import placeholders
-from health.compaction.cuts import Cut, ceil_share, cuts, ids_of
-from health.compaction.importance import importances
-from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.reasons import Reason, Why
-from health.compaction.units import INSTRUCTING, WRITTEN, ContextState
+from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
+from health.compaction.reading.importance import importances
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import INSTRUCTING, WRITTEN, ContextState
+from health.compaction.trimming import placeholders
 
 
 def sliding_window(state: ContextState, kit: Kit) -> Asking:
@@ -63,9 +63,12 @@ def _parted(current: Sequence[Cut], *, newest: int) -> tuple[list[Cut], list[Cut
 
 
 def _most_important(newest_first: Sequence[Cut], room: int, score: dict[str, float]) -> list[Cut]:
-    """Those of most importance that fit; of two alike the newer. A round is as important as its best message."""
+    """Those of most importance that fit; of two alike the newer. A round is as important as its best message.
+
+    What is tagged P3 or P2 comes last.
+    """
     chosen: list[Cut] = []
-    for cut in sorted(newest_first, key=lambda cut: -max(score[unit.id] for unit in cut.units)):
+    for cut in sorted(newest_first, key=lambda cut: (-cut.turn, -max(score[unit.id] for unit in cut.units))):
         if _messages(cut) <= room:
             chosen.append(cut)
             room -= _messages(cut)

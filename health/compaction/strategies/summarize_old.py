@@ -1,4 +1,4 @@
-"""Strategy `summarize_old`: the first 60 % of the units become one summary of at most 300 tokens (C39-C45).
+"""Strategy `summarize_old`: the first 60 % of the units become one summary of at most 300 tokens.
 
 The split moves back to where no round is cut. Protected cuts of the old part stay where they are; the summary
 stands where the last unit stood that it tells of, with its time, so the order stays chronological. Placeholders
@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from health.compaction import placeholders, scoring
-from health.compaction.cuts import Cut, cuts, floor_share, oldest
-from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.pressure import marks
-from health.compaction.reasons import Reason, Why
+from health.compaction.choosing import scoring
+from health.compaction.choosing.summaries import Summary, summary
+from health.compaction.laws.cuts import Cut, cuts, floor_share, oldest
 from health.compaction.strategies.truncate import truncated
-from health.compaction.summaries import Summary, summary
-from health.compaction.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id
+from health.compaction.trimming import placeholders
 
 
 def summarize_old(state: ContextState, kit: Kit) -> Asking:
@@ -53,7 +54,8 @@ def to_be_told(state: ContextState, old: Sequence[Cut]) -> list[Unit]:
     if excess <= 0:
         return list(_told(old))
     free = [cut for cut in old if not cut.protected]
-    return list(_told(oldest(free, excess + state.config.summarize_old.summary_length)))
+    going = oldest(free, excess + state.config.summarize_old.summary_length)
+    return list(_told(sorted(going, key=lambda cut: cut.start)))
 
 
 def _told(found: Iterable[Cut]) -> Iterator[Unit]:

@@ -7,27 +7,53 @@ still to answer stay as they are.
 
 from __future__ import annotations
 
-from health.compaction.code_languages import guess, lexer_of
-from health.compaction.fences import Block, blocks, joined
-from health.compaction.importance import is_ui_tool
-from health.compaction.invariants import protected_ids
-from health.compaction.payloads import is_json, trim
-from health.compaction.ports import Asking, Kit, unchanged
-from health.compaction.reasons import Why
-from health.compaction.rewording import in_play, is_bulky, reworded
-from health.compaction.units import WRITTEN, ContextState, Kind, Role, Unit, tools_by_result
+from collections.abc import Sequence
+from dataclasses import replace
 
+from health.compaction.laws.invariants import protected_ids
+from health.compaction.reading.code_languages import guess, lexer_of
+from health.compaction.reading.fences import Block, blocks, joined
+from health.compaction.reading.importance import is_ui_tool
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.reasons import Why
+from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, tools_by_result
+from health.compaction.trimming.payloads import is_json, trim
+from health.compaction.trimming.rewording import in_play, is_bulky, reworded
+
+# Rows fill so much of the goal: the ledger stands beside them.
+ROOM_SHARE = 0.9
 # Labels of fences that hold data. Of the others, those that no lexer knows are data too.
 _DATA_LABELS = frozenset({"json", "jsonl", "diff", "patch", "log", "text", "txt", "console", "output"})
 
 
 def trim_payloads(state: ContextState, kit: Kit) -> Asking:
+    """As short as the limits of payloads allow; of lists twice as many rows as that while these fit the goal."""
     yield from ()
     protected = protected_ids(state.units)
     bulky = [unit for unit in state.units if unit.id not in protected and _is_payload(unit, state)]
-    tools, keep = tools_by_result(state.units), in_play(state) if bulky else frozenset()
-    contents = {unit.id: trimmed(unit, tools.get(unit.id, ""), keep, state) for unit in bulky}
-    return reworded(contents, state, kit) or unchanged(state, Why.NO_PAYLOAD)
+    keep = in_play(state) if bulky else frozenset()
+    room = int(ROOM_SHARE * marks(state.config, limit=state.limit).goal)
+    found, times = _with_rows(bulky, 1, keep, state, kit), 2
+    while found and found.state.estimated_tokens <= room:
+        more = _with_rows(bulky, times, keep, state, kit)
+        if more is None or not found.state.estimated_tokens < more.state.estimated_tokens <= room:
+            break
+        found, times = more, 2 * times
+    return found or unchanged(state, Why.NO_PAYLOAD)
+
+
+def _with_rows(
+    bulky: Sequence[Unit], times: int, keep: frozenset[str], state: ContextState, kit: Kit
+) -> Attempt | None:
+    """The payloads trimmed, with so many times as many rows as the limits say; None if none gets shorter."""
+    limits, tools = state.config.payloads, tools_by_result(state.units)
+    ends = (limits.array_head, limits.array_tail, limits.map_keys)
+    head, tail, keys = (times * number for number in ends)
+    wide = replace(limits, array_head=head, array_tail=tail, map_keys=keys)
+    widened = replace(state, config=replace(state.config, payloads=wide))
+    contents = {unit.id: trimmed(unit, tools.get(unit.id, ""), keep, widened) for unit in bulky}
+    return reworded(contents, state, kit)
 
 
 def _is_payload(unit: Unit, state: ContextState) -> bool:

@@ -1,18 +1,20 @@
-"""Strategy `truncate`: the oldest unprotected cuts go until the goal is reached; one placeholder tells (DC20).
+"""Strategy `truncate`: the oldest unprotected cuts go until the goal is reached; one placeholder tells.
 
-Also what `summarize_old` falls back to when its summary is not coherent (C45), over the old part only.
+What a person tagged P3 goes before P2, and that before all else.
+
+Also what `summarize_old` falls back to when its summary is not coherent, over the old part only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from health.compaction import placeholders
-from health.compaction.cuts import Cut, cuts, ids_of, oldest
-from health.compaction.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.pressure import marks
-from health.compaction.reasons import Why
-from health.compaction.units import ContextState, total
+from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
+from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.reasons import Why
+from health.compaction.terms.units import ContextState, total
+from health.compaction.trimming import placeholders
 
 
 def truncate(state: ContextState, kit: Kit) -> Asking:

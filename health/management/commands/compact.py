@@ -14,10 +14,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from health.compaction.config import How
-from health.compaction.configuration import InvalidConfig
-from health.compaction.fates import fates
-from health.compaction.messages import InvalidMessages, Orphans, parse
-from health.compaction.outcome import Status, Step
+from health.compaction.reading.messages import InvalidMessages, Orphans, parse
+from health.compaction.terms.configuration import InvalidConfig
+from health.compaction.terms.fates import fates
+from health.compaction.terms.outcome import Status, Step
 from health.plots import svg
 from health.reports import as_json, lines, step_line
 from health.services import compact_messages

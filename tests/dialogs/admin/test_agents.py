@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from dialogs.compacting.guard import guard_of
+from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog, McpServer
 
 COMPACTED = {"compaction": "automatic", "when_full": "compact"}
@@ -96,6 +96,16 @@ def test_an_agent_has_a_chain_of_its_own(staff: Client, agent: Agent) -> None:
     assert "chain_order:" in page
 
 
+def test_an_agent_has_a_threshold_of_its_own_in_percent(staff: Client, agent: Agent) -> None:
+    LLM.objects.update(context_length=8192, compaction="automatic")
+
+    save(staff, agent, own="{warning_threshold: 0.6, goal: 0.5, accept: 0.6}")
+
+    guard = guard_of(Dialog(agent=agent, llm=LLM.objects.get()))
+    assert guard is not None
+    assert guard.threshold == int(0.6 * guard.limit)
+
+
 def test_emptied_it_has_everybodys_again(staff: Client, agent: Agent) -> None:
     save(staff, agent, own=OWN)
 
@@ -110,6 +120,7 @@ def test_emptied_it_has_everybodys_again(staff: Client, agent: Agent) -> None:
         ("how: best", "how: Must be one of: passages or chain."),
         ("breaking_strategy: {chain_order: [nothing]}", "There is no such strategy: nothing."),
         ("min_limit: 5", "has no key"),
+        ("warning_threshold: 0.6", "goal must be below the warning_threshold of 0.6"),
         ("how: [", "This is not YAML"),
     ],
 )

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from dialogs.api.writes.api_keys import create_key, revoke_key
 from dialogs.models import ApiKey
-from dialogs.services.api_keys import create_key, revoke_key
 from tests.dialogs.admin.conftest import told
 
 LIST = "/admin/dialogs/apikey/"

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from dialogs.api.writes.client_turns import direct_agent
 from dialogs.models import LLM, Agent, Dialog, LlmBounds, Message, Provider
-from dialogs.services.client_turns import direct_agent
-from dialogs.services.dialogs import create_dialog
+from dialogs.pages.writes.dialogs import create_dialog
 from tests.builders import a_generation
 from tests.dialogs.admin.conftest import told
 

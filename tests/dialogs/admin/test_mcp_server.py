@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from dialogs.agents.reads.mcp import secrets_of
+from dialogs.agents.writes.mcp import record_problem, record_tools
 from dialogs.models import McpServer
-from dialogs.selectors.mcp import secrets_of
-from dialogs.services.mcp import record_problem, record_tools
 from tests.dialogs.admin.conftest import told
 
 TIME_SERVER = f"{sys.executable} -m mcp_server_time"
@@ -78,6 +78,18 @@ def test_a_programs_secrets_are_not_sent_to_an_address(staff: Client) -> None:
     change(staff, transport="http", url="https://host.test/mcp", new_secrets="Authorization=Bearer x")
 
     assert stored() == {"Authorization": "Bearer x"}
+
+
+def test_an_addresss_headers_are_not_sent_to_another(staff: Client) -> None:
+    at = {"transport": "http", "url": "https://host.test/mcp"}
+    add(staff, **at, new_secrets="Authorization=Bearer x")
+
+    change(staff, **at | {"url": "https://host.test/other"})
+    kept = stored()
+    response = change(staff, **at | {"url": "https://thief.test/mcp"})
+
+    assert (kept, stored()) == ({"Authorization": "Bearer x"}, {})
+    assert "The stored secrets were removed" in " ".join(told(response))
 
 
 @pytest.mark.parametrize(

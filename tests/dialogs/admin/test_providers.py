@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from dialogs.common.secrets import decrypt
 from dialogs.models import LLM, Provider
-from dialogs.secrets import decrypt
 from tests.dialogs.admin.conftest import told
 
 NO_LLMS = {"llms-TOTAL_FORMS": "0", "llms-INITIAL_FORMS": "0"}
@@ -53,6 +53,47 @@ def test_a_stored_key_can_be_removed(staff: Client, provider: Provider) -> None:
     change(staff, provider, clear_key="on")
 
     assert Provider.objects.get().api_key_encrypted == ""
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["https://thief.test/v1", "http://host.test/v1", "https://host.test:8443/v1", "https://host.test.org/v1"],
+)
+def test_a_key_is_not_sent_to_another_server_than_it_was_written_for(staff: Client, elsewhere: str) -> None:
+    staff.post("/admin/dialogs/provider/add/", GOOD | {"base_url": "https://host.test/v1", "new_key": "sk-very-secret"})
+
+    response = change(staff, Provider.objects.get(), base_url=elsewhere)
+
+    assert Provider.objects.get().api_key_encrypted == ""
+    assert "The stored key was removed" in " ".join(told(response))
+
+
+@pytest.mark.parametrize("same", ["https://host.test/api/v1", "https://HOST.test/v1/"])
+def test_a_key_stays_where_only_the_path_changes(staff: Client, same: str) -> None:
+    staff.post("/admin/dialogs/provider/add/", GOOD | {"base_url": "https://host.test/v1", "new_key": "sk-very-secret"})
+
+    change(staff, Provider.objects.get(), base_url=same)
+
+    assert decrypt(Provider.objects.get().api_key_encrypted) == "sk-very-secret"
+
+
+def test_a_key_that_is_written_with_the_new_address_is_kept(staff: Client, provider: Provider) -> None:
+    staff.post("/admin/dialogs/provider/add/", GOOD | {"new_key": "sk-old"})
+
+    change(staff, Provider.objects.get(name="local"), base_url="https://other.test/v1", new_key="sk-new")
+
+    assert decrypt(Provider.objects.get(name="local").api_key_encrypted) == "sk-new"
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["PATH", "DOMINDS_SECRET_KEY", "DATABASE_URL", "DOMINDS_ADMIN_PASSWORD", "AWS_SECRET_ACCESS_KEY", "HOME"],
+)
+def test_a_variable_that_is_no_providers_key_is_refused(staff: Client, variable: str) -> None:
+    page = staff.post("/admin/dialogs/provider/add/", GOOD | {"api_key_env": variable}).content.decode()
+
+    assert "is not a variable that a provider&#x27;s key is read from" in page
+    assert not Provider.objects.exists()
 
 
 def test_how_many_requests_it_gets_at_once_is_set_here(staff: Client, provider: Provider) -> None:

@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.test.client import AsyncClientHandler
 
+from dialogs.api.writes.api_keys import create_key
+from dialogs.common.threads import close_threads
 from dialogs.models import LLM, Agent, ApiKey
-from dialogs.services.api_keys import create_key
-from dialogs.threads import close_threads
 from dominds.api_handler import BareHandler
 from tests.dialogs.compacting_builders import RULE, calibrate, long_text
 from tests.dialogs.driver.conftest import Play, calling, play, said

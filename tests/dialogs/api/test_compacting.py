@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 
 from dialogs.models import LLM, Agent, Dialog, Message
 from health.compaction.config import ContextConfig, LlmLimit
-from health.compaction.configuration import dump
+from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextSettings
 from tests.dialogs.api.conftest import (
     Client,
@@ -274,7 +274,7 @@ async def test_what_cannot_fit_is_refused_with_a_status_and_nobody_is_asked(
     guarded_client: Client, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # After a second the stream begins, and a status is told in it; a busy machine may need longer to find out.
-    monkeypatch.setattr("dialogs.api.views.PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr("dialogs.api.endpoints.PATIENCE_SECONDS", 60.0)
     read = await sync_to_async(play)(said(900))
 
     response = await guarded_client.ask(

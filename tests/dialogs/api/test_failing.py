@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from dialogs.api import responding, views
+from dialogs.api import endpoints, responding
 from dialogs.driver import run
 from dialogs.driver.run import drive
 from dialogs.models import Dialog, Generation
-from dialogs.selectors.turns import due_dialogs
+from dialogs.turns.reads.turns import due_dialogs
 from health.models import ContextEvent
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
 
@@ -98,14 +98,14 @@ async def test_what_nobody_foresaw_is_an_error_without_any_detail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     await sync_to_async(play)(said(120, "Hi."))
-    monkeypatch.setattr(views, where, broken)
+    monkeypatch.setattr(endpoints, where, broken)
 
     response = await client_of_alice.ask(user("Hello"), stream=stream)
 
     assert (response.status_code, response["Content-Type"]) == (500, "application/json")
     assert response.json()["error"] == INTERNAL
     assert SECRET not in response.content.decode()
-    (record,) = [record for record in caplog.records if record.name == "dialogs.api.views"]
+    (record,) = [record for record in caplog.records if record.name == "dialogs.api.endpoints"]
     assert record.getMessage() == "POST /v1/chat/completions failed"
     assert record.exc_info is not None
     assert SECRET in str(record.exc_info[1])

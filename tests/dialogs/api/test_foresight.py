@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from dialogs.api.foresight import foreseen
-from dialogs.compacting.present import offered_tools
-from dialogs.context import chat_request, read_context
+from dialogs.api.writes.client_turns import Target, direct_agent
+from dialogs.context.border import chat_request, read_context
+from dialogs.context.present import offered_tools
 from dialogs.models import LLM, Agent, ApiKey, Course, Dialog
 from dialogs.models.llm import ProviderKind
 from dialogs.providers.base import ChatRequest
-from dialogs.selectors.path import course_branch
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.client_turns import Target, direct_agent
+from dialogs.transcript.reads.path import course_branch
+from dialogs.turns.reads.turns import dialog_to_drive
 from health.loops.patterns import EVERY_CALLS
 from tests.client_dialogs import A_TOOL, PNG, answered, ask, assistant, image, request_of, result, user
 from tests.dialogs.compaction_runs import an_applied_run

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from dialogs.api.reads import clients
 from dialogs.models import Dialog, Message
-from dialogs.selectors import clients
 from health.models import CompactionRun
 from tests.dialogs.api.conftest import Client, Play, assistant, said, text_of, user
 from tests.dialogs.compacting_builders import long_text

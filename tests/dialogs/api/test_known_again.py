@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
 
+from dialogs.api.writes.api_keys import create_key
 from dialogs.models import Dialog, Message, PrefixNode
 from tests.dialogs.api.conftest import Client, MakeKey, Play, assistant, said, user
 
@@ -117,6 +119,20 @@ async def test_a_dialog_can_be_named(client_of_alice: Client, play: Play) -> Non
     assert (unknown.status_code, unknown.json()["error"]["param"]) == (400, "X-Dominds-Dialog")
 
 
+async def test_a_key_that_may_only_chat_names_no_dialog_but_its_own(
+    client_of_alice: Client, alice: User, play: Play
+) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+    other = (await client_of_alice.ask(user("Hello"), user("there"))).json()["dominds"]["dialog"]
+    _key, secret = await sync_to_async(create_key)(owner=alice, name="Plugin", scope="chat_only")
+    plugin = Client(secret)
+    own = (await plugin.ask(user("Bonjour"))).json()["dominds"]["dialog"]
+
+    answers = [await plugin.ask(user("Encore"), headers={"X-Dominds-Dialog": named}) for named in (other, own)]
+
+    assert [answer.status_code for answer in answers] == [400, 200]
+
+
 async def test_another_model_is_another_conversation(client_of_alice: Client, play: Play) -> None:
     await sync_to_async(play)(said(120, "Hi."))
     history = [user("Hello"), assistant("Hi."), user("Well?")]
@@ -202,7 +218,7 @@ async def test_a_history_that_ends_with_a_call_whose_result_it_left_out_goes_to_
     async with asyncio.timeout(10):
         response = await client_of_alice.ask(*asked)
 
-    # The scripted provider refuses a call without a result, as most servers do.
-    assert response.status_code == 400
-    assert [one["role"] for one in read()[-1]["messages"]] == ["user", "assistant"]
+    # The scripted provider refuses a call without a result, as most servers do: it was given one that says so.
+    assert response.status_code == 200
+    assert [one["role"] for one in read()[-1]["messages"]] == ["user", "assistant", "tool"]
     assert await Message.objects.filter(role="tool").acount() == 1

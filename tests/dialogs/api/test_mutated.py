@@ -13,8 +13,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from dialogs.api import answers
+from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.services.api_keys import create_key
 from tests.dialogs.api.conftest import Client, Play, assistant, said, user
 from tests.dialogs.api.mutating import HISTORY, NOTICES, some_body
 

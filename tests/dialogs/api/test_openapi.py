@@ -34,7 +34,7 @@ async def test_everybody_may_read_it() -> None:
 
     assert response.status_code == 200
     assert response.json() == document()
-    assert list(document()["paths"]) == ["/models", "/models/{model}", "/chat/completions"]
+    assert list(document()["paths"]) == ["/models", "/models/{model}", "/chat/completions", "/tokens/count"]
 
 
 async def test_every_failure_has_a_status_that_is_documented() -> None:

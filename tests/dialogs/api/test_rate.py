@@ -13,8 +13,8 @@ from django.contrib.auth.models import User
 
 from dialogs.api import rate
 from dialogs.api.errors import ApiError
+from dialogs.api.writes.api_keys import create_key
 from dialogs.models import ApiKey
-from dialogs.services.api_keys import create_key
 from tests.environment import free_port
 
 MINUTE = 60_000

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dialogs.api.raw_json import parsed
+from dialogs.api.schemas import parsed
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from dialogs.api import canonical
+from dialogs.api import reading as recent_module
 from dialogs.api.canonical import chained
-from dialogs.api.recent import Recent
+from dialogs.api.errors import ApiError
+from dialogs.api.reading import Checked, Recent
+from dialogs.api.schemas import read_body
 
 HISTORY: list[dict[str, Any]] = [
     {"role": "assistant" if at % 2 else "user", "content": f"Message {at}."} for at in range(8)
@@ -83,3 +87,78 @@ def test_a_request_that_is_larger_than_all_that_may_be_remembered_is_not_remembe
     made(recent, HISTORY)
 
     assert len(read) == len(HISTORY)
+
+
+# --- Checked bodies ------------------------------------------------------------------------------
+def body_of(messages: list[Any], **more: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": messages, **more}).encode()
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The messages that were written down anew, each after its check."""
+    seen: list[Any] = []
+    real = recent_module._plain
+    monkeypatch.setattr(recent_module, "_plain", lambda message: (seen.append(message.content), real(message))[1])
+    return seen
+
+
+@pytest.mark.parametrize("length", [10, 1_000])
+def test_of_a_history_that_grew_only_its_end_is_checked_anew_however_long_it_is(checks: list[Any], length: int) -> None:
+    known = Checked()
+    history = [{"role": "assistant" if at % 2 else "user", "content": f"Message {at}."} for at in range(length)]
+    system = [{"role": "system", "content": "It is 10:00."}]
+    known.read(body_of([*system, *history[:-2]]), root="alice")
+    checks.clear()
+
+    # The system prompt has the time in it.
+    system = [{"role": "system", "content": "It is 10:01."}]
+    body, messages = known.read(body_of([*system, *history]), root="alice")
+
+    assert sorted(checks) == sorted(["It is 10:01.", *(one["content"] for one in history[-2:])])
+    assert messages == (*system, *history)
+    assert [one.content for one in body.messages] == [one["content"] for one in messages]
+
+
+def test_a_checked_body_says_what_one_that_is_read_whole_says() -> None:
+    known = Checked()
+    edited = [*HISTORY[:5], {"role": "assistant", "content": "Something else.", "name": None}, *HISTORY[6:]]
+    for messages in (HISTORY[:4], HISTORY, edited, HISTORY[:2], HISTORY[:7]):
+        known.read(body_of(messages), root="alice")
+
+        body, written = known.read(body_of(messages, temperature=0.5), root="alice")
+
+        whole = read_body(body_of(messages, temperature=0.5))
+        assert body == whole
+        assert written == tuple(one.model_dump(exclude_none=True) for one in whole.messages)
+
+
+@pytest.mark.parametrize(
+    ("bad", "place"),
+    [
+        ({"role": "tool", "content": "x"}, "messages[8]"),
+        ({"role": ["user"], "content": "x"}, "messages[8].role"),
+        (7, "messages[8]"),
+    ],
+)
+def test_what_is_wrong_behind_a_known_history_is_told_with_its_place(bad: Any, place: str) -> None:
+    known = Checked()
+    known.read(body_of(HISTORY), root="alice")
+
+    with pytest.raises(ApiError) as refused:
+        known.read(body_of([*HISTORY, bad]), root="alice")
+
+    assert refused.value.as_json()["error"]["param"] == place
+
+
+@pytest.mark.parametrize(
+    "raw", [b"[]", b'{"model": "m"}', b'{"model": "m", "messages": 3}', b'{"messages": [[]]}', b"{"]
+)
+def test_what_is_no_history_at_all_is_refused_as_ever(raw: bytes) -> None:
+    with pytest.raises(ApiError) as expected:
+        read_body(raw)
+
+    with pytest.raises(ApiError) as refused:
+        Checked().read(raw, root="alice")
+
+    assert refused.value.as_json() == expected.value.as_json()

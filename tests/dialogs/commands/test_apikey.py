@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dialogs.models import Agent, ApiKey
-from dialogs.selectors.api_keys import usable_key
+from tests.dialogs.keys import opened_with
 
 
 def run(*arguments: str) -> str:
@@ -31,7 +31,7 @@ def test_quiet_prints_the_key_and_nothing_else(alice: User) -> None:
     said = run("create", "Laptop", "--user", "alice", "--quiet")
 
     assert re.fullmatch(r"dk-[\w-]{43}\n", said)
-    key = usable_key(said.strip())
+    key = opened_with(said.strip())
     assert key is not None
     assert (key.owner, key.name, key.scope, key.notices, key.expires_at) == (alice, "Laptop", "chat", "event", None)
 
@@ -75,7 +75,7 @@ def test_a_key_is_revoked_by_its_number_its_beginning_or_the_whole_of_it(alice: 
     said = run("revoke", name_of(key, secret))  # type: ignore[operator]
 
     assert said == f"Revoked key {key.pk}, Laptop ({key.prefix}…), of alice.\n"
-    assert usable_key(secret) is None
+    assert opened_with(secret) is None
 
 
 def test_a_beginning_that_several_keys_have_is_not_enough(alice: User) -> None:

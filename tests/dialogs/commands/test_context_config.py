@@ -11,10 +11,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from dialogs.models import Agent
-from health.compaction.configuration import load_own
+from health.compaction.terms.configuration import load_own
 from health.configured import context_config
 from health.models import SettingsChange
-from tests.health.compaction.test_configuration import SEED
+from tests.health.compaction.terms.test_configuration import SEED
 
 
 def run(*args: str) -> str:
@@ -64,7 +64,8 @@ def test_what_agents_have_of_their_own_goes_along(agent: Agent, tmp_path: Path) 
             "context_config:\n  goal: 0.5\nagents:\n  nobody: {how: chain}\n",
             ":4: agents.nobody: There is no such agent",
         ),
-        ("agents:\n  helper:\n    goal: 0.5\n", ":3: agents.helper.goal: "),
+        ("agents:\n  helper:\n    min_gain: 0.5\n", ":3: agents.helper.min_gain: "),
+        ("agents:\n  helper:\n    warning_threshold: 0.6\n", ":2: agents.helper: "),
         (
             "agents:\n  helper:\n    breaking_strategy: {chain_order: [magic]}\n",
             ":2: agents.helper: There is no such str",

@@ -9,10 +9,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from dialogs.compacting.work import perform
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.manual_compaction import request
 from dialogs.models import Dialog
-from dialogs.services.manual_compaction import request
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 from health.compaction.snapshot import as_json, begun
 from tests.builders import a_reading
 from tests.dialogs.compacting_builders import a_history, guard

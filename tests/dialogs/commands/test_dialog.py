@@ -41,7 +41,7 @@ def test_a_dialog_is_exported_and_imported_for_another_person(greeted: Dialog, b
 
 
 def test_export_prints_json_or_markdown(greeted: Dialog) -> None:
-    assert json.loads(run("export", str(greeted.pk)))["format"] == "dominds.dialog/7"
+    assert json.loads(run("export", str(greeted.pk)))["format"] == "dominds.dialog/8"
     assert "Hello" in run("export", str(greeted.pk), "--markdown")
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from dialogs.services.api_keys import create_key, revoke_key
+from dialogs.api.writes.api_keys import create_key, revoke_key
 
 
 def refusal(*arguments: str) -> str:

@@ -15,9 +15,9 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import override_settings
 
-from dialogs.compacting.guard import cuts_silently
+from dialogs.llms.guard import cuts_silently
+from dialogs.llms.writes.providers import add_llm, add_provider
 from dialogs.models import LLM, Agent, Provider
-from dialogs.services.providers import add_llm, add_provider
 from tests.dialogs.providers.upstream import Reply, Upstream, as_json, upstream
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.ollama import OllamaStandin

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from dialogs.driver.run import drive
 from dialogs.models import Dialog, Message, Provider
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 
 USAGE = {"prompt_tokens": 120, "completion_tokens": 5, "total_tokens": 125}
 

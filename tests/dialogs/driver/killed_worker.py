@@ -20,8 +20,8 @@ from unittest import mock
 from channels.db import DatabaseSyncToAsync
 from django.db import connection
 
-from dialogs.driver.tools import registry
-from dialogs.driver.tools.base import Arguments, OutsideTool, schema
+from dialogs.agents.tools import registry
+from dialogs.agents.tools.base import Arguments, OutsideTool, schema
 from dialogs.models import Agent, Dialog
 from tests.dialogs.driver.conftest import drive_until_idle
 
@@ -32,7 +32,7 @@ forked.set_forkserver_preload(
     [
         "tests.django_loaded",
         __name__,
-        "dialogs.channel_layer",
+        "dialogs.common.channel_layer",
         "kombu.transport.redis",
         "celery.events",
         "dialogs.providers.scripted",

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from dialogs.compacting.carry_over import ENDING, OPENING
-from dialogs.models import LLM, Course, Dialog, Message, Question
-from dialogs.selectors.standing_rules import standing_rules
-from dialogs.services.courses import return_to_earlier, set_handover_away, start_course
-from dialogs.services.marks import set_pin
-from dialogs.services.messages import post_message
-from dialogs.services.questions import answer_question
+from dialogs.context.carry_over import ENDING, OPENING
+from dialogs.context.reads.standing_rules import standing_rules
+from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, start_course
+from dialogs.models import LLM, Agent, Course, Dialog, Message, Question
+from dialogs.models.agent import WhenFull
+from dialogs.transcript.writes.marks import set_pin
 from dialogs.transfer.exporting import export_json
 from dialogs.transfer.importing import import_dialog
-from tests.dialogs.compacting_builders import a_history, guard
+from dialogs.turns.writes.messages import post_message
+from dialogs.turns.writes.questions import answer_question
+from tests.dialogs.compacting_builders import RULE as DEPLOYING
+from tests.dialogs.compacting_builders import a_history, guard, long_text
 from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,16 +64,34 @@ def test_a_rule_of_the_first_course_stands_in_the_third(dialog: Dialog, play: Pl
     assert RULE in sent(requests()[-1])
 
 
-def test_a_refusal_as_too_long_leaves_no_rule_behind(dialog: Dialog, play: Play) -> None:
-    guard(dialog)
-    requests = play(said(10), TOO_LONG, said(10))
-    ask(dialog, RULE)
-    drive_until_idle(dialog)
+@pytest.mark.parametrize("when_full", [WhenFull.COMPACT, WhenFull.REMIND])
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_server_that_refuses_whatever_is_sent_gets_no_course_after_course(
+    dialog: Dialog, play: Play, when_full: str, answered: bool
+) -> None:
+    Agent.objects.update(when_full=when_full)
+    LLM.objects.update(context_length=200_000, optimal_max_tokens=None, compaction="automatic")
+    play(*[said(50_000)] * answered, TOO_LONG)
+    if answered:
+        ask(dialog, "Hello.")
+        drive_until_idle(dialog)
 
     ask(dialog, "Go on.")
-    drive_until_idle(dialog)
+    dialog = drive_until_idle(dialog)
 
-    assert Course.objects.latest("number").opened_by == "recovery"
+    assert dialog.paused_by in ("full", "failure")
+    assert dialog.courses.count() <= 4
+    assert Message.objects.filter(dialog=dialog, content="Go on.").exists()
+
+
+def test_a_refusal_as_too_long_leaves_no_rule_behind(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    requests = play(said(10), said(10), TOO_LONG, said(10))
+    for text in (RULE, long_text(1, sentences=150), "Go on."):
+        ask(dialog, text)
+        drive_until_idle(dialog)
+
+    assert len(requests()) == 4
     assert RULE in sent(requests()[-1])
 
 
@@ -241,6 +261,37 @@ def test_a_handover_survives_a_round_trip_through_a_file(dialog: Dialog, play: P
     imported = import_dialog(owner=dialog.owner, data=export_json(dialog), agent=dialog.agent)
 
     assert handover_in(imported) == handover_in(dialog)
+
+
+def test_a_handover_of_an_older_file_has_no_ledger_behind_it(dialog: Dialog, play: Play) -> None:
+    play(said(10))
+    ask(dialog, RULE)
+    drive_until_idle(dialog)
+    start_course(dialog=dialog)
+    file = export_json(dialog)
+    opening = next(one for one in file["messages"] if one["origin"] == "handover")
+    del opening["parts"]["handover"]["laid_down"]
+
+    imported = import_dialog(owner=dialog.owner, data=file, agent=dialog.agent)
+
+    assert RULE in handover_in(imported)["text"]
+
+
+def test_a_rule_of_an_earlier_course_outlives_the_shortening_of_the_message_that_opens_this_one(
+    dialog: Dialog, play: Play
+) -> None:
+    """Which is long with a wall of text that had no answer; the rule stands in the handover behind it."""
+    guard(dialog)
+    a_history(dialog, pairs=4)
+    requests = play(said(10))
+    ask(dialog, long_text(7, 400))
+    drive_until_idle(dialog)
+    start_course(dialog=dialog)
+
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+
+    assert DEPLOYING in sent(requests()[-1])
 
 
 def handover_in(dialog: Dialog) -> dict[str, Any]:

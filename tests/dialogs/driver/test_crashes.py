@@ -11,15 +11,15 @@ from asgiref.sync import async_to_sync
 from django.test import Client
 from django.utils import timezone
 
+from dialogs.agents.tools import registry
+from dialogs.agents.tools.base import OutsideTool
 from dialogs.driver.run import drive
-from dialogs.driver.tools import registry
-from dialogs.driver.tools.base import OutsideTool
+from dialogs.driver.writes import rounds
 from dialogs.models import Dialog, Generation, QueuedMessage, Reminder, ToolCall
-from dialogs.selectors.turns import due_dialogs
-from dialogs.services import lease, rounds
-from dialogs.services.autonomous import start_run
-from dialogs.services.messages import post_message, retry
-from dialogs.services.pausing import go_on
+from dialogs.turns.reads.turns import due_dialogs
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.autonomous import start_run
+from dialogs.turns.writes.messages import go_on, post_message, retry
 from health.models import ContextEvent
 from tests.builders import a_generation
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
@@ -249,7 +249,7 @@ def test_a_turn_that_cannot_even_be_ended_in_words_is_ended(
 ) -> None:
     play(*LOOK)
     ask(dialog)
-    broken.setattr("dialogs.services.crashes.withdraw_open_calls", lambda *_a, **_k: 1 / 0)
+    broken.setattr("dialogs.driver.writes.crashes.withdraw_open_calls", lambda *_a, **_k: 1 / 0)
 
     drive_to_the_end(dialog)
 

@@ -10,16 +10,16 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
 
-from dialogs.compacting.estimate import counter_of
+from dialogs.compaction.writes.view_changes import undo
 from dialogs.driver.prefill import find_out
+from dialogs.llms.counter import counter_of
+from dialogs.llms.reads.providers import settings_for
 from dialogs.models import Dialog, Generation, Message, Question
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.prompts import prompt
-from dialogs.selectors.providers import settings_for
-from dialogs.services.messages import retry
-from dialogs.services.rows import add_message
-from dialogs.services.view_changes import undo
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.turns.prompts import prompt
+from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, a_call, ask, drive_until_idle, said

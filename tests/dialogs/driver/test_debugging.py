@@ -8,11 +8,13 @@ import re
 
 import pytest
 from channels.db import database_sync_to_async
+from django.conf import LazySettings
 
-from dialogs.models import Dialog, Generation
-from dialogs.selectors.task_snapshot import context_stats
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.messages import request_stop
+from dialogs.context.reads.task_snapshot import context_stats
+from dialogs.models import Dialog, Generation, Message
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes.messages import request_stop
+from tests.dialogs.compacting_builders import a_history, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,6 +41,23 @@ def test_it_comes_after_every_fifth_generation(dialog: Dialog, play: Play, caplo
         "Context stats: 10 messages, ~N tokens",
         "Context stats: 20 messages, ~N tokens",
     ]
+
+
+def test_it_comes_also_where_the_fifth_is_cut_for_a_compaction(
+    dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture, settings: LazySettings
+) -> None:
+    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+    guard(dialog, window=4000)
+    a_history(dialog, pairs=10)
+    answer = [f"{word} " for word in long_text(3, 90).split()]
+    tried = {"match": "Which days", "text": "Monday, Tuesday"}
+    play(tried, *[said(None, "Yes.")] * 4, {"text": answer}, said(None, "and that is all."))
+
+    with caplog.at_level(logging.DEBUG, logger="dialogs"):
+        generate(dialog, 5)
+
+    assert Message.objects.filter(cut_short=True).count() == 1
+    assert len(lines(caplog)) == 1
 
 
 def test_a_stopped_answer_does_not_bring_it_again(dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture) -> None:

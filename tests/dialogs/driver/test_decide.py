@@ -24,7 +24,7 @@ from dialogs.driver.decide import (
     decide,
     retry_delay,
 )
-from dialogs.driver.state import Failure, Leaf, Policy, State
+from dialogs.turns.state import Failure, Leaf, Policy, State
 from health.monitor.remediation import Due
 
 POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
@@ -124,6 +124,24 @@ def test_jitter_adds_up_to_a_quarter() -> None:
 
 def test_the_last_attempt_is_not_followed_by_another() -> None:
     assert retry_delay(Failure(retryable=True), failures=3, policy=POLICY, jitter=0) is None
+
+
+@pytest.mark.parametrize(
+    ("failures", "failing_for", "seconds"),
+    [(1, 0, 2), (3, 60, 8), (12, 8_000, 900), (90, 80_000, 900), (96, 86_000, None)],
+)
+def test_an_agent_on_its_own_outlives_an_outage_of_a_day(
+    failures: int, failing_for: float, seconds: float | None
+) -> None:
+    failure = Failure(retryable=True, failing_for=failing_for)
+
+    assert retry_delay(failure, failures=failures, policy=POLICY, jitter=0) == seconds
+
+
+def test_an_agent_on_its_own_waits_as_long_as_a_server_wishes() -> None:
+    failure = Failure(retryable=True, retry_after=7_200, failing_for=10)
+
+    assert retry_delay(failure, failures=1, policy=POLICY, jitter=0) == 7_200
 
 
 def test_a_refusal_is_not_tried_again() -> None:

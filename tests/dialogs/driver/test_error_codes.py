@@ -18,12 +18,12 @@ from starlette.routing import Route
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Agent, Dialog, Generation, Provider
 from health.compaction.config import ContextConfig, How
-from health.compaction.configuration import dump
+from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 from tests.dialogs.driver.test_rounds import offer, outside, round_of  # noqa: F401  a fixture
-from tests.dialogs.views.pages import page
+from tests.dialogs.pages.views.pages import page
 from tests.standins.compatible import CompatibleStandin
 from tests.standins.serving import serving
 

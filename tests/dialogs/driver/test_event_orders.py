@@ -35,8 +35,8 @@ def test_the_invariants_hold_in_any_order_of_events() -> None:
     try_orders(8, always_the_same=True)
 
 
-# In portions, so that processes can share them.
+# In portions, so that processes can share them, and that none takes so long on a busy machine as a test that hangs.
 @pytest.mark.long
-@pytest.mark.parametrize("_portion", range(20))
-def test_the_invariants_hold_in_five_hundred_orders_by_chance(_portion: int) -> None:
-    try_orders(500, always_the_same=False)
+@pytest.mark.parametrize("_portion", range(100))
+def test_the_invariants_hold_in_a_hundred_orders_by_chance(_portion: int) -> None:
+    try_orders(100, always_the_same=False)

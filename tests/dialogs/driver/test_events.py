@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from dialogs.model_view import load
 from dialogs.models import Dialog
-from dialogs.services.messages import retry
+from dialogs.transcript.model_view import load
+from dialogs.turns.writes.messages import retry
 from health.compaction.config import AtMilestone, ContextConfig
-from health.compaction.configuration import dump
+from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, calibrate, estimated, guard
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said

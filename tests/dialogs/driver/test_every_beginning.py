@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from dialogs.compacting.work import perform
-from dialogs.models import LLM, Course, Dialog
-from dialogs.services.autonomous import start_run
-from dialogs.services.courses import start_course
-from dialogs.services.manual_compaction import reset
-from dialogs.services.marks import set_pin
-from dialogs.services.messages import post_message
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.manual_compaction import reset
+from dialogs.driver.writes.courses import return_to_earlier, start_course
+from dialogs.models import LLM, Agent, Course, Dialog
+from dialogs.models.agent import WhenFull
+from dialogs.transcript.writes.marks import set_pin
+from dialogs.turns.writes.autonomous import start_run
+from dialogs.turns.writes.messages import post_message
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 
@@ -49,10 +50,22 @@ class Way:
     by_hand: Callable[[Dialog], object] | None = None
     # Of the agent, where it has one.
     limit: int = 0
+    # Who began the courses; else the same for both.
+    begun_by: tuple[str, ...] = ()
+
+
+def go_back_and_begin_again(dialog: Dialog) -> None:
+    """From the course that has just begun; it stays stored, as another version."""
+    start_course(dialog=dialog)
+    dialog.refresh_from_db()
+    assert dialog.current_leaf is not None
+    return_to_earlier(dialog=dialog, number=dialog.current_leaf.course.number)
+    start_course(dialog=dialog)
 
 
 WAYS = {
     "by hand": Way([BROKEN, BROKEN], "user", lambda dialog: start_course(dialog=dialog)),
+    "by hand, after going back": Way([BROKEN, BROKEN], "user", go_back_and_begin_again, begun_by=("user",) * 4),
     "cleared by the agent": Way([working(10), clearing()], "agent"),
     "cleared with a reminder": Way([working(10), clearing('{"reminder_content": "Step 3 is next."}')], "agent"),
     "after the countdown": Way([working(19_500, number) for number in range(6)], "auto"),
@@ -82,15 +95,20 @@ def begun(dialog: Dialog, llm: LLM, play: Play) -> Begin:
     return begin
 
 
+@pytest.mark.parametrize("when_full", [WhenFull.COMPACT, WhenFull.REMIND])
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_nothing_that_counts_is_lost_to_two_courses_in_a_row(dialog: Dialog, begun: Begin, way: Way) -> None:
+def test_nothing_that_counts_is_lost_to_two_courses_in_a_row(
+    dialog: Dialog, begun: Begin, way: Way, when_full: str
+) -> None:
+    Agent.objects.update(when_full=when_full)
     requests = begun([*way.steps, *way.steps, calling(10, "goal_done", '{"summary": "x"}'), said(10)], way.limit)
     drive_until_idle(dialog)
     if way.by_hand:
         begin_twice_by_hand(dialog, way.by_hand)
 
-    assert list(Course.objects.values_list("opened_by", flat=True)) == ["start", way.opened_by, way.opened_by]
-    first = next(request for request in requests() if "Course 3 begins" in words_of(request))
+    begun_by = list(Course.objects.order_by("number").values_list("opened_by", flat=True))
+    assert begun_by == ["start", *(way.begun_by or (way.opened_by,) * 2)]
+    first = next(request for request in requests() if f"Course {len(begun_by)} begins" in words_of(request))
     for kept in (RULE, GOAL, PINNED, *UNANSWERED):
         assert kept in words_of(first), kept
 

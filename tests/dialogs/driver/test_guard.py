@@ -11,8 +11,8 @@ from django.conf import LazySettings
 from dialogs.driver import compact, guarding
 from dialogs.driver.watch import Watch
 from dialogs.models import Dialog, Generation, Message, MessageMark
-from dialogs.services.messages import retry
-from health.compaction.pressure import Pressure, pressure
+from dialogs.turns.writes.messages import retry
+from health.compaction.terms.pressure import Pressure, pressure
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said

@@ -18,8 +18,8 @@ from dialogs.driver.run import drive
 from dialogs.models import Agent, Course, Dialog, Generation, Provider
 from dialogs.providers import slots
 from dialogs.providers.slots import slot
-from dialogs.services import lease
-from dialogs.services.messages import request_stop
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.messages import request_stop
 from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,15 +7,17 @@ from collections.abc import Callable
 import pytest
 from django.conf import LazySettings
 
-from dialogs.compacting.work import perform
+from dialogs.compaction.context_report import lines, report
+from dialogs.compaction.reads.context_state import context_state
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.manual_compaction import request
+from dialogs.compaction.writes.view_changes import undo
+from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Course, Dialog, Message, RemediationPrompt
-from dialogs.selectors.dialogs import dialog_meter
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.courses import start_course
-from dialogs.services.dialogs import change_llm
-from dialogs.services.manual_compaction import request
-from dialogs.services.messages import edit_message
-from dialogs.services.view_changes import undo
+from dialogs.pages.writes.dialogs import change_llm
+from dialogs.transcript.reads.dialogs import dialog_meter
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes.messages import edit_message
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
@@ -114,6 +116,20 @@ def test_the_meter_keeps_the_old_number_and_knows_no_level_until_the_next_report
     drive_until_idle(full)
     shown = dialog_meter(here(full))
     assert (shown.level, shown.stale, shown.prompt_tokens) == ("healthy", "", 900)
+
+
+@pytest.mark.parametrize(
+    ("how", "stale"),
+    [("compacted", "compacted"), ("another LLM", "llm_changed"), ("a new course", "new_course")],
+)
+def test_programs_are_told_no_level_of_a_context_that_was_left(full: Dialog, how: str, stale: str) -> None:
+    CHANGES[how](full)
+
+    told = context_state(here(full)).health
+
+    assert told is not None
+    assert (told.level, told.stale, told.prompt_tokens) == ("unknown", stale, FULL)
+    assert f"Measured: 95,000 of 100,000 prompt tokens, unknown ({stale})." in "\n".join(lines(report(here(full))))
 
 
 def test_a_request_that_is_compacted_first_carries_no_order_to_write_reminders(full: Dialog, play: Play) -> None:

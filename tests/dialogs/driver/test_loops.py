@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from dialogs.compacting.work import perform
+from dialogs.agents.tools.base import DialogTool, schema
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.manual_compaction import reset
 from dialogs.driver import run_tools
-from dialogs.driver.tools.base import DialogTool, schema
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin
-from dialogs.selectors.loops import loop_notice
-from dialogs.services.autonomous import start_run
-from dialogs.services.manual_compaction import reset
-from dialogs.services.pausing import go_on
+from dialogs.turns.reads.loops import loop_notice
+from dialogs.turns.writes.autonomous import start_run
+from dialogs.turns.writes.messages import go_on
 from health.compaction.config import AtMilestone, ContextConfig
-from health.compaction.configuration import dump
+from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said

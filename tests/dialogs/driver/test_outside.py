@@ -15,22 +15,23 @@ from channels.db import database_sync_to_async
 from django.db import OperationalError
 from django.utils import timezone
 
+from dialogs.agents.tools.base import OutsideTool, TransientError, schema
+from dialogs.agents.tools.mcp_servers import ask_all, call_tool, record_all
 from dialogs.driver import run_tools
 from dialogs.driver.retrying import NOT_KNOWN, with_retries
 from dialogs.driver.run import drive
-from dialogs.driver.tools.base import OutsideTool, TransientError, schema
-from dialogs.driver.tools.mcp_servers import ask_all, call_tool, record_all
+from dialogs.driver.writes import rounds
 from dialogs.models import Agent, Dialog, McpServer, Message, Question, ToolCall
-from dialogs.selectors.call_rows import call_rows
-from dialogs.services import lease, rounds
-from dialogs.services.messages import request_stop
-from dialogs.services.questions import answer_question
+from dialogs.turns.reads.call_rows import call_rows
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.messages import request_stop
+from dialogs.turns.writes.questions import answer_question
 from health.compaction.config import ContextConfig, RetryPolicy
-from health.compaction.configuration import dump
+from health.compaction.terms.configuration import dump
 from health.models import ContextSettings
 from tests.builders import a_call, an_answer
+from tests.dialogs.agents.tools.moody_server import Mood, moody_server
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
-from tests.dialogs.driver.tools.moody_server import Mood, moody_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = RetryPolicy(backoff_base_seconds=0)
@@ -304,6 +305,22 @@ def test_a_question_that_is_delivered_again_is_asked_once(
     drive_until_idle(dialog)
     assert Question.objects.get().status == "answered"
     assert Message.objects.filter(content="Thanks.").count() == 1
+
+
+def test_a_question_has_the_tries_that_the_settings_give_to_questions(
+    dialog: Dialog, play: Play, lost_commits: Callable[[int], None]
+) -> None:
+    once, four = RetryPolicy(max_attempts=1), RetryPolicy(max_attempts=4, backoff_base_seconds=0)
+    config = ContextConfig(retry_default=once, retry_per_tool=(("askQuestion", four),))
+    ContextSettings.objects.update_or_create(pk=1, defaults={"values": dump(config)})
+    lost_commits(3)
+    play(calling(10, "ask_human", QUESTION), said(10, "Thanks."))
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert Question.objects.get().status == "pending"
+    assert ToolCall.objects.get().status == "waiting"
 
 
 def test_an_answered_question_stays_answered_when_it_is_delivered_again(dialog: Dialog) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from dialogs.models import Dialog
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.services.rows import add_message
-from health.compaction.digest import NOTICE
+from dialogs.transcript.writes.dialog_row import add_message
+from health.compaction.reading.digest import NOTICE
 from health.configured import ONLY
 from health.models import CompactionRun, ContextSettings
 from tests.dialogs.compacting_builders import a_history, guard, long_text
@@ -103,3 +103,22 @@ def test_what_compaction_wrote_is_still_known_from_the_view(dialog: Dialog, play
     written = [row["content"] for row in runs.latest("id").view if "message" not in row]
     assert sum(text.startswith("[Ledger of earlier messages") for text in written) <= 1
     assert sum(text.startswith(NOTICE) for text in written) <= 1
+
+
+def test_what_nobody_answered_stands_in_each_request_though_more_was_said_since(dialog: Dialog, play: Play) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=18)
+    failed = {"error": {"code": "request_refused", "message": "no"}}
+    requests = play(failed, *reminders(), said(None, "Fini."))
+    whales = f"Write the report about WHALES. {long_text(77, 24)}"
+    ask(dialog, whales)
+    drive_until_idle(dialog)
+    ask(dialog, "In French, please.")
+
+    drive_until_idle(dialog)
+
+    assert CompactionRun.objects.filter(status="applied").exists()
+    for request in requests()[1:]:
+        sent = "\n".join(message["content"] or "" for message in request["messages"])
+        assert whales in sent
+        assert "In French, please." in sent

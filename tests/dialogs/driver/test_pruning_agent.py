@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from django.conf import LazySettings, settings
 
-from dialogs.compacting.estimate import counter_without_tools
-from dialogs.compacting.guard import LMSTUDIO_CHAIN, by_limit
-from dialogs.compacting.present import present_context
-from dialogs.compacting.work import perform
-from dialogs.driver.pruning_agent import TooLarge, pruning_llm, request_for
+from dialogs.compaction.pruning_agent import TooLarge, pruning_llm, request_for
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.compaction import queue_run
+from dialogs.context.present import present_context
+from dialogs.llms.counter import counter_without_tools
+from dialogs.llms.guard import LMSTUDIO_CHAIN, by_limit
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.providers.slots import slot
-from dialogs.services.compaction import queue_run
-from health.compaction.ports import Prune
-from health.compaction.units import Role, Unit
+from health.compaction.terms.ports import Prune
+from health.compaction.terms.units import Role, Unit
 from health.configured import ONLY
 from health.models import CompactionRun, ContextEvent, ContextSettings, LlmCalibration
-from tests.dialogs.compacting_builders import RULE, a_history, guard
+from tests.dialogs.compacting_builders import RULE, a_history, guard, sentence
 from tests.dialogs.driver.conftest import Play
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -156,6 +156,51 @@ def test_a_failure_is_logged_with_its_cause(dialog: Dialog, play: Play) -> None:
     assert event.facts["cause"].startswith("ProviderFailed")
 
 
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [("no JSON at all", "it is no JSON"), ('{"drop": ["999999"]}', "which it was not shown"), ('{"drop": []}', "≈0%")],
+)
+def test_a_decision_that_is_not_followed_is_logged_with_its_cause(
+    dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture, answer: str, cause: str
+) -> None:
+    play(*[{"text": answer}] * 2)
+
+    run = compacted(dialog)
+
+    event = ContextEvent.objects.get(code="PRUNER_FAILED")
+    assert event.run == run
+    assert cause in event.facts["cause"]
+    assert cause in caplog.text
+
+
+def test_it_is_asked_for_json_and_no_thoughts(dialog: Dialog, play: Play) -> None:
+    requests = play({"text": "no JSON at all"})
+
+    compacted(dialog)
+
+    options = requests()[0]["options"]
+    assert options["response_format"]["type"] == "json_schema"
+    assert options["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_a_server_that_refuses_to_be_asked_for_json_is_asked_in_words(dialog: Dialog, play: Play) -> None:
+    refusal = {"error": {"code": "request_refused", "message": "response_format is not supported"}}
+    requests = play(refusal, {"text": "no JSON at all"})
+
+    compacted(dialog)
+
+    assert [bool(request.get("options")) for request in requests()] == [True, False]
+
+
+def test_thoughts_that_leave_no_room_for_the_answer_are_given_room_once(dialog: Dialog, play: Play) -> None:
+    requests = play({"reasoning": "Which of them?", "finish": "length"}, {"text": "no JSON at all"})
+
+    compacted(dialog)
+
+    first, second = requests()
+    assert second["max_output_tokens"] > first["max_output_tokens"] + 3000
+
+
 def test_where_its_provider_has_no_slot_in_time_the_run_goes_on_without_it(
     dialog: Dialog, play: Play, settings: LazySettings
 ) -> None:
@@ -237,3 +282,59 @@ def test_its_answer_has_a_bound(llm: LLM) -> None:
     request = request_for(llm, Prune(units=(unit,), target_tokens=400), counter_without_tools(llm))
 
     assert request.max_output_tokens == 600
+
+
+# --- Summaries --------------------------------------------------------------------------------
+
+
+def summarised(dialog: Dialog, *, by: str = "model") -> CompactionRun:
+    """The run of a chain that begins with summaries, over a history that is too long."""
+    chain = "breaking_strategy: {chain_order: [summarize_old, truncate]}"
+    values = f"context_config:\n  how: chain\n  summaries: {by}\n  {chain}\n"
+    ContextSettings.objects.update_or_create(pk=ONLY, defaults={"values": values})
+    guard(dialog)
+    a_history(dialog, pairs=16)
+    run = queue_run(dialog, guard=by_limit(dialog), trigger="pre_request")
+    perform(run.pk, embedder="static")
+    run.refresh_from_db()
+    return run
+
+
+def summary_in(run: CompactionRun) -> str:
+    texts = [str(entry.get("content") or "") for entry in run.view]
+    return next(text for text in texts if "[Summary of" in text)
+
+
+def test_where_staff_chose_it_the_model_writes_the_summary(dialog: Dialog, play: Play) -> None:
+    words = f"Facts and identifiers:\n{' '.join(sentence(number) for number in (101, 201, 301, 601, 701))}"
+    requests = play({"text": words})
+
+    run = summarised(dialog)
+
+    assert requests()[0]["messages"][0]["content"].startswith("You condense a part of a conversation")
+    assert words in summary_in(run), [step["note"] for step in run.steps]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"text": "The code of the safe is 471155."}, {"error": {"code": "provider_failed", "message": "down"}}],
+    ids=["invents", "fails"],
+)
+def test_a_summary_that_cannot_be_trusted_is_made_of_sentences(
+    dialog: Dialog, play: Play, answer: dict[str, Any]
+) -> None:
+    play(answer)
+
+    run = summarised(dialog)
+
+    assert run.status == Status.APPLIED
+    assert "471155" not in str(run.view)
+    assert "Reading" in summary_in(run)
+
+
+def test_elsewhere_no_model_is_asked_for_one(dialog: Dialog, play: Play) -> None:
+    requests = play({"text": "Done."})
+
+    summarised(dialog, by="extractive")
+
+    assert requests() == []

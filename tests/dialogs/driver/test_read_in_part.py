@@ -12,15 +12,16 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.test import Client
 
+from dialogs.driver.writes import turns
 from dialogs.models import LLM, AutonomousRun, Dialog, Generation, Provider
-from dialogs.prompts import DONE_MARK
-from dialogs.services import lease, turns
-from dialogs.services.autonomous import start_run
-from dialogs.services.messages import choose_branch
+from dialogs.turns.prompts import DONE_MARK
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.autonomous import start_run
+from dialogs.turns.writes.messages import choose_branch
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.driver.conftest import ask, drive_until_idle
-from tests.dialogs.test_consumers import cookie_of, watching
-from tests.dialogs.views.pages import page
+from tests.dialogs.pages.test_consumers import cookie_of, watching
+from tests.dialogs.pages.views.pages import page
 from tests.overflow.talk import Talk, prose
 from tests.standins.compatible import CompatibleStandin, Overlong, Reply
 from tests.standins.serving import serving

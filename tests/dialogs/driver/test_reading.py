@@ -11,17 +11,17 @@ from django.db import connection
 from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.compacting.estimate import counter_of
-from dialogs.compacting.material import of_the_floor
-from dialogs.compacting.present import next_context, present_context
-from dialogs.context import Context, chat_request
-from dialogs.continuing import continuing
-from dialogs.model_view import Entry, dump
+from dialogs.context.border import Context, chat_request
+from dialogs.context.continuing import continuing
+from dialogs.context.material import of_the_floor
+from dialogs.context.present import next_context, present_context
+from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, MessageMark, RemediationPrompt
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.selectors.path import course_branch
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.rows import add_message
+from dialogs.transcript.model_view import Entry, dump
+from dialogs.transcript.reads.path import course_branch
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.turns.reads.turns import dialog_to_drive
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.compaction_runs import an_applied_run

@@ -12,33 +12,52 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 
-from dialogs.compacting.carry_over import OPENING
+from dialogs.agents.tools.registry import tools_for
+from dialogs.agents.writes.reminders import add_reminder
+from dialogs.context.carry_over import OPENING
 from dialogs.driver import run
 from dialogs.driver.decide import Action, ClearMind, InsertPrompt, Push, decide
 from dialogs.driver.run import drive
-from dialogs.driver.state import Policy, State
-from dialogs.driver.tools.registry import tools_for
+from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
 from dialogs.models.dialog import WorkLanguage
 from dialogs.models.message import MessageOrigin
 from dialogs.models.reminder import Author
-from dialogs.prompts import NOTICE_MARKS, prompt
-from dialogs.services.autonomous import start_run
-from dialogs.services.courses import start_course
-from dialogs.services.messages import post_message, request_stop
-from dialogs.services.pausing import go_on, pause
-from dialogs.services.reminders import add_reminder
-from tests.dialogs.compacting_builders import guard
+from dialogs.turns.prompts import prompt
+from dialogs.turns.state import Policy, State
+from dialogs.turns.writes.autonomous import start_run
+from dialogs.turns.writes.messages import go_on, pause, post_message, request_stop
+from tests.dialogs.compacting_builders import calibrate, guard
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _roomy(llm: LLM) -> None:
-    """A window of 200,000 tokens and the defaults: caution above 100,000, critical above 180,000."""
-    llm.context_length, llm.optimal_max_tokens = 200_000, None
+def _roomy(agent: Agent, llm: LLM) -> None:
+    """A window of 200,000 tokens and the defaults: caution above 100,000, critical above 180,000. Compaction is on, and
+    the agent is to be reminded first."""
+    llm.context_length, llm.optimal_max_tokens, llm.compaction = 200_000, None, "automatic"
     llm.save()
+    agent.when_full = "remind"
+    agent.save()
+    calibrate(llm)
+
+
+@pytest.fixture(params=["remind", "compact"])
+def whatever_comes_first(request: pytest.FixtureRequest, _roomy: None, agent: Agent) -> None:
+    agent.when_full = request.param
+    agent.save()
+
+
+@pytest.fixture
+def uncompacted(_roomy: None, llm: LLM) -> None:
+    llm.compaction = "off"
+    llm.save()
+
+
+in_both_modes = pytest.mark.usefixtures("whatever_comes_first")
+with_compaction_off = pytest.mark.usefixtures("uncompacted")
 
 
 def prompts(dialog: Dialog) -> list[tuple[str, int | None]]:
@@ -55,6 +74,7 @@ def converse(dialog: Dialog, turns: int) -> None:
 HEALTHY, CAUTION, CRITICAL = said(50_000), said(150_000), said(190_000)
 
 
+@in_both_modes
 @pytest.mark.parametrize(
     ("prompt_tokens", "asked"),
     [(100_000, []), (100_001, [("caution", None)]), (180_000, [("caution", None)]), (180_001, [("critical", 4)])],
@@ -106,6 +126,7 @@ def test_the_prompt_is_an_ordinary_user_message_that_stays(dialog: Dialog, play:
         assert words in message.content
 
 
+@in_both_modes
 def test_five_prompts_count_down_and_then_a_new_course_begins_in_the_same_drive(dialog: Dialog, play: Play) -> None:
     requests = play(*[CRITICAL] * 6, HEALTHY)
 
@@ -131,6 +152,7 @@ def test_each_countdown_prompt_names_the_tools_and_how_many_follow(dialog: Dialo
         assert all(name in text for name in ("update_reminder", "add_reminder", "clear_mind"))
 
 
+@in_both_modes
 def test_an_unknown_reading_in_the_middle_changes_nothing(dialog: Dialog, play: Play) -> None:
     play(CRITICAL, CRITICAL, said(None), *[CRITICAL] * 4, HEALTHY)
     converse(dialog, 1)
@@ -174,6 +196,7 @@ def test_caution_alone_never_opens_a_course(dialog: Dialog, play: Play) -> None:
     assert dialog.courses.count() == 1
 
 
+@in_both_modes
 def test_without_usage_nothing_is_asked(dialog: Dialog, play: Play) -> None:
     play(said(None))
 
@@ -190,6 +213,7 @@ def test_a_healthy_reading_resets_the_countdown(dialog: Dialog, play: Play) -> N
     assert prompts(dialog) == [("critical", 4), ("critical", 3), ("critical", 4)]
 
 
+@in_both_modes
 def test_a_message_during_critical_is_answered_first_and_counts_as_one(dialog: Dialog, play: Play) -> None:
     requests = play(CRITICAL, said(190_000, "Four."), *[CRITICAL] * 4, HEALTHY)
     ask(dialog)
@@ -223,7 +247,7 @@ def test_only_the_newest_inserted_prompt_is_sent(dialog: Dialog, play: Play) -> 
 
     for request in requests():
         text = "\n".join(message["content"] for message in request["messages"])
-        assert sum(text.count(mark) for mark in NOTICE_MARKS) <= 1
+        assert text.count("[System notice]") + text.count("【系统提示】") <= 1
     assert "last reminder" in str(requests()[5]["messages"])
 
 
@@ -235,6 +259,43 @@ def test_compliance_is_recorded_prompt_by_prompt(dialog: Dialog, play: Play) -> 
 
     curated = RemediationPrompt.objects.order_by("message__seq").values_list("curated", flat=True)
     assert list(curated) == [False, True, False, False, False]
+
+
+def test_a_push_is_the_last_word_of_its_request_and_no_older_notice_goes_along(dialog: Dialog, play: Play) -> None:
+    requests = play(CRITICAL, said(50_000, "Four."), HEALTHY)
+    ask(dialog)
+    post_message(dialog=dialog, content="What is 2 + 2?")
+    drive_until_idle(dialog)
+    assert "Answer the message above first" in str(requests()[-1])
+
+    start_run(dialog=dialog, goal="Ship it", max_generations=1)
+    drive_until_idle(dialog)
+
+    sent = requests()[-1]["messages"]
+    assert sent[-1]["content"] == Message.objects.get(origin=MessageOrigin.PUSH).content
+    assert "Answer the message above first" not in str(sent)
+
+
+WHAT_IS_ASKED = {
+    "en": (
+        *("no new request from the person", "a bare acknowledgement is not wanted", "ontinuation package"),
+        *("Several lines", "scaled to the task", "only what the Taskdoc does not say", "clear_mind()"),
+        *("irst actionable step", "ey pointers", "ow to run and verify", "etails that are easily lost"),
+    ),
+    "zh-hans": (
+        *("不是用户的新请求", "请勿只回复“收到”", "接续包", "可写多行", "篇幅随任务大小而定", "clear_mind()"),
+        *("只写任务书（Taskdoc）里没有的内容", "第一个可执行步骤", "关键线索", "如何运行与验证", "容易丢失的细节"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["caution", "critical"])
+@pytest.mark.parametrize(("language", "now"), [("en", (" now",)), ("zh-hans", ("现在至少调用其中一个", "请立即保存"))])
+def test_each_prompt_says_what_to_write_down_how_and_when(name: str, language: str, now: tuple[str, ...]) -> None:
+    text = prompt(name, language=language, remaining=2)
+
+    assert [words for words in WHAT_IS_ASKED[language] if words not in text] == []
+    assert any(words in text for words in now)
 
 
 @pytest.mark.parametrize("language", WorkLanguage.values)
@@ -390,6 +451,7 @@ def test_a_prompt_that_no_longer_fits_opens_a_course_that_still_holds_the_reques
     assert dialog.current_leaf.content == "Here you are."
 
 
+@with_compaction_off
 def test_where_compaction_is_off_a_refused_prompt_opens_no_course(dialog: Dialog, play: Play) -> None:
     play(HEALTHY, {"error": {"code": "context_overflow", "message": "too long"}})
     converse(dialog, 1)
@@ -400,6 +462,7 @@ def test_where_compaction_is_off_a_refused_prompt_opens_no_course(dialog: Dialog
     assert (dialog.courses.count(), dialog.paused_by) == (1, "failure")
 
 
+@with_compaction_off
 def test_a_first_message_that_does_not_fit_opens_no_course(dialog: Dialog, play: Play) -> None:
     play({"error": {"code": "context_overflow", "message": "too long"}})
 
@@ -421,7 +484,6 @@ def test_courses_that_are_full_from_the_start_are_not_opened_for_ever(dialog: Di
 
 def test_an_agent_that_is_asked_in_vain_for_ever_is_asked_no_more(dialog: Dialog, play: Play) -> None:
     """Each course begins roomy and fills at its second answer: no new course helps, and none is full at once."""
-    Agent.objects.update(when_full="remind")
     play(*[calling(100, "update_taskdoc", '{"content": "x"}'), *[CRITICAL] * 6] * 12)
 
     converse(dialog, 1)
@@ -458,6 +520,7 @@ def test_the_prompts_speak_the_dialogs_work_language(dialog: Dialog, play: Play)
     assert Message.objects.get(origin=MessageOrigin.HANDOVER).content.startswith("【系统提示】第 2 程")
 
 
+@with_compaction_off
 def test_a_model_without_tools_still_comes_out_in_a_new_course(dialog: Dialog, llm: LLM, play: Play) -> None:
     llm.tool_calling = "off"
     llm.save()

@@ -12,11 +12,11 @@ from channels.db import database_sync_to_async as in_db
 from django.conf import LazySettings
 from django.utils import timezone
 
+from dialogs.compaction.reads.compaction import open_run
+from dialogs.compaction.writes import drafts
+from dialogs.compaction.writes.view_changes import apply_draft
 from dialogs.models import CompactionDisplay, Dialog, Generation
-from dialogs.selectors.compaction import open_run
-from dialogs.services import drafts
-from dialogs.services.messages import request_stop
-from dialogs.services.view_changes import apply_draft
+from dialogs.turns.writes.messages import request_stop
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said

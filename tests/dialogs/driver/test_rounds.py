@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +16,42 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings as django_settings
 from django.utils import timezone
 
-from dialogs.compacting.carry_over import OPENING
+from dialogs.agents.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema, wire
+from dialogs.agents.tools.recall import RECALL
+from dialogs.agents.tools.registry import own_tools
+from dialogs.context.carry_over import OPENING
 from dialogs.driver import run_tools
 from dialogs.driver.generate import generate
 from dialogs.driver.run import drive, policy
-from dialogs.driver.state import Policy
-from dialogs.driver.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema
-from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, Reminder, ToolCall
+from dialogs.driver.writes.courses import start_course
+from dialogs.llms.guard import guard_of
+from dialogs.models import (
+    LLM,
+    Agent,
+    Course,
+    Dialog,
+    Generation,
+    Message,
+    Question,
+    RemediationPrompt,
+    Reminder,
+    ToolCall,
+)
 from dialogs.models.message import MessageOrigin
-from dialogs.selectors.autonomous import rest_reason
-from dialogs.selectors.tool_calls import ASK_HUMAN
-from dialogs.services import lease
-from dialogs.services.autonomous import start_run
-from dialogs.services.messages import post_message, request_stop, retry
-from dialogs.services.pausing import go_on
-from dialogs.services.questions import answer_question
-from tests.dialogs.compacting_builders import guard
+from dialogs.pages.writes.dialogs import set_own_tools
+from dialogs.transcript.reads.autonomous import rest_reason
+from dialogs.transcript.reads.tool_calls import ASK_HUMAN
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.state import Policy
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.autonomous import start_run
+from dialogs.turns.writes.messages import go_on, post_message, request_stop, retry
+from dialogs.turns.writes.questions import answer_question
+from health.tokens.counters import count_text
+from health.tokens.messages import tools_tokens
+from tests.dialogs.compacting_builders import a_history, guard, long_text
 from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
+from tests.standins.templates import rendered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,6 +131,93 @@ def test_tools_of_ours_cost_at_most_a_twentieth_of_a_window_in_which_compaction_
     tools = requests()[0]["tools"]
     assert {tool["function"]["name"] for tool in tools} == offered
     assert len(json.dumps(tools)) / 4 <= 0.05 * window
+
+
+MODELS = {
+    "gpt-4o": "",
+    "qwen2.5-7b": "qwen-2.5",
+    "qwen3.5-4b": "qwen-3.5",
+    "mistral-7b-instruct": "",
+    "mistral-nemo": "mistral-nemo-2407",
+    "llama-2-7b": "",
+    "llama-3.1-8b": "",
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_however_a_template_writes_our_schemas_they_cost_at_most_a_twentieth_of_the_room(
+    dialog: Dialog, model: str
+) -> None:
+    """With an earlier course, so that all of them may be offered. One alone may be more."""
+    a_history(dialog, pairs=1)
+    start_course(dialog=dialog)
+    LLM.objects.update(model_id=model, compaction="automatic")
+    for window, compacted in product((4_096, 8_192, 12_288, 16_384, 20_480, 32_768), (False, True)):
+        LLM.objects.update(context_length=window)
+        fresh = dialog_to_drive(dialog.pk)
+        known = guard_of(fresh)
+
+        tools = own_tools(fresh, compacted=compacted)
+
+        assert known is not None
+        assert len(tools) == 1 or _tokens_of(tools, model) <= 0.05 * known.room, (window, compacted)
+        assert (RECALL in tools) == compacted
+
+
+def _tokens_of(tools: Sequence[Tool], model: str) -> int:
+    """By the model's published template, where it is at hand."""
+    wired = [wire(tool) for tool in tools]
+    if not MODELS[model]:
+        return tools_tokens(model, wired)
+    prompts = [rendered(MODELS[model], [{"role": "user", "content": "Go on."}], offered) for offered in (wired, ())]
+    with_tools, without = (count_text(prompt, model) for prompt in prompts)
+    return with_tools - without
+
+
+def test_where_they_are_switched_off_no_tool_of_ours_is_offered_and_nobody_is_asked_to_use_one(
+    dialog: Dialog, play: Play
+) -> None:
+    guard(dialog, 100_000, 1_000_000)
+    requests = play(calling(10, "add_reminder", '{"content": "Port 8080"}'), HEALTHY, said(950_000), HEALTHY)
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    set_own_tools(dialog=dialog, choice="off")
+    for _turn in range(2):
+        ask(dialog)
+        drive_until_idle(dialog)
+
+    last = requests()[-1]
+    assert not last.get("tools")
+    assert all(not message.get("tool_calls") for message in last["messages"]), "no call without the tool for it"
+    assert "Port 8080" in str(last["messages"])
+    assert not RemediationPrompt.objects.exists()
+
+
+def test_where_they_are_switched_off_a_run_ends_by_its_last_line(dialog: Dialog, play: Play) -> None:
+    set_own_tools(dialog=dialog, choice="off")
+    dialog.refresh_from_db()
+    requests = play(HEALTHY, said(10, "Painted.\nGOAL DONE"))
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    start_run(dialog=dialog, goal="Paint it.", max_generations=3)
+    drive_until_idle(dialog)
+
+    assert "GOAL DONE" in requests()[1]["messages"][-1]["content"]
+    assert len(requests()) == 2
+
+
+def test_who_wants_all_of_them_has_them_in_a_small_window(dialog: Dialog, play: Play) -> None:
+    guard(dialog, SMALL, SMALL)
+    set_own_tools(dialog=dialog, choice="on")
+    dialog.refresh_from_db()
+    requests = play(HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert {tool["function"]["name"] for tool in requests()[0]["tools"]} == OURS
 
 
 def test_in_a_small_window_an_agent_that_works_by_itself_may_write_reminders(dialog: Dialog, play: Play) -> None:
@@ -489,6 +597,22 @@ def test_of_two_clear_minds_neither_begins_a_course_if_one_reminder_is_not_kept(
     drive_until_idle(dialog)
 
     assert (dialog.courses.count(), statuses()) == (1, [("clear_mind", "failed")] * 2)
+
+
+def test_a_reminder_that_would_take_more_than_a_quarter_of_the_room_is_refused_with_both_sizes(
+    dialog: Dialog, play: Play
+) -> None:
+    LLM.objects.update(context_length=6_000)
+    much = json.dumps({"content": long_text(1, 85)})
+    clearing = json.dumps({"reminder_content": long_text(1, 85)})
+    requests = play(calling(10, "add_reminder", much), calling(10, "clear_mind", clearing), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert (dialog.courses.count(), statuses()) == (1, [("add_reminder", "failed"), ("clear_mind", "failed")])
+    for request in requests()[1:]:
+        assert re.search(r"about [\d,]+ tokens, and at most 1,\d+ fit", request["messages"][-1]["content"])
 
 
 def test_clear_mind_is_refused_when_a_sibling_failed(dialog: Dialog, play: Play) -> None:

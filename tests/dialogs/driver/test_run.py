@@ -11,8 +11,8 @@ from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
 from dialogs.models import LLM, Agent, Dialog, Generation, Message, QueuedMessage
-from dialogs.services.dialogs import trash_dialog
-from dialogs.services.messages import edit_message, post_message, request_stop, retry
+from dialogs.pages.writes.dialogs import trash_dialog
+from dialogs.turns.writes.messages import edit_message, post_message, request_stop, retry
 from health.models import HealthReading
 from tests.builders import a_generation
 from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
@@ -47,6 +47,16 @@ def test_an_answer_is_recorded_with_its_usage_and_its_reading(dialog: Dialog, pl
     assert (generation.status, generation.prompt_tokens, generation.completion_tokens) == ("finished", 120, 5)
     assert generation.finish_reason == "stop"
     assert (generation.reading.level, generation.reading.hard_util) == ("healthy", 0.12)
+
+
+def test_the_reported_usage_is_kept_as_it_came(dialog: Dialog, play: Play) -> None:
+    reported = {**USAGE, "prompt_tokens_details": {"cached_tokens": 8}, "of_this_provider_only": 1}
+    play({"text": "Hi.", "usage": reported})
+    ask(dialog)
+
+    drive_until_idle(dialog)
+
+    assert Generation.objects.get().usage_raw == reported
 
 
 def test_an_answer_without_usage_is_unknown_and_holds_no_number(dialog: Dialog, play: Play) -> None:

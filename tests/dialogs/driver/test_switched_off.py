@@ -8,12 +8,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from dialogs.compacting.work import perform
+from dialogs.compaction.work import perform
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, LlmBounds, Provider
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
-from tests.dialogs.views.pages import page
+from tests.dialogs.pages.views.pages import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REFUSAL = {"error": {"code": "context_overflow"}}

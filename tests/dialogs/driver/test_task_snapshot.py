@@ -10,11 +10,11 @@ from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.compacting.guard import guard_of
-from dialogs.compacting.present import present_context
+from dialogs.context.present import present_context
+from dialogs.context.reads.sent_messages import seen_by_generation
+from dialogs.llms.guard import guard_of
 from dialogs.models import Blob, Dialog, Generation
-from dialogs.selectors.seen import seen_by_generation
-from dialogs.services.autonomous import start_run
+from dialogs.turns.writes.autonomous import start_run
 from health.compaction.snapshot import from_json
 from health.configured import ONLY
 from health.models import CompactionRun, ContextSettings
@@ -56,7 +56,7 @@ def test_a_task_is_planned_worked_on_and_completed(dialog: Dialog, play: Play) -
 
 
 def test_where_the_window_is_in_the_chain_the_model_is_told_how_far_the_task_is(dialog: Dialog, play: Play) -> None:
-    guard(dialog, limit=12_000)
+    guard(dialog, limit=20_000)
     ContextSettings.objects.create(pk=ONLY, values=WINDOW)
     requests = play(calling(None, "add_reminder", '{"content": "Port 8080"}'), said(None))
 

@@ -6,8 +6,9 @@ import pytest
 from django.conf import LazySettings
 
 from dialogs.models import LLM, Agent, Dialog, RemediationPrompt
-from dialogs.selectors.remediation import remediation_status
-from dialogs.services.autonomous import start_run
+from dialogs.pages.writes.dialogs import set_own_tools
+from dialogs.turns.reads.remediation import remediation_status
+from dialogs.turns.writes.autonomous import start_run
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
@@ -83,6 +84,33 @@ def test_who_is_to_be_reminded_is_asked_all_the_same(reminded: Dialog, play: Pla
     assert asked(reminded) == ["caution"] * 5
 
 
+def test_to_be_reminded_means_the_prompts_and_the_countdown_whatever_tools_the_model_takes(
+    reminded: Dialog, play: Play
+) -> None:
+    LLM.objects.update(tool_calling="off")
+    play(*[said(390_000, "Noted.")] * 6, HEALTHY)
+
+    converse(reminded, 1)
+
+    assert asked(reminded) == ["critical"] * 5
+    assert reminded.courses.count() == 2
+
+
+def test_where_a_person_switched_our_tools_off_nobody_is_reminded_and_compaction_comes_as_for_others(
+    reminded: Dialog, play: Play
+) -> None:
+    guard(reminded, limit=5_000, window=WINDOW)
+    Agent.objects.update(when_full="remind")
+    a_history(reminded, pairs=24)
+    set_own_tools(dialog=reminded, choice="off")
+    play(CAUTION, HEALTHY)
+
+    converse(reminded, 1)
+
+    assert asked(reminded) == []
+    assert CompactionRun.objects.count() == 1
+
+
 def test_one_reminder_in_three_keeps_the_agent_asked(dialog: Dialog, play: Play) -> None:
     play(*[CAUTION, HEALTHY] * 2, CAUTION, NOTED, HEALTHY, *[CAUTION, HEALTHY] * 2)
 
@@ -145,3 +173,18 @@ def test_the_goal_of_a_run_stands_in_every_request(dialog: Dialog, play: Play, w
     drive_until_idle(dialog)
 
     assert ["Paint the fence green." in str(request["messages"]) for request in requests()] == [True] * len(requests())
+
+
+@pytest.mark.parametrize("compaction", ["automatic", "off"])
+def test_an_agent_of_whom_nothing_is_asked_gets_no_prompt_and_no_course(
+    dialog: Dialog, play: Play, compaction: str
+) -> None:
+    Agent.objects.update(when_full="no_prompts", compaction=compaction)
+    dialog.refresh_from_db()
+    play(CAUTION, *[said(390_000, "Done.")] * 8)
+
+    converse(dialog, 8)
+
+    assert asked(dialog) == []
+    assert dialog.courses.count() == 1
+    assert remediation_status(dialog).spared == "chosen"

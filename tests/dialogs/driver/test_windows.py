@@ -10,11 +10,11 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from dialogs.driver.windows import fresh_window
-from dialogs.errors import headline
+from dialogs.common.errors import headline
+from dialogs.llms.windows import fresh_window
 from dialogs.models import LLM, Dialog, Generation
 from dialogs.providers.base import LimitUnavailable, ProviderUnreachable
-from dialogs.services.messages import retry
+from dialogs.turns.writes.messages import retry
 from tests.dialogs.driver.conftest import ask, drive_until_idle
 from tests.dialogs.providers.worlds import error_of
 from tests.standins.lmstudio import LMStudioStandin
@@ -98,15 +98,17 @@ def test_a_well_known_name_does_not_stand_in_for_a_window(llm: LLM, studio: tupl
     assert not error.retryable
 
 
-def test_a_window_is_read_again_after_a_minute_and_not_before(llm: LLM, studio: tuple[LMStudioStandin, str]) -> None:
+def test_a_window_is_read_again_after_five_seconds_and_not_before(
+    llm: LLM, studio: tuple[LMStudioStandin, str]
+) -> None:
     first = window_of(llm)
     studio[0].context = 8192
 
-    within_the_minute = window_of(llm)
-    aged(llm, seconds=61)
+    at_once = window_of(llm)
+    aged(llm, seconds=6)
     after = window_of(llm)
 
-    assert (first, within_the_minute, after) == (4096, 4096, 8192)
+    assert (first, at_once, after) == (4096, 4096, 8192)
 
 
 @pytest.mark.parametrize(("typed", "window"), [(2000, 2000), (100_000, 4096)])

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dialogs.learning.gathering import happened
 from dialogs.models import Dialog
-from dialogs.services.events import log
+from dialogs.turns.writes.events import log
 from health.models import ContextEvent
 from tests.dialogs.compaction_runs import a_run
 

@@ -13,11 +13,11 @@ from django.contrib.auth.models import User
 from mcp import Client, MCPError
 from mcp.types import CallToolResult
 
+from dialogs.common.threads import close_threads
 from dialogs.mcp_server.server import build_server
 from dialogs.mcp_server.tools import TOOLS
 from dialogs.models import Dialog, Message
-from dialogs.services.messages import post_message
-from dialogs.threads import close_threads
+from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun
 from tests.builders import a_call, a_reading
 from tests.dialogs.compacting_builders import a_history
@@ -96,7 +96,7 @@ def arguments_for(tool: str, worked: Worked) -> dict[str, Any]:
         "dialog_id": str(worked.dialog.pk),
         "message_id": worked.gone[0].pk,
         "compaction_id": worked.run.pk,
-        **({"query": "Answer"} if tool == "search_archive" else {}),
+        **({"query": "Answer"} if tool in {"search_archive", "recall"} else {}),
     }
     return {name: value for name, value in known.items() if name in fields}
 

@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from dialogs.models import ApiKey
-from dialogs.services.api_keys import create_key, revoke_key
+from dialogs.api.writes.api_keys import create_key, revoke_key
+from dialogs.models import ApiKey, ClientConversation
 from dominds.asgi import application
 from tests.dialogs.mcp_server.conftest import Worked, arguments_for, text_of
 
@@ -53,7 +53,7 @@ def secret(alice: User) -> str:
     return create_key(owner=alice, name="Laptop")[1]
 
 
-@pytest.mark.parametrize("scope", ApiKey.Scope.values)
+@pytest.mark.parametrize("scope", ["chat", "read"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_key_of_either_scope_reads_its_owners_dialogs(alice: User, worked: Worked, mode: str, scope: str) -> None:
     key, secret = create_key(owner=alice, name="Laptop", scope=scope)
@@ -64,6 +64,14 @@ def test_a_key_of_either_scope_reads_its_owners_dialogs(alice: User, worked: Wor
     assert "> Go on." in said
     key.refresh_from_db()
     assert key.last_used_at is not None
+
+
+def test_a_key_that_may_only_chat_reads_nothing(alice: User) -> None:
+    _key, secret = create_key(owner=alice, name="Plugin", scope=ApiKey.Scope.CHAT_ONLY)
+
+    answer = send(secret)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
 
 
 def test_bobs_key_sees_nothing_of_alices(bob: User, worked: Worked) -> None:
@@ -152,3 +160,33 @@ def test_what_is_no_request_is_an_error(secret: str, body: Any, status: int) -> 
 
     assert answer.status_code == status
     assert status == 413 or "error" in answer.json()
+
+
+@async_to_sync
+async def recalled(secret: str, arguments: dict[str, Any], **headers: str) -> str:
+    async with (
+        http_client(secret, **headers) as http,
+        Client(streamable_http_client(URL, http_client=http), cache=None) as client,
+    ):
+        return text_of(await client.call_tool("recall", arguments))
+
+
+def test_a_client_names_its_conversation_by_the_header_that_v1_knows_too(alice: User, worked: Worked) -> None:
+    secret = create_key(owner=alice, name="Laptop")[1]
+    ClientConversation.objects.create(dialog=worked.dialog, model="helper", chat="chat-7")
+
+    by_id = recalled(secret, {"query": "answer"}, **{"x-dominds-dialog": str(worked.dialog.pk)})
+    by_chat = recalled(secret, {"query": "answer"}, **{"x-openwebui-chat-id": "chat-7"})
+    elsewhere = recalled(secret, {"query": "answer", "chat": "other"}, **{"x-dominds-dialog": str(worked.dialog.pk)})
+
+    assert by_id == by_chat
+    assert "> Answer 2" in by_id
+    assert "no conversation that a client calls other" in elsewhere
+
+
+def test_the_header_opens_nobody_elses_conversation(bob: User, worked: Worked) -> None:
+    secret = create_key(owner=bob, name="Laptop")[1]
+
+    said = recalled(secret, {"query": "answer"}, **{"x-dominds-dialog": str(worked.dialog.pk)})
+
+    assert said == f"There is no dialog {worked.dialog.pk}. list_dialogs shows those there are."

@@ -22,7 +22,7 @@ ALICES = """
 from django.contrib.auth.models import User
 from django.utils import timezone
 from dialogs.models import *
-from dialogs.services.messages import post_message
+from dialogs.turns.writes.messages import post_message
 alice, bob = (User.objects.create_user(name) for name in ("alice", "bob"))
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json", enabled=False)
 llm = LLM.objects.create(provider=provider, model_id="tiny")

@@ -16,11 +16,11 @@ from tests.dialogs.mcp_server.conftest import Worked, arguments_for, in_session,
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_client_finds_seven_tools_that_only_read(alice: User) -> None:
+def test_a_client_finds_eight_tools_that_only_read(alice: User) -> None:
     tools = in_session(alice, Client.list_tools).tools
 
     assert {tool.name for tool in tools} == {
-        "list_dialogs", "read_dialog", "read_message", "search_archive",
+        "list_dialogs", "read_dialog", "read_message", "search_archive", "recall",
         "list_readings", "list_compactions", "read_compaction",
     }  # fmt: skip
     assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)

@@ -12,8 +12,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.mcp_server.tools import TOOLS
-from dialogs.models import Dialog
-from dialogs.services.rows import add_message
+from dialogs.models import ClientConversation, Dialog
+from dialogs.transcript.writes.dialog_row import add_message
 from tests.dialogs.mcp_server.conftest import Worked, arguments_for, ask, call, complaint, text_of
 
 
@@ -175,6 +175,33 @@ def test_bob_is_told_the_same_of_alices_as_of_what_is_not_there(
     missing = complaint(bob, tool, **asked | {"dialog_id": "00000000-0000-0000-0000-000000000000"})
 
     assert foreign.replace(asked["dialog_id"], "") == missing.replace("00000000-0000-0000-0000-000000000000", "")
+
+
+def test_what_left_the_context_is_recalled_as_it_was_said(alice: User, worked: Worked) -> None:
+    found = ask(alice, "recall", dialog_id=worked.dialog.pk, query="answer")
+
+    assert found["dialog"] == str(worked.dialog.pk)
+    assert {one["message"] for one in found["passages"]} == {one.pk for one in worked.gone}
+    gone = "".join(one.content for one in worked.gone)
+    assert all(line in gone for one in found["passages"] for line in one["text"].splitlines())
+    assert len(ask(alice, "recall", dialog_id=worked.dialog.pk, query="answer", limit=1)["passages"]) == 1
+
+
+def test_what_the_archive_does_not_have_is_said_in_words(alice: User, worked: Worked) -> None:
+    said = call(alice, "recall", {"dialog_id": str(worked.dialog.pk), "query": "zebra"})
+
+    assert said.structured_content is not None
+    assert said.structured_content["passages"] == []
+    assert "Nothing in the archive has these words" in text_of(said)
+
+
+def test_a_conversation_is_named_by_what_its_client_calls_it(alice: User, bob: User, worked: Worked) -> None:
+    ClientConversation.objects.create(dialog=worked.dialog, model="helper", chat="chat-7")
+
+    assert ask(alice, "recall", chat="chat-7", query="answer")["dialog"] == str(worked.dialog.pk)
+    assert "no conversation that a client calls chat-7" in complaint(bob, "recall", chat="chat-7", query="answer")
+    assert "Name it by dialog_id or chat" in complaint(alice, "recall", query="answer")
+    assert "no dialog the newest" in complaint(alice, "recall", dialog_id="the newest", query="answer")
 
 
 def test_ids_of_another_dialog_are_not_there(alice: User, bob: User, worked: Worked) -> None:

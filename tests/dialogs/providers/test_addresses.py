@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.providers.addresses import InvalidAddress, api_root, clean_base_url, openai_base
+from dialogs.providers.addresses import InvalidAddress, api_root, clean_base_url, openai_base, with_scheme
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,22 @@ def test_a_script_is_named_by_a_path_inside_the_data_folder() -> None:
 )
 def test_v1_may_be_written_or_not(written: str, base: str, root: str) -> None:
     assert (openai_base(written), api_root(written)) == (base, root)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("localhost:9999", "http://localhost:9999"),
+        (" 192.168.1.20:1234/v1 ", "http://192.168.1.20:1234/v1"),
+        ("10.0.0.7/v1", "http://10.0.0.7/v1"),
+        ("[::1]:8080", "http://[::1]:8080"),
+        ("llama", "http://llama"),
+        ("api.example.com/v1", "https://api.example.com/v1"),
+        ("https://api.example.com", "https://api.example.com"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("user:secret@host", "user:secret@host"),
+        ("", ""),
+    ],
+)
+def test_a_host_gets_the_scheme_that_it_lacks(typed: str, meant: str) -> None:
+    assert with_scheme(typed) == meant

@@ -1,4 +1,5 @@
-"""What every provider promises the driver, whatever it speaks. Run against each kind, over a real wire.
+"""What every provider promises the driver, whatever it speaks. Run against each kind, over a real wire, and against a
+server behind each of the strict chat templates that are published.
 
 A new provider passes this suite by adding its world to `worlds.py`.
 """
@@ -31,12 +32,22 @@ from dialogs.providers.base import (
 from dialogs.providers.registry import KINDS
 from health.monitor.usage import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Upstream
-from tests.dialogs.providers.worlds import MODEL, WORLDS, Answer, Refusal, World, error_of, events_of, request
+from tests.dialogs.providers.worlds import (
+    MODEL,
+    STRICT_WORLDS,
+    WORLDS,
+    Answer,
+    Refusal,
+    World,
+    error_of,
+    events_of,
+    request,
+)
 
 
-@pytest.fixture(params=WORLDS)
+@pytest.fixture(params=[*WORLDS, *STRICT_WORLDS])
 def world(request: pytest.FixtureRequest, server: Upstream) -> World:
-    return WORLDS[request.param](server)
+    return {**WORLDS, **STRICT_WORLDS}[request.param](server)
 
 
 def test_every_kind_has_a_world() -> None:
@@ -122,6 +133,26 @@ async def test_a_round_of_calls_and_results_is_accepted(world: World) -> None:
             ChatMessage(role="user", content="Do it"),
             ChatMessage(role="assistant", content="", tool_calls=(call,)),
             ChatMessage(role="tool", content="42", tool_call_id="call_1"),
+        ),
+    )
+
+    assert events[0] == TextDelta("Done.")
+
+
+async def test_what_is_typed_while_tools_run_and_after_no_answer_is_accepted(world: World) -> None:
+    """Strict templates refuse a user's message after a result, and two in a row."""
+    world.answers(Answer(text=("Done.",), usage=(10, 3)))
+    call = ToolCall(id="call_1", name="f", arguments="{}")
+
+    events = await events_of(
+        world.provider(),
+        request(
+            ChatMessage(role="system", content="You help."),
+            ChatMessage(role="user", content="Do it"),
+            ChatMessage(role="user", content="At once"),
+            ChatMessage(role="assistant", content="", tool_calls=(call,)),
+            ChatMessage(role="tool", content="42", tool_call_id="call_1"),
+            ChatMessage(role="user", content="WAIT"),
         ),
     )
 

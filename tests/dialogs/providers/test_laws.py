@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from dialogs.providers.base import ChatMessage, ToolCall
 from dialogs.providers.chat_request import wire_message
-from dialogs.providers.laws import EARLIER, UNANSWERED, begun_by_a_user, merged, next_shape, shaped, without_calls
+from dialogs.providers.laws import (
+    EARLIER,
+    UNANSWERED,
+    begun_by_a_user,
+    broken_law,
+    merged,
+    next_shape,
+    paired,
+    shaped,
+    without_calls,
+)
 from tests.standins.templates import TEMPLATES, WITH_TOOLS
 
 CALL = ToolCall(id="call_17_0", name="look", arguments='{"at": 1}')
@@ -126,6 +136,31 @@ def test_every_talk_can_be_sent_to_a_model_with_this_template(name: str, talk: l
 @given(talk=talks)
 def test_every_talk_can_be_sent_to_a_model_without_tools(name: str, shape: str, talk: list[ChatMessage]) -> None:
     assert TEMPLATES[name](wired(shaped(without_calls(talk), shape))) == ""
+
+
+ids = st.sampled_from(["a", "b"])
+results = st.tuples(word, ids).map(lambda one: ChatMessage(role="tool", content=one[0], tool_call_id=one[1]))
+calls = st.tuples(word, st.lists(ids, max_size=3)).map(
+    lambda one: ChatMessage(
+        role="assistant", content=one[0], tool_calls=tuple(ToolCall(id=name, name="f", arguments="") for name in one[1])
+    )
+)
+unpaired = st.lists(st.one_of(results, results, calls, word.map(user)), max_size=12).map(
+    lambda talk: [user("Begin."), *talk, user("What now?")]
+)
+
+
+@pytest.mark.parametrize("name", WITH_TOOLS)
+@given(talk=unpaired)
+def test_whatever_calls_and_results_a_client_sends_can_be_sent_on(name: str, talk: list[ChatMessage]) -> None:
+    found = paired(talk)
+
+    assert broken_law(found) == ""
+    assert TEMPLATES[name](wired(shaped(found, "strict"))) == ""
+    sent = "\n".join(one.content for one in found)
+    assert all(one.content in sent for one in talk)
+    assert [call.name for one in found for call in one.tool_calls] == ["f" for one in talk for _call in one.tool_calls]
+    assert paired(found) == found
 
 
 @pytest.mark.parametrize("shape", ["strict", "no_system"])

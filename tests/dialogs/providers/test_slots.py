@@ -12,9 +12,9 @@ import redis
 from django.conf import LazySettings
 from django.conf import settings as configured
 
+from dialogs.common.shared_redis import client
 from dialogs.providers import slots
 from dialogs.providers.slots import Slot, slot
-from dialogs.shared_redis import client
 from tests.environment import free_port
 
 

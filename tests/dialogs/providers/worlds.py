@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Protocol, cast
 
 import pytest
 
 from dialogs.providers.base import (
     ChatMessage,
     ChatRequest,
+    MessagesRefused,
     Provider,
     ProviderError,
     ProviderSettings,
     StreamEvent,
     ToolCall,
 )
+from dialogs.providers.laws import next_shape, shaped, without_calls
 from dialogs.providers.registry import make_provider
 from dialogs.providers.script import Step
 from dialogs.providers.scripted import Scripted
-from tests.dialogs.providers.upstream import Reply, Upstream, as_json, as_stream, data, named
+from tests.dialogs.providers.upstream import Asked, Reply, Upstream, as_json, as_stream, data, named
+from tests.standins.templates import TEMPLATES, WITH_TOOLS
 
 KEY = "sk-a-very-secret-key"
 MODEL = "small"
@@ -338,6 +343,59 @@ WORLDS: dict[str, type[OpenAIWorld | OllamaWorld | AnthropicWorld | ScriptedWorl
     "llamacpp": LlamaCppWorld,
     "anthropic": AnthropicWorld,
     "scripted": ScriptedWorld,
+}
+
+
+@dataclass
+class Shaping:
+    """A provider as the driver asks it: what is refused for the order of its messages is asked again in the shape that
+    the refusal wants, and calls are told in words where there is no place for them."""
+
+    inner: Provider
+    template: str
+    shape: str = ""
+
+    async def stream(self, asked: ChatRequest) -> AsyncIterator[StreamEvent]:
+        said = list(asked.messages) if self.template in WITH_TOOLS else without_calls(list(asked.messages))
+        try:
+            async with aclosing(self.inner.stream(replace(asked, messages=tuple(shaped(said, self.shape))))) as events:
+                async for event in events:
+                    yield event
+            return
+        except MessagesRefused as refused:
+            wanted = next_shape(self.shape, str(refused))
+            if wanted is None:
+                raise
+        self.shape = wanted
+        async with aclosing(self.stream(asked)) as events:
+            async for event in events:
+                yield event
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@dataclass
+class StrictWorld(OpenAIWorld):
+    """A server that puts what it is asked through a published chat template before it answers or refuses."""
+
+    template: str = ""
+
+    def __post_init__(self) -> None:
+        self.server.answer(self.path, self._judged)
+
+    def provider(self) -> Provider:
+        return cast("Provider", Shaping(super().provider(), self.template))
+
+    def _judged(self, asked: Asked) -> Reply:
+        refusal = TEMPLATES[self.template](asked.json["messages"], asked.json.get("tools") or ())
+        if refusal:
+            return as_json({"error": {"message": refusal, "type": "BadRequestError", "code": 400}}, status=400)
+        return self.server.replies[self.path][0]
+
+
+STRICT_WORLDS: dict[str, Callable[[Upstream], World]] = {
+    template: partial(StrictWorld, template=template) for template in TEMPLATES
 }
 
 

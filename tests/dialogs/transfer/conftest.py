@@ -22,9 +22,9 @@ from dialogs.models import (
     ToolCall,
     ViewChange,
 )
-from dialogs.services.events import log
-from dialogs.services.trash import BLOB_KEYS
-from dialogs.standing_rules import StandingRule, dump
+from dialogs.transcript.standing_rules import StandingRule, dump
+from dialogs.transcript.writes.trash import BLOB_KEYS
+from dialogs.turns.writes.events import log
 from health.compaction.snapshot import as_json, begun
 from health.models import CompactionRun, ContextEvent
 from health.monitor.levels import Configured
@@ -178,6 +178,7 @@ def add_notebook(dialog: Dialog, course: Course, typed: Message, inserted: Messa
 
 def finished(dialog: Dialog, leaf: Message) -> Dialog:
     dialog.taskdoc, dialog.work_language, dialog.compaction = "# The box\n\nFind out.", "zh-hans", "off"
+    dialog.own_tools = "off"
     dialog.current_leaf, dialog.last_seq = leaf, leaf.seq
     dialog.save()
     for table, moment in (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.errors import DialogError
+from dialogs.common.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.transfer import export_json, import_dialog
 from tests.dialogs.transfer.test_bad_files import put

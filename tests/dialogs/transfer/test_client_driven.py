@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.compacting.work import perform
-from dialogs.context import chat_request, read_context
-from dialogs.errors import DialogError
+from dialogs.agents.writes.reminders import TASKDOC_CHARS, add_reminder
+from dialogs.api.writes.api_keys import create_key
+from dialogs.common.errors import DialogError
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.manual_compaction import request
+from dialogs.context.border import chat_request, read_context
 from dialogs.models import LLM, Agent, ApiKey, Blob, Dialog, ToolCall
-from dialogs.selectors.path import course_branch
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.api_keys import create_key
-from dialogs.services.manual_compaction import request
-from dialogs.services.messages import post_message
-from dialogs.services.reminders import TASKDOC_CHARS
+from dialogs.models.reminder import Author
+from dialogs.transcript.reads.path import course_branch
 from dialogs.transfer import export_json, export_markdown, import_dialog
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes.messages import post_message
 from tests.builders import keep_blob
 from tests.client_dialogs import A_TOOL, answered, ask, assistant, image, picture, result, user
 from tests.dialogs.compacting_builders import long_text
@@ -58,6 +59,14 @@ def test_what_the_client_asked_for_is_in_the_file(key: ApiKey, llm: LLM) -> None
         "offers_recall": False,
         "chat": "Mine",
     }
+
+
+def test_reminders_of_the_conversation_go_along(alice: User, llm: LLM, agent: Agent) -> None:
+    dialog = ask(create_key(owner=alice, name="phone", offers_recall=True)[0], llm, user("Hello"))
+    answered(dialog)
+    add_reminder(dialog=dialog, content="Port 8080", author=Author.AGENT)
+
+    assert [one.content for one in copied(dialog, alice).reminders.all()] == ["Port 8080"]
 
 
 def test_nothing_of_the_key_is_in_the_file(key: ApiKey, llm: LLM) -> None:

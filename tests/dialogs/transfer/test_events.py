@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.errors import DialogError
+from dialogs.common.errors import DialogError
 from dialogs.models import Agent, Dialog
-from dialogs.services.events import log
 from dialogs.transfer import export_json, import_dialog
+from dialogs.turns.writes.events import log
 from health.models import ContextEvent
 from tests.dialogs.transfer.test_round_trip import through_a_file
 

@@ -11,12 +11,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from dialogs.context import chat_request, read_context
-from dialogs.errors import DialogError
+from dialogs.api.writes.api_keys import create_key
+from dialogs.common.errors import DialogError
+from dialogs.context.border import chat_request, read_context
 from dialogs.models import LLM, Agent, Dialog
-from dialogs.selectors.path import course_branch
-from dialogs.selectors.transcript import transcript
-from dialogs.services.api_keys import create_key
+from dialogs.pages.reads.transcript import transcript
+from dialogs.transcript.reads.path import course_branch
 from dialogs.transfer import export_json, export_markdown, import_dialog
 from dialogs.transfer.reading import read_file
 from tests.client_dialogs import A_TOOL, ask, assistant, picture, result, user

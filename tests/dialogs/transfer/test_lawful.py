@@ -6,16 +6,15 @@ import json
 
 from django.contrib.auth.models import User
 
+from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog, Message, Question, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ToolCall as AskedCall
-from dialogs.services.courses import start_course
-from dialogs.services.messages import edit_message, post_message, retry
-from dialogs.services.pausing import pause
-from dialogs.services.questions import answer_question
-from dialogs.services.rows import add_message, lock, save
-from dialogs.services.tool_calls import add_calls, add_results, close_call
+from dialogs.transcript.writes.dialog_row import add_message, lock, save
 from dialogs.transfer import export_json, import_dialog
+from dialogs.turns.writes.messages import edit_message, pause, post_message, retry
+from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.tool_calls import add_calls, add_results, close_call
 
 
 def call_tools(dialog: Dialog, *names: str) -> list[ToolCall]:

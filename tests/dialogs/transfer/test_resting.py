@@ -9,11 +9,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils.dateparse import parse_datetime
 
-from dialogs.context import chat_request, read_context
+from dialogs.context.border import chat_request, read_context
 from dialogs.models import AutonomousRun, Dialog, Generation, Message, ToolCall
-from dialogs.selectors.path import course_branch
-from dialogs.services.messages import post_message
+from dialogs.transcript.reads.path import course_branch
 from dialogs.transfer import export_json, import_dialog
+from dialogs.turns.writes.messages import post_message
 from tests.dialogs.transfer.conftest import AGO, Writer
 
 

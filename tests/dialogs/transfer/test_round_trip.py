@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.errors import DialogError
+from dialogs.common.errors import DialogError
 from dialogs.models import LLM, Agent, Blob, Dialog, Message, ToolCall
-from dialogs.services.messages import post_message
 from dialogs.transfer import export_json, import_dialog
+from dialogs.turns.writes.messages import post_message
 
 
 def through_a_file(data: dict[str, Any]) -> Any:
@@ -97,7 +97,7 @@ def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -
     imported = import_dialog(owner=alice, data=older)
 
     again = export_json(Dialog.objects.get(pk=imported.pk))
-    assert again["format"] == "dominds.dialog/7"
+    assert again["format"] == "dominds.dialog/8"
     assert again["texts"] == ["You help."]
     assert [entry["sent"]["texts"] for entry in again["generations"]] == [{"instructions": 0}] * 3
     assert {key: again[key] for key in ("messages", "queued", "title", "current_leaf")} == {
@@ -108,7 +108,7 @@ def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -
 
 def test_a_file_of_the_third_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    lacks = {"client", "task", "events", "compaction", "standing_rules"}
+    lacks = {"client", "task", "events", "compaction", "standing_rules", "own_tools"}
     older = {key: value for key, value in newest.items() if key not in lacks} | {"format": "dominds.dialog/3"}
 
     imported = import_dialog(owner=alice, data=older)
@@ -118,15 +118,15 @@ def test_a_file_of_the_third_format_is_still_read(working_dialog: Dialog, alice:
         "task": None,
         "events": [],
         "compaction": "automatic",
+        "own_tools": "automatic",
         "standing_rules": [],
     }
 
 
 def test_a_file_of_the_fourth_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    older = {
-        key: value for key, value in newest.items() if key not in {"task", "events", "compaction", "standing_rules"}
-    }
+    lacks = {"task", "events", "compaction", "standing_rules", "own_tools"}
+    older = {key: value for key, value in newest.items() if key not in lacks}
 
     imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/4"})
 
@@ -135,13 +135,14 @@ def test_a_file_of_the_fourth_format_is_still_read(working_dialog: Dialog, alice
         "task": None,
         "events": [],
         "compaction": "automatic",
+        "own_tools": "automatic",
         "standing_rules": [],
     }
 
 
 def test_a_file_of_the_fifth_format_is_compacted_by_itself(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    older = {key: value for key, value in newest.items() if key not in {"compaction", "standing_rules"}}
+    older = {key: value for key, value in newest.items() if key not in {"compaction", "standing_rules", "own_tools"}}
 
     imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/5"})
 
@@ -150,11 +151,20 @@ def test_a_file_of_the_fifth_format_is_compacted_by_itself(working_dialog: Dialo
 
 def test_a_file_of_the_sixth_format_has_no_rules_by_hand(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
-    older = {key: value for key, value in newest.items() if key != "standing_rules"}
+    older = {key: value for key, value in newest.items() if key not in {"standing_rules", "own_tools"}}
 
     imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/6"})
 
     assert (len(newest["standing_rules"]), imported.standing_rules) == (2, [])
+
+
+def test_a_file_of_the_seventh_format_offers_our_tools_as_the_room_allows(working_dialog: Dialog, alice: User) -> None:
+    newest = through_a_file(export_json(working_dialog))
+    older = {key: value for key, value in newest.items() if key != "own_tools"}
+
+    imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/7"})
+
+    assert (newest["own_tools"], imported.own_tools) == ("off", "automatic")
 
 
 def test_a_file_of_the_second_format_is_still_read(dialog: Dialog, alice: User) -> None:
@@ -186,10 +196,11 @@ def test_every_text_that_was_sent_travels_along_once(working_dialog: Dialog, ali
         "reminders": "The reminders.",
         "tools": "The tools.",
         "notice": "The notice.",
+        "urge": "The urge.",
         "task": "The task.",
         "changed": "The changed.",
     }
-    assert len(exported["texts"]) == 7
+    assert len(exported["texts"]) == 8
 
 
 def test_a_text_that_nothing_refers_to_is_not_kept(full_dialog: Dialog, alice: User) -> None:

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.compacting.present import present_context
-from dialogs.compacting.work import perform
-from dialogs.context import chat_request
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.bring_back import bring_back
+from dialogs.compaction.writes.manual_compaction import request
+from dialogs.compaction.writes.view_changes import redo, undo
+from dialogs.context.border import chat_request
+from dialogs.context.present import present_context
 from dialogs.models import Course, Dialog, Message
 from dialogs.providers.base import ChatMessage
-from dialogs.selectors.turns import dialog_to_drive
-from dialogs.services.bring_back import bring_back
-from dialogs.services.manual_compaction import request
-from dialogs.services.marks import set_priority
-from dialogs.services.view_changes import redo, undo
+from dialogs.transcript.writes.marks import set_priority
 from dialogs.transfer import export_json, import_dialog
-from health.compaction.invariants import broken_request
-from health.compaction.outcome import Step
-from health.compaction.reasons import Reason, Why, columns_of
+from dialogs.turns.reads.turns import dialog_to_drive
+from health.compaction.laws.invariants import broken_request
+from health.compaction.terms.outcome import Step
+from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.compaction_runs import a_run

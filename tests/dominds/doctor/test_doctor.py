@@ -55,6 +55,17 @@ def test_a_full_disk_is_wrong(settings: Any) -> None:
     assert found(machine.data_folder)["data"].state == State.WRONG
 
 
+def test_a_data_folder_that_others_can_read_is_wrong(settings: Any, tmp_path: Path) -> None:
+    settings.DOMINDS_DATA_DIR = tmp_path
+    tmp_path.chmod(0o755)
+    before = found(machine.data_folder)
+
+    tmp_path.chmod(0o700)
+
+    assert before["privacy"].fix == f"chmod -R go= {tmp_path}"
+    assert "privacy" not in found(machine.data_folder)
+
+
 @pytest.mark.django_db
 def test_a_migrated_database_is_well() -> None:
     findings = found(servers.database)

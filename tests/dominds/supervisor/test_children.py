@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -13,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from dialogs.common.leash import watch
 from dominds.supervisor import restarts
 from dominds.supervisor.children import Child, Children, cause_of_death
 from dominds.supervisor.errors import CannotStart, GaveUp
-from dominds.supervisor.leash import watch
 from dominds.supervisor.log import Log
 
 SLEEP = "import time; time.sleep(60)"
@@ -86,6 +87,22 @@ def test_a_child_that_keeps_dying_is_given_up(children: Children, monkeypatch: p
 
     with pytest.raises(GaveUp, match=r"child ended with status 3; that was 5 times within 60 s"):
         watch_until(children, lambda: False)
+
+
+def test_a_child_outlives_the_terminal_and_the_disk_that_its_words_go_to(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "dominds.log").symlink_to("/dev/full")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with contextlib.suppress(OSError), os.fdopen(writing, "w") as terminal:
+        children = Children(log=Log(folder=tmp_path / "log", terminal=terminal), run_dir=tmp_path / "run")
+
+        children.start(python("print('x' * 500_000 + '\\n' * 5_000); import os; os._exit(7)"))
+        run = children.runs["child"]
+
+        assert run.process.wait(20) == 7
+    run.output.join(5)
+    assert not run.output.is_alive()
 
 
 def test_children_stop_in_the_reverse_order_of_their_start(children: Children, terminal: io.StringIO) -> None:

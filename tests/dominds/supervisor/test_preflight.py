@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 
 from dominds.supervisor import lock, preflight, probes, valkey
 from dominds.supervisor.errors import CannotStart
+from tests.shell import ROOT
+from tests.stack import settings_of
 
 
 @pytest.fixture
@@ -127,3 +131,33 @@ def test_nobody_answers_where_nobody_listens() -> None:
 
     assert not probes.page_answers(f"http://127.0.0.1:{port}/healthz")
     assert not probes.redis_answers(f"redis://127.0.0.1:{port}/0")
+
+
+def test_what_an_earlier_start_left_open_is_closed_to_others(tmp_path: Path) -> None:
+    data_dir = tmp_path / "var"
+    for name in ("dominds.sqlite3", "log/dominds.log", "valkey/appendonlydir/a.aof", "workspaces/a/notes.txt"):
+        path = data_dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("secret")
+    for path in (data_dir, *data_dir.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+    preflight.make_private(data_dir)
+
+    modes = {str(path.relative_to(data_dir)): path.stat().st_mode & 0o777 for path in data_dir.rglob("*")}
+    assert data_dir.stat().st_mode & 0o777 == 0o700
+    assert modes["dominds.sqlite3"] == modes["log/dominds.log"] == modes["valkey/appendonlydir/a.aof"] == 0o600
+    assert modes["log"] == modes["valkey/appendonlydir"] == 0o700
+    assert modes["workspaces/a/notes.txt"] == 0o644
+
+
+def test_what_a_command_writes_is_for_its_owner_whatever_the_umask(tmp_path: Path) -> None:
+    code = "from django.conf import settings; (settings.DOMINDS_DATA_DIR / 'new').write_text('x')"
+    command = [sys.executable, "-c", f"import django; django.setup(); {code}"]
+    environment = settings_of(tmp_path / "var", DJANGO_SETTINGS_MODULE="dominds.settings")
+
+    subprocess.run(command, cwd=ROOT, env=environment, umask=0o000, check=True)
+
+    found = [tmp_path / "var", *(tmp_path / "var").iterdir()]
+    assert {path.name: path.stat().st_mode & 0o077 for path in found} == {path.name: 0 for path in found}
+    assert {"new", "secret_key", "redis_url"} <= {path.name for path in found}

@@ -15,9 +15,9 @@ from health.adapters import embeddings, minilm, static_vectors, weights
 from health.adapters.embeddings import Embeddings, UnsupportedEmbedder, canonical, embedder
 from health.adapters.pace import RETRY_SECONDS, Cache, Pace, Row
 from health.adapters.weights import Unavailable
-from health.compaction.ports import Embed
-from health.compaction.scoring import coherence
-from health.compaction.units import Kind
+from health.compaction.choosing.scoring import coherence
+from health.compaction.terms.ports import Embed
+from health.compaction.terms.units import Kind
 from tests.health.compaction.builders import a_unit, finish
 
 

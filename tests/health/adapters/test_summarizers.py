@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from health.adapters.summarizers import Messages, from_callable
-from health.compaction.ports import Summarise, Summarised
-from health.compaction.units import Call, Role, Unit
+from health.compaction.terms.ports import Summarise, Summarised
+from health.compaction.terms.units import Call, Role, Unit
 from tests.health.compaction.builders import WordCounter, a_unit
-from tests.health.compaction.test_markers import CORPUS
+from tests.health.compaction.reading.test_markers import CORPUS
 
 
 class Model:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from health.compaction.invariants import broken_request
+from health.compaction.laws.invariants import broken_request
 from tests.health.test_compacting import FIRST, LAST, a_chat
 from tests.stack import ROOT
 

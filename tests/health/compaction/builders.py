@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from health.compaction.config import ContextConfig
-from health.compaction.invariants import broken
-from health.compaction.ports import Answer, Attempt, Embed, Embedded, Grade, Kit, Need, Strategy
-from health.compaction.text import CJK
-from health.compaction.units import Call, ContextState, Kind, Priority, Role, Unit
+from health.compaction.laws.invariants import broken
+from health.compaction.reading.text import CJK
+from health.compaction.terms.ports import Answer, Attempt, Embed, Embedded, Grade, Kit, Need, Strategy
+from health.compaction.terms.units import Call, ContextState, Kind, Priority, Role, Unit
 
 _TOKEN = re.compile(rf"[{CJK}]|[^\s{CJK}]+")
 _MARK = re.compile(r"~([01]\.?\d*)")

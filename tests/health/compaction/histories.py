@@ -16,9 +16,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from health.compaction.config import ContextConfig, PlaceholderDetail, RecoveryMode, SelectPassages
-from health.compaction.floor import floor_of
-from health.compaction.ports import Kit
-from health.compaction.units import Call, ContextState, Kind, Priority, Role, Unit, total
+from health.compaction.laws.floor import floor_of
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.units import Call, ContextState, Kind, Priority, Role, Unit, total
 from tests.health.compaction.builders import WordCounter
 
 # Four tokens a message, as real families have it: so that many tiny messages cost what they cost.

@@ -11,13 +11,25 @@ import pytest
 
 from health.compaction.chain import DEFAULT_CHAIN, compact
 from health.compaction.config import ContextConfig, Hybrid, RecoveryMode
-from health.compaction.ledger import is_ledger
-from health.compaction.outcome import Code, CompactionOutcome, Status, Step
-from health.compaction.ports import Answer, Asking, Attempt, Embed, Embedded, Kit, Need, Read, Strategy, unchanged
-from health.compaction.reasons import Reason, Why
+from health.compaction.reading.ledger import is_ledger
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY
-from health.compaction.units import ContextState, Kind, Role, Unit
+from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
+from health.compaction.terms.ports import (
+    Answer,
+    Asking,
+    Attempt,
+    Embed,
+    Embedded,
+    Kit,
+    Need,
+    Prune,
+    Read,
+    Strategy,
+    unchanged,
+)
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import KIT, a_round, a_state, a_talk, a_unit, ids, like_marked, p1, texts
 
 ERROR = ContextConfig(recovery_mode=RecoveryMode.ERROR)
@@ -481,6 +493,27 @@ def test_the_time_of_all_steps_counts_for_the_reward() -> None:
     assert [step.ms for step in outcome.steps] == [1000, 1000, 1000]
     assert outcome.breaking is not None
     assert outcome.breaking.time_ms == 3000
+
+
+def test_the_time_that_a_model_took_to_answer_does_not_count_for_the_reward() -> None:
+    hand = 0.0
+
+    def pruning(state: ContextState, kit: Kit) -> Asking:
+        yield Prune(units=state.units, target_tokens=10)
+        return (yield from to(60)(state, kit))
+
+    def slow(need: Need) -> None:
+        nonlocal hand
+        hand += 30.0 if isinstance(need, Prune) else 0.0
+
+    running = compact(a_hundred(limit=100), KIT, chain=["cut"], strategies={"cut": pruning})
+    outcome = run(running, answer=slow, clock=lambda: hand)
+
+    assert sum(step.ms for step in outcome.steps) == 30_000
+    assert outcome.breaking is not None
+    assert outcome.breaking.time_ms == 0
+    assert outcome.reward is not None
+    assert outcome.reward > 1
 
 
 # The ledger.

@@ -47,3 +47,35 @@ def test_a_new_value_that_names_no_subject_stands_with_the_reply_that_does(share
 
     assert "28 June for the chimney" in text
     assert "The chimney is done on 3 June" not in text.replace("[No longer so: The chimney is done on 3 June.]", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("The pantry gets 4 shelves.", "The pantry gets 6 shelves now.", "6 shelves"),
+        ("The porch is painted ochre.", "We prefer the porch in slate grey.", "slate grey"),
+    ],
+)
+def test_five_compactions_in_a_row_change_nothing_of_it(old: str, new: str, says: str) -> None:
+    asides = [ASIDES[at % 3] for at in range(12)]
+    opened = ("Keep notes, please.", "Gladly.")
+    messages = said(opened, (old, "Noted."), *asides, (new, "Noted."), *ASIDES, ("Next?", ""))[:-1]
+    limit = count_messages(messages, "") // 3
+    for _ in range(5):
+        messages = list(compact_messages(messages, limit_tokens=limit, embedder="none").messages)
+        text = "\n".join(str(message["content"]) for message in messages)
+        assert says in text
+        assert old not in text
+        messages += said(*ASIDES, ("Next?", ""))[:-1]
+
+
+def test_of_the_first_request_only_values_that_were_told_anew_leave() -> None:
+    """Its wishes stay as they were said: one may be the goal, and what seems to replace it something else."""
+    first = "The goal: build the tool Heron. The deposit is 400 euros."
+    later = ("These are the files of heron: a and b.", "Ok, only those files."), ("The deposit is 650 euros.", "Noted.")
+    messages = said((first, "Noted."), *later, *[ASIDES[at % 3] for at in range(40)], ("Next?", ""))[:-1]
+
+    text = compacted(messages, 0.4)
+
+    assert "The goal: build the tool Heron." in text
+    assert "400 euros" not in text.replace("[No longer so: The deposit is 400 euros.]", "")

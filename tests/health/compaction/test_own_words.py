@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from health.compaction.messages import MARKS, parse, sendable
-from health.compaction.units import WRITTEN, Kind
+from health.compaction.reading.messages import MARKS, parse, sendable
+from health.compaction.terms.units import WRITTEN, Kind
 from health.services import compact_messages
 from tests.dialogs.driver.test_own_words import BEGINNINGS, RULE
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from health.compaction.chain import compact
 from health.compaction.config import RecoveryMode
-from health.compaction.floor import floor_of, least_of
-from health.compaction.invariants import broken, never_shortened, protected_ids, waits
-from health.compaction.outcome import Code, CompactionOutcome, Status
-from health.compaction.pressure import marks
+from health.compaction.laws.floor import floor_of, least_of
+from health.compaction.laws.invariants import broken, never_shortened, protected_ids, waits
+from health.compaction.laws.weave import without_ledger
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY
-from health.compaction.units import ContextState
-from health.compaction.weave import without_ledger
+from health.compaction.terms.outcome import Code, CompactionOutcome, Status
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.units import ContextState
 from tests.health.compaction.histories import KIT, states
 
 NAMES = sorted(REGISTRY)

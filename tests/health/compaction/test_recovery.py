@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from health.compaction.chain import compact
-from health.compaction.clamp import clamped, evened
 from health.compaction.config import ContextConfig, RecoveryMode
-from health.compaction.floor import floor_of, standing
-from health.compaction.handover import is_handover
-from health.compaction.invariants import broken
-from health.compaction.ledger import is_ledger
-from health.compaction.outcome import Code, CompactionOutcome, Extent, Status
-from health.compaction.ports import Answer, Kit, Need, Summarise, Summarised
+from health.compaction.laws.floor import floor_of, is_handover, standing
+from health.compaction.laws.invariants import broken
+from health.compaction.laws.weave import without_ledger
+from health.compaction.reading.ledger import is_ledger
 from health.compaction.recovery import bare, fresh_start
+from health.compaction.round_digest import HEAD_NOTE
 from health.compaction.runner import run
-from health.compaction.units import ContextState, Kind, Priority, Role, Unit, total
-from health.compaction.weave import without_ledger
+from health.compaction.terms.outcome import Code, CompactionOutcome, Extent, Status
+from health.compaction.terms.ports import Answer, Kit, Need, Summarise, Summarised
+from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, total
+from health.compaction.trimming.clamp import clamped, evened
 from tests.health.compaction.builders import (
     KIT,
     a_round,
@@ -33,6 +35,8 @@ from tests.health.compaction.builders import (
     texts,
 )
 
+MARKS = re.compile(r"\n?\[… [^\]]+ …\]\n?|\[…\]")
+COUNTS = re.compile(r"([\d,]+) characters left out")
 TRUNCATE = ContextConfig(recovery_mode=RecoveryMode.TRUNCATE)
 
 
@@ -196,7 +200,7 @@ def test_a_fresh_start_that_fails_leaves_what_must_stay(monkeypatch: pytest.Monk
     def no_summary(*args: object, **fields: object) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr("health.compaction.summaries.summary", no_summary)
+    monkeypatch.setattr("health.compaction.choosing.summaries.summary", no_summary)
 
     outcome = recovered(a_state(*a_talk(80, words=20), limit=1000))
 
@@ -321,6 +325,25 @@ def test_a_text_that_fits_is_not_clamped() -> None:
 
 def test_a_text_is_cut_to_nothing_where_not_even_the_note_fits() -> None:
     assert clamped("many more words than that", max_tokens=1, kit=KIT) == ""
+
+
+@pytest.mark.parametrize("max_tokens", range(20, 60))
+@pytest.mark.parametrize("how", [{}, {"note": HEAD_NOTE, "head_share": 1.0}], ids=["both ends", "head"])
+def test_the_note_of_an_earlier_cut_is_never_cut_itself(max_tokens: int, how: dict[str, Any]) -> None:
+    once = clamped(" ".join(f"word{number}" for number in range(400)), max_tokens=60, kit=KIT)
+
+    twice = clamped(once, max_tokens=max_tokens, kit=KIT, **how)
+
+    assert all(word.startswith("word") for word in MARKS.sub(" ", twice).split())
+
+
+def test_a_second_note_counts_what_the_first_one_left_out() -> None:
+    text = " ".join(f"word{number}" for number in range(400))
+
+    twice = clamped(clamped(text, max_tokens=60, kit=KIT), max_tokens=30, kit=KIT)
+
+    (said,) = COUNTS.findall(twice)
+    assert len(MARKS.sub("", twice)) + int(said.replace(",", "")) == len(text)
 
 
 def test_a_text_whose_tokens_are_all_at_one_end_is_clamped_too() -> None:

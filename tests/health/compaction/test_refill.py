@@ -11,15 +11,15 @@ import pytest
 
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, How, chain_for
-from health.compaction.digest import HEADER, NOTICE
-from health.compaction.invariants import broken
-from health.compaction.outcome import CompactionOutcome, Extent, Status
-from health.compaction.ports import Asking, Attempt, Kit, Strategy
-from health.compaction.pressure import marks
+from health.compaction.laws.invariants import broken
+from health.compaction.laws.weave import ledger_tokens, without_ledger
+from health.compaction.reading.digest import HEADER, NOTICE
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY
-from health.compaction.units import ContextState, Kind, Role, Unit
-from health.compaction.weave import ledger_tokens, without_ledger
+from health.compaction.terms.outcome import CompactionOutcome, Extent, Status
+from health.compaction.terms.ports import Asking, Attempt, Kit, Strategy
+from health.compaction.terms.pressure import marks
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import KIT, a_round, a_state, a_unit, texts
 from tests.health.compaction.histories import KIT as FOUR
 from tests.health.compaction.histories import Telling, log, long_talk, payload, prose

@@ -7,10 +7,10 @@ import sys
 
 _WEIGHED = """
 from random import Random
-from health.compaction.features import Features
-from health.compaction.matching import Question
-from health.compaction.sentences import sentences
-from health.compaction.units import Role, Unit
+from health.compaction.reading.features import Features
+from health.compaction.choosing.matching import Question
+from health.compaction.reading.sentences import sentences
+from health.compaction.terms.units import Role, Unit
 
 draw = Random(7)
 words = [f"{one}{two}an" for one in "bcdfghjklm" for two in "aeiou"]

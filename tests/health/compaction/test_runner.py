@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from health.compaction.chain import Compacting, compact
-from health.compaction.outcome import Status, Step
-from health.compaction.ports import Asking, Embed, Embedded, Kit, Need, Prune, Summarise, Summarised, unchanged
 from health.compaction.runner import run
-from health.compaction.units import ContextState
+from health.compaction.terms.outcome import Status, Step
+from health.compaction.terms.ports import Asking, Embed, Embedded, Kit, Need, Prune, Summarise, Summarised, unchanged
+from health.compaction.terms.units import ContextState
 from tests.health.compaction.builders import KIT, a_state, a_talk
 
 VECTORS = Embedded(vectors=np.ones((1, 2), dtype=np.float32), name="ones")
@@ -97,6 +97,27 @@ def test_each_step_is_told_with_its_time_and_is_the_one_in_the_outcome() -> None
 
     assert [(step.phase, step.ms) for step in told] == [("detection", 250.0), ("asks", 1000.0)]
     assert outcome.steps == tuple(told)
+
+
+@pytest.mark.parametrize(
+    ("need", "waited_ms"),
+    [
+        (Prune(units=(), target_tokens=10), 15_000),
+        (Summarise(source=(), max_tokens=10), 15_000),
+        (Embed(texts=("a",)), 0),  # our own work
+    ],
+)
+def test_of_a_steps_time_it_is_known_how_long_a_model_was_waited_for(need: Need, waited_ms: float) -> None:
+    hand = 0.0
+
+    def slow(need: Need) -> None:
+        nonlocal hand
+        hand += 15.0
+
+    detection, asks = run(asking(need, heard=[]), answer=slow, clock=lambda: hand).steps
+
+    assert (detection.ms, detection.waited_ms) == (0, 0)
+    assert (asks.ms, asks.waited_ms) == (15_000, waited_ms)
 
 
 def test_without_a_clock_steps_take_no_time() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from statistics import mean
+from time import process_time
 
 import pytest
 
@@ -18,11 +19,11 @@ from health.adapters.minilm import MiniLM
 from health.adapters.static_vectors import StaticVectors
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, How
-from health.compaction.invariants import broken
-from health.compaction.outcome import CompactionOutcome, Status
-from health.compaction.ports import Kit
+from health.compaction.laws.invariants import broken
 from health.compaction.runner import run
-from health.compaction.units import ContextState, Kind, Priority, Role
+from health.compaction.terms.outcome import CompactionOutcome, Status
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.units import ContextState, Kind, Priority, Role
 from health.tokens.counters import counter_for
 from tests.health.compaction.histories import (
     Telling,
@@ -126,6 +127,20 @@ def test_a_simulation_compacted_again_does_not_change(name: str, how: How) -> No
     again = run(compact(outcome.state, GPT), answer=models().run("static"))
 
     assert (again.status, again.state) == (Status.SKIPPED, outcome.state)
+
+
+def test_fifty_messages_take_less_than_two_seconds() -> None:
+    telling = Telling(7)
+    while len(telling.units) < 50:
+        exchange(telling, sentences=12)
+    state = telling.state(limit=LIMIT, kit=GPT, task="Finish the release", config=ContextConfig(how=How.CHAIN))
+    simulated("a long talk", How.CHAIN)  # the vectors are loaded once in a process
+
+    begun = process_time()
+    outcome = run(compact(state, GPT), answer=models().run("static"))
+
+    assert process_time() - begun < 2
+    assert outcome.status is Status.APPLIED
 
 
 @pytest.mark.parametrize("kind", ["static", pytest.param("minilm", marks=pytest.mark.long)])

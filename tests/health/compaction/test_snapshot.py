@@ -11,7 +11,6 @@ from health.compaction.snapshot import (
     GOAL_CHARS,
     MOST_ACTIONS,
     MOST_OBSERVATIONS,
-    ElementsGate,
     TaskSnapshot,
     as_json,
     begun,
@@ -128,21 +127,7 @@ def test_a_long_observation_is_cut() -> None:
     assert len(begun("x").updated(key_observations=["y" * 5000]).block()) < 400
 
 
-def test_elements_are_refused_until_three_failures_in_a_row() -> None:
-    gate = ElementsGate()
-    allowed = []
-    for _ in range(4):
-        allowed.append(gate.allows("elementsJson"))
-        gate = gate.after(succeeded=False)
+def test_the_block_tells_the_whole_goal_that_is_kept() -> None:
+    goal = f"{'Move the archive. ' * 30}Never delete /srv/x."
 
-    assert allowed == [False, False, False, True]
-
-
-def test_a_success_closes_the_gate_again() -> None:
-    gate = ElementsGate(failures=3).after(succeeded=True)
-
-    assert not gate.allows("elementsJson")
-
-
-def test_other_tools_need_no_failure() -> None:
-    assert ElementsGate().allows("screenshot")
+    assert begun(goal).block().splitlines()[1] == f"Goal: {goal}"

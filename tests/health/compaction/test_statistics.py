@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from health.compaction.snapshot import TaskSnapshot, begun
 from health.compaction.statistics import ContextStats, is_due, stats
-from health.compaction.units import Call, Role
+from health.compaction.terms.units import Call, Role
 from tests.health.compaction.builders import a_unit
 
 

@@ -18,7 +18,14 @@ def events(code: str, count: int, *, agent_id: int = 1, hours_ago: float = 1) ->
 
 @pytest.mark.parametrize(
     ("code", "least"),
-    [("TOKEN_LIMIT_EXCEEDED", 3), ("RECOVERY_TRIGGERED", 4), ("COHERENCE_DROP", 3), ("OVER_HIT", 3)],
+    [
+        ("TOKEN_LIMIT_EXCEEDED", 3),
+        ("RECOVERY_TRIGGERED", 4),
+        ("COHERENCE_DROP", 3),
+        ("OVER_HIT", 3),
+        ("PROVIDER_OVERFLOW", 3),
+        ("BREAKER_FAILED", 3),
+    ],
 )
 def test_so_many_of_a_code_are_a_pattern_and_one_less_is_none(code: str, least: int) -> None:
     assert findings(events(code, least), now=NOW) == (Finding(code=code, agent_id=1, count=least),)

@@ -209,3 +209,43 @@ def test_a_finding_counts_what_is_there(steps: list[Step], over_hits: int) -> No
     found = find_loop(steps, over_hits=over_hits)
 
     assert found is None or all(2 <= seen.count <= min(len(steps), MOST_STEPS) for seen in found.seen)
+
+
+# --- What hides a circle ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        "content [{n} ms]",
+        "content in 0.{n}s",
+        "Tue Nov 24 20:24:{n} UTC: content",
+        "2026-11-24T20:24:{n}.123Z content",
+        "content at 1764{n}1234",
+        "内容，用时{n}毫秒",
+    ],
+)
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_time_that_a_result_tells_makes_no_other_result(outcome: str, failed: bool) -> None:
+    steps = each(*(replace(READ, outcome=outcome.format(n=number), failed=failed) for number in range(10, 14)))
+
+    assert kinds(steps) == [Kind.ERRORS if failed else Kind.CALLS]
+
+
+@pytest.mark.parametrize("outcome", ["line {n}:7 is wrong", "{n} % done", "{n} files", "version 1.{n}"])
+def test_other_numbers_do(outcome: str) -> None:
+    assert kinds(each(*(replace(READ, outcome=outcome.format(n=number)) for number in range(10, 14)))) == []
+
+
+def test_a_sentence_said_six_times_is_a_circle_however_short() -> None:
+    sentence = "I will now continue with the next step."
+
+    assert kinds(saying(*[sentence] * 6)) == [Kind.ANSWERS]
+    assert kinds(saying(*[sentence] * 5)) == []
+
+
+def test_chinese_says_as_much_with_fewer_characters() -> None:
+    sentence = "好的，我明白了。让我再检查一下这个文件的内容，然后告诉你结果如何，请稍等片刻。"
+
+    assert kinds(saying(*[sentence] * 3)) == [Kind.ANSWERS]
+    assert kinds(saying(*["好的。"] * 12)) == []

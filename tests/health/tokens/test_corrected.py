@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from health.compaction.ports import Grade
+from health.compaction.terms.ports import Grade
 from health.tokens import corrected
 from health.tokens.calibration import Correction
 from health.tokens.corrected import MARGIN, MARGIN_ALONE, CautiousCounter, CorrectedCounter, correction_of, likely_of

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from health.compaction.ports import Counter, Grade
+from health.compaction.terms.ports import Counter, Grade
 from health.tokens import counters, vocabularies
-from health.tokens.counters import RememberingCounter, count_text, counter_for
+from health.tokens.counters import PIECE, RememberingCounter, count_text, counter_for
 from health.tokens.families import Vocabulary
-from health.tokens.pieces import PIECE
 
 ONE_OF_EACH = ("gpt-4", "gpt-4o", "llama-3", "llama-2", "mistral-7b-v0.1", "mistral-7b-v0.3", "mistral-nemo")
 PANGRAM = "The quick brown fox jumps over the lazy dog. 敏捷的棕色狐狸跳过了懒狗。 def f(x): return x**2  # 1234567"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from health.compaction.ports import Grade
-from health.tokens.families import Vocabulary, family_of
+from health.compaction.terms.ports import Grade
+from health.tokens.families import Vocabulary, family_name, family_of
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,8 @@ def test_any_other_name_is_counted_as_gpt_and_says_so(model: str) -> None:
 )
 def test_a_message_costs_four_or_five_tokens_more(model: str, tokens: int) -> None:
     assert family_of(model).per_message == tokens
+
+
+def test_a_name_that_says_nothing_names_no_family() -> None:
+    assert family_name("mistral-nemo") == "mistral"
+    assert family_name("qwen3-8b") == ""

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from health.compaction.messages import parse
-from health.compaction.ports import counted
-from health.compaction.units import total
+from health.compaction.reading.messages import parse
+from health.compaction.terms.ports import counted
+from health.compaction.terms.units import total
 from health.tokens.counters import count_text, counter_for
 from health.tokens.images import media_tokens
 from health.tokens.messages import count_messages, overhead_tokens

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks import llama, prose
-from dialogs.driver.tools.base import wire
-from dialogs.driver.tools.memory import REMINDERS as MEMORY
+from dialogs.agents.tools.base import wire
+from dialogs.agents.tools.memory import REMINDERS as MEMORY
 from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Uncalibrated, learn
 from health.tokens.messages import count_messages, tools_tokens
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from health.compaction.messages import parse
+from health.compaction.reading.messages import parse
 from health.transcripts import Transcript, read
 
 

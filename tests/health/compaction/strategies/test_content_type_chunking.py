@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from health.compaction.config import CompressRatios, ContentTypeChunking, ContextConfig
-from health.compaction.ports import Attempt
 from health.compaction.strategies.content_type_chunking import content_type_chunking
-from health.compaction.units import Kind, Priority, Role, Unit
+from health.compaction.terms.ports import Attempt
+from health.compaction.terms.units import Kind, Priority, Role, Unit
 from tests.health.compaction.builders import (
     KIT,
     Listening,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
-from health.compaction.ports import Answer, Embed, Embedded, Need
 from health.compaction.strategies.discard_low_rel import discard_low_rel
-from health.compaction.units import ContextState, Kind, Role, Unit
+from health.compaction.terms.ports import Answer, Embed, Embedded, Need
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import (
     Listening,
     a_marked,

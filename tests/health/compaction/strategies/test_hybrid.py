@@ -8,9 +8,9 @@ import pytest
 
 from health.compaction import strategies
 from health.compaction.config import CHAIN_ORDER, ContextConfig, Hybrid
-from health.compaction.ports import Asking, Attempt, Kit, Read, unchanged
 from health.compaction.strategies.hybrid import TIGHTER, hybrid, tightened
-from health.compaction.units import ContextState, Kind, Role, Unit
+from health.compaction.terms.ports import Asking, Attempt, Kit, Read, unchanged
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import (
     a_round,
     a_state,

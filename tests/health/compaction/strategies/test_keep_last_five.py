@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from health.compaction.clamp import LEAST_TOKENS
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
-from health.compaction.invariants import broken
+from health.compaction.laws.invariants import broken
 from health.compaction.strategies.keep_last_five import keep_last_five, passages_keep_last_five
-from health.compaction.units import Role, Unit, total
+from health.compaction.terms.units import Role, Unit, total
+from health.compaction.trimming.clamp import LEAST_TOKENS
 from tests.health.compaction.builders import (
     a_round,
     a_state,
@@ -255,7 +255,7 @@ def test_the_laws_hold_at_every_limit() -> None:
 
 def test_passages_stand_beside_the_last_five_messages() -> None:
     told = a_unit("The gate code is Z-4471.", id="told", role=Role.ASSISTANT)
-    state = a_state(*a_talk(10, words=30), told, *a_talk(20, start=10, words=30), limit=400)
+    state = a_state(*a_talk(10, words=30), told, *a_talk(20, start=10, words=30), limit=390)
 
     attempt = play(passages_keep_last_five, state)
 

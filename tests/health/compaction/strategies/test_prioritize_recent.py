@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from health.compaction.choosing.scoring import relevance
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail, PrioritizeRecent
-from health.compaction.ports import Embed
-from health.compaction.scoring import relevance
 from health.compaction.strategies.prioritize_recent import prioritize_recent
-from health.compaction.units import Kind, Role, Unit
+from health.compaction.terms.ports import Embed
+from health.compaction.terms.units import Kind, Role, Unit
 from tests.health.compaction.builders import (
     KIT,
     Listening,
@@ -45,6 +45,14 @@ def with_settings(**settings: float) -> ContextConfig:
 
 def test_a_unit_just_under_the_threshold_goes() -> None:
     assert "x" not in kept(a_marked(0.49, id="x"))
+
+
+def test_it_tells_how_relevant_what_went_was() -> None:
+    state = a_state(*between(a_marked(0.2, id="x"), a_marked(0.3, id="y"), a_marked(0.9, id="z")), task="the task")
+
+    note = play(prioritize_recent, state, like_marked).note
+
+    assert "2 of 10 older rounds went: relevance 0.25 on average, the least that stays is 0.5" in note
 
 
 def test_a_unit_at_the_threshold_stays() -> None:

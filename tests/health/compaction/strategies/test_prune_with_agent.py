@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from health.compaction.ports import Answer, Attempt, Need, Prune
 from health.compaction.strategies.prune_with_agent import prune_with_agent
-from health.compaction.units import ContextState, Kind, Role, Unit
+from health.compaction.terms.ports import Answer, Attempt, Need, Prune
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import (
     a_round,
     a_state,
@@ -160,6 +160,35 @@ class TestDecisionsByIds:
 
         assert pruned(talk(), answer, dropping()).changed
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "<think>Which go? The first ten.</think>{}",
+            'We drop {"drop": ["t1"]} or more? All ten.</think>\n\n{}',
+            "Here is what I decided:\n{}",
+            "Here it is:\n```json\n{}\n```\nI hope that helps!",
+            'The form is {"drop": ["id"]}, so:\n{}',
+            "\ufeff{}",
+        ],
+        ids=["thoughts", "thoughts without their beginning", "prose before", "prose and a fence", "form", "BOM"],
+    )
+    def test_are_found_wherever_they_stand(self, said: str) -> None:
+        answer = said.replace("{}", json.dumps(dropping(*TEN)))
+
+        attempt = pruned(talk(), answer, dropping())
+
+        assert attempt.changed
+        assert not set(TEN) & set(ids(attempt.state))
+
+    def test_may_end_their_lists_with_a_comma_and_number_their_ids(self) -> None:
+        units = [replace(unit, id=unit.id[1:]) for unit in talk().units[1:]]
+        answer = '{"drop": [1, 2, 3, 4, 5, 6, 7, "8", 9, 10, ], "summary": "ten, ]",}'
+
+        attempt = pruned(a_state(*units, limit=1000), answer, dropping())
+
+        assert attempt.changed
+        assert attempt.note.endswith("ten, ]")
+
     def test_are_counted_by_us(self) -> None:
         answer = dropping(*TEN) | {"originalTokens": 1, "prunedTokens": 0}
 
@@ -271,7 +300,9 @@ class TestAnAnswerThatIsNotUsed:
             ("[]", "neither decisions"),
             ("{}", "neither decisions"),
             ('{"drop": "t1"}', "no list of ids"),
-            ('{"drop": [1]}', "no list of ids"),
+            ('{"drop": [true]}', "no list of ids"),
+            ('{"drop": [1]}', "'1', which it was not shown"),
+            ('<think>{"drop": ["t1"]}</think>I cannot decide.', "no JSON"),
             ('{"drop": ["t99"]}', "'t99', which it was not shown"),
             ('{"drop": ["sys"]}', "'sys', which it was not shown"),
             ('{"drop": ["t19"]}', "'t19', which it was not shown"),

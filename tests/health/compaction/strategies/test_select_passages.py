@@ -8,15 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from health.compaction.choosing.coverage import receipts
+from health.compaction.choosing.sources import Frame, sources_of
 from health.compaction.config import ContextConfig, SelectPassages
-from health.compaction.coverage import receipts
-from health.compaction.digest import GAP, HEADER, NOTICE
-from health.compaction.invariants import broken
-from health.compaction.ledger import extract
-from health.compaction.outcome import Extent
-from health.compaction.ports import Attempt, Embed, Embedded, Kit
+from health.compaction.laws.invariants import broken
+from health.compaction.reading.digest import GAP, HEADER, NOTICE
+from health.compaction.reading.ledger import extract
+from health.compaction.strategies.passage_view import View
 from health.compaction.strategies.select_passages import select_passages
-from health.compaction.units import ContextState, Kind, Role, Unit
+from health.compaction.terms.outcome import Extent
+from health.compaction.terms.ports import Attempt, Embed, Embedded, Kit
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import KIT, Listening, a_round, a_state, a_unit, ids, p1, pinned, play, texts
 
 FULL = ContextConfig(warning_threshold=1.0, goal=1.0, accept=1.0, select_passages=SelectPassages(fill=1.0))
@@ -175,7 +177,7 @@ def test_compacting_the_result_again_changes_nothing() -> None:
 
 def test_what_matches_the_task_is_preferred() -> None:
     told = [a_unit(f"Somebody called {name} paid {at} euros for a {thing}.") for at, (name, thing) in enumerate(_MANY)]
-    unasked, asked = (chosen(a_long_chat(*told, limit=110, task=task)) for task in ("", "How much was the accordion?"))
+    unasked, asked = (chosen(a_long_chat(*told, limit=90, task=task)) for task in ("", "How much was the accordion?"))
 
     assert "accordion" in texts(asked.state)
     assert "accordion" not in texts(unasked.state)
@@ -202,7 +204,7 @@ def test_similar_passages_are_asked_for_once_and_only_with_a_task() -> None:
 def test_an_embedder_that_answers_is_heard() -> None:
     said = [f"Somebody called {name} paid {at} euros for a {thing}." for at, (name, thing) in enumerate(_MANY)]
     told = [a_unit(text, role=Role.ASSISTANT) for text in said]
-    state = a_long_chat(*told, limit=100, task="How much did somebody pay for the musical thing?")
+    state = a_long_chat(*told, limit=90, task="How much did somebody pay for the musical thing?")
 
     def answer(need: object) -> Embedded | None:
         if not isinstance(need, Embed):
@@ -341,3 +343,108 @@ def test_a_thousand_messages_of_one_word_are_no_trouble() -> None:
     state = a_state(a_unit("Go."), *(a_unit(f"w{at}") for at in range(1000)), limit=100, config=FULL)
 
     assert chosen(state).state.estimated_tokens <= 100
+
+
+# Sentences of the first request that a later one took the place of
+
+ROOM = 60
+
+
+def counted_state(*units: Unit, limit: int = 90) -> ContextState:
+    return a_state(*KIT.counted(units), limit=limit)
+
+
+def planned(*later: str, first: Unit) -> ContextState:
+    """A first request, what was said of it since, much small talk, a last question."""
+    said = [unit for text in later for unit in (a_unit(text), assistant("Noted."))]
+    return a_state(first, assistant("Noted."), *said, *small_talk(12), a_unit("What now?", id="last"), limit=ROOM)
+
+
+def test_the_first_request_stands_without_what_was_changed_since_and_says_so() -> None:
+    first = a_unit("Help me plan a fair. The tent comes on 4 May.", id="first")
+
+    attempt = chosen(replace(planned("The tent comes on 9 May instead.", first=first), config=FULL))
+
+    assert attempt.state.units[1].content == "Help me plan a fair. […]"
+    assert "9 May" in texts(attempt.state)
+    assert [str(one.why) for one in attempt.gave_way] == [
+        "What was changed or taken back since was left out of the first request (first): ≈6 of ≈11 tokens."
+    ]
+
+
+def test_a_first_request_that_said_nothing_else_leaves() -> None:
+    first = a_unit("The tent comes on 4 May.", id="first")
+
+    attempt = chosen(replace(planned("The tent comes on 9 May instead.", first=first), config=FULL))
+
+    assert "first" not in ids(attempt.state)
+    assert "4 May" not in texts(attempt.state)
+    assert attempt.touched == {"first"}
+
+
+def test_one_that_is_pinned_stands_as_it_was_said_and_what_is_outdated_is_told_beside() -> None:
+    first = pinned(a_unit("Help me plan a fair. The tent comes on 4 May.", id="first"))
+
+    attempt = chosen(replace(planned("The tent comes on 9 May instead.", first=first), config=FULL, limit=80))
+
+    assert first.content in texts(attempt.state)
+    assert "[No longer so: The tent comes on 4 May.]" in texts(attempt.state)
+    assert attempt.gave_way == ()
+
+
+def test_where_the_next_best_does_not_fit_a_smaller_one_takes_the_room() -> None:
+    best, next_best, small = (assistant(text) for text in ("one two", "three four five six", "seven eight"))
+    state = counted_state(best, next_best, small, assistant("so " * 60), a_unit("And now?", id="last"))
+    frame = Frame(kept=frozenset({"last"}), yielding=frozenset(), room=0)
+    view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
+
+    units = view.fitting([((0, 0),), ((1, 0),), ((2, 0),)], budget_tokens=len(NOTICE.split()) + 2 + 2 + 2)
+
+    assert units is not None
+    assert [unit.id for unit in units if unit.content != NOTICE] == [best.id, small.id, "last"]
+
+
+REPORT = "The pump was checked.\nThe invoice of ACME is due on 3 May. All is well.\nThe valve was checked."
+
+
+def left_of(report: str, *numbers: int, limit: int, role: Role = Role.USER) -> str:
+    """What stands for a message of which these pieces are kept."""
+    state = counted_state(a_unit(report, id="report", role=role), a_unit("And now?", id="last"), limit=limit)
+    frame = Frame(kept=frozenset({"last"}), yielding=frozenset(), room=0)
+    view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
+    return next(unit.content for unit in view.units((0, number) for number in numbers) if unit.id == "report")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "left"),
+    [
+        ((0,), "The pump was checked.\n[…]"),
+        ((1,), "[…]\nThe invoice of ACME is due on 3 May.\n[…]"),
+        ((1, 3), "[…]\nThe invoice of ACME is due on 3 May.\n[…]\nThe valve was checked."),
+        ((0, 1, 2, 3), REPORT),
+    ],
+)
+def test_a_large_message_says_at_its_ends_too_that_more_stood_there(numbers: tuple[int, ...], left: str) -> None:
+    assert left_of(REPORT, *numbers, limit=100) == left
+
+
+def test_a_small_message_is_spared_the_marks_at_its_ends() -> None:
+    """They would cost much of what is left of it: the notice says that there are gaps."""
+    assert left_of(REPORT, 1, limit=1000) == "The invoice of ACME is due on 3 May."
+
+
+def test_an_answer_has_no_mark_at_its_end_where_it_may_be_gone_on_with() -> None:
+    assert left_of(REPORT, 0, limit=100, role=Role.ASSISTANT) == "The pump was checked."
+
+
+def test_marks_at_the_ends_are_no_words_of_the_message_when_it_is_chosen_from_again() -> None:
+    told = "[…]\nThe invoice 4471 of ACME over 912 euros is due on 3 May 2031.\n[…]"
+    state = a_long_chat(a_unit(told, id="report"))
+
+    (source,) = [
+        one
+        for one in sources_of(state.units, Frame(kept=frozenset(), yielding=frozenset(), room=10))
+        if "ACME" in one.text
+    ]
+
+    assert [chunk.text for chunk in source.chunks] == [told.split("\n")[1]]

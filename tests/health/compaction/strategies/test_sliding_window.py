@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from health.compaction.config import ContextConfig, SlidingWindow
-from health.compaction.ports import Attempt
 from health.compaction.strategies.sliding_window import sliding_window
-from health.compaction.units import ContextState, Kind, Role, Unit
+from health.compaction.terms.ports import Attempt
+from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import (
     a_round,
     a_state,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from health.compaction.config import ContextConfig, SummarizeOld
-from health.compaction.placeholders import EARLIER, placeholder
-from health.compaction.ports import Answer, Embed, Embedded, Need, Summarise
 from health.compaction.strategies.summarize_old import summarize_old
-from health.compaction.units import ContextState, Kind, Priority, Role, Unit
+from health.compaction.terms.ports import Answer, Embed, Embedded, Need, Summarise
+from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit
+from health.compaction.trimming.placeholders import EARLIER, placeholder
 from tests.health.compaction.builders import (
     KIT,
     Listening,

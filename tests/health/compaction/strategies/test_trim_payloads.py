@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from health.compaction.config import ContextConfig, PayloadLimits
-from health.compaction.invariants import broken
-from health.compaction.ports import Attempt
+from health.compaction.laws.invariants import broken
 from health.compaction.shortening import make_room
 from health.compaction.strategies.trim_payloads import trim_payloads
-from health.compaction.units import Call, Kind, Priority, Role, Unit
+from health.compaction.terms.ports import Attempt
+from health.compaction.terms.units import Call, Kind, Priority, Role, Unit
 from tests.health.compaction.builders import a_round, a_state, a_unit, broken_laws, ids, play
 
 ORDERS = json.dumps([{"id": f"ORD-{i:04}", "status": "shipped", "weight": i} for i in range(100)])
@@ -249,3 +249,16 @@ def test_broken_json_is_left_alone() -> None:
 
 def test_an_empty_context_is_left_alone() -> None:
     assert not play(trim_payloads, a_state()).changed
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_of_a_list_that_is_too_long_the_rows_that_fit_stay(share: float) -> None:
+    units = (a_unit("begin"), *a_round("look", ORDERS, id="r"), a_unit("go on"))
+    whole = a_state(*units, config=ContextConfig(goal=1.0, accept=1.0, warning_threshold=1.0))
+    state = replace(whole, limit=int(share * whole.estimated_tokens))
+
+    orders = json.loads(result(play(trim_payloads, state)))
+
+    rows = [order for order in orders if isinstance(order, dict)]
+    assert 100 * share / 2.5 < len(rows) < 100 * share
+    assert play(trim_payloads, state).state.estimated_tokens <= state.limit

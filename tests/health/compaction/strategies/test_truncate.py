@@ -9,7 +9,7 @@ import pytest
 
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
 from health.compaction.strategies.truncate import truncate
-from health.compaction.units import Role, Unit
+from health.compaction.terms.units import Role, Unit
 from tests.health.compaction.builders import (
     KIT,
     WordCounter,

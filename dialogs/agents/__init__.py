@@ -1,0 +1,3 @@
+"""What an agent has: tools, MCP servers, reminders, a workspace."""
+
+from __future__ import annotations

@@ -1,0 +1,91 @@
+"""Tools for what survives a course: reminders, the Taskdoc, and a look back into earlier courses."""
+
+from __future__ import annotations
+
+from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, schema
+from dialogs.agents.writes import reminders
+from dialogs.models import Dialog, Reminder
+from dialogs.models.reminder import Author
+from dialogs.transcript.reads.courses import course_page
+from dialogs.transcript.writes.dialog_row import current_course
+from dialogs.turns.writes.remediation import mark_curated
+
+TEXT = {"type": "string", "minLength": 1}
+NUMBER = {"type": "integer", "minimum": 1}
+
+
+def add_reminder(dialog: Dialog, arguments: Arguments) -> str:
+    added = reminders.add_reminder(dialog=dialog, content=arguments["content"], author=Author.AGENT)
+    mark_curated(current_course(dialog))
+    return f"Reminder {added.number} is added."
+
+
+def update_reminder(dialog: Dialog, arguments: Arguments) -> str:
+    number = arguments["number"]
+    before = Reminder.objects.filter(dialog=dialog, number=number).values_list("version", flat=True).first()
+    changed = reminders.update_reminder(dialog=dialog, number=number, content=arguments["content"], author=Author.AGENT)
+    if changed.version == before:
+        return f"Reminder {number} says just that already."
+    mark_curated(current_course(dialog))
+    return f"Reminder {number} is updated."
+
+
+def delete_reminder(dialog: Dialog, arguments: Arguments) -> str:
+    reminders.remove_reminder(dialog=dialog, number=arguments["number"])
+    return f"Reminder {arguments['number']} is removed."
+
+
+def update_taskdoc(dialog: Dialog, arguments: Arguments) -> str:
+    reminders.write_taskdoc(dialog=dialog, content=arguments["content"])
+    return "The Taskdoc is written."
+
+
+def read_reminder(dialog: Dialog, arguments: Arguments) -> str:
+    return reminders.kept_reminder(dialog, arguments["number"]).content
+
+
+def read_course(dialog: Dialog, arguments: Arguments) -> str:
+    page = course_page(dialog, number=arguments["course"], page=arguments.get("page", 1))
+    if page is None:
+        raise ToolError("There is no such course before this one, or it has no such page.")
+    return page
+
+
+REMINDERS = (
+    DialogTool(
+        name="add_reminder",
+        description="Note what you must still know in the next course; several lines are welcome.",
+        parameters=schema(content=TEXT),
+        perform=add_reminder,
+    ),
+    DialogTool(
+        name="update_reminder",
+        description="Replace a reminder's text.",
+        parameters=schema(number=NUMBER, content=TEXT),
+        perform=update_reminder,
+    ),
+    DialogTool(
+        name="delete_reminder",
+        description="Remove a reminder.",
+        parameters=schema(number=NUMBER),
+        perform=delete_reminder,
+    ),
+    DialogTool(
+        name="update_taskdoc",
+        description="Replace the Taskdoc, the task's standing description.",
+        parameters=schema(content={"type": "string"}),
+        perform=update_taskdoc,
+    ),
+)
+READ_REMINDER = DialogTool(
+    name="read_reminder",
+    description="Read all of a reminder that is shown shortened.",
+    parameters=schema(number=NUMBER),
+    perform=read_reminder,
+)
+READ_COURSE = DialogTool(
+    name="read_course",
+    description="Read an earlier course, page by page.",
+    parameters=schema(course=NUMBER, page=NUMBER | {"optional": True}),
+    perform=read_course,
+)

@@ -1,0 +1,121 @@
+"""Schemas that foreign servers write for their tools: which ones are taken, and how arguments are held against one.
+
+Whatever a schema says, checking it asks no other address, ends soon, and holds up nobody: patterns, which can take for
+ever, are left to the model that reads them and the server that wrote them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import jsonschema
+from jsonschema.exceptions import best_match
+from jsonschema.validators import extend, validator_for
+from referencing import Registry
+
+MOST_CHARS = 60_000
+DEEPEST = 40
+# Keywords held against a value, in one check: a few definitions that name one another can ask for millions.
+MOST_STEPS = 300_000
+# Of so many items it is not looked whether two are alike.
+MOST_COMPARED = 500
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class TooMuch(ValueError):
+    """The schema asks for more work than any tool needs."""
+
+
+def problem_of(schema: Any) -> str:
+    """Why a tool that describes itself like this is not offered; empty where it is."""
+    if not isinstance(schema, Mapping):
+        return "its schema is no JSON object"
+    try:
+        if len(json.dumps(schema)) > MOST_CHARS:
+            return f"its schema is longer than {MOST_CHARS:,} characters"
+        if elsewhere := next(_leading_out(schema, DEEPEST), None):
+            return f"its schema refers to something outside itself: {elsewhere[:100]}"
+        checker_for(schema).check_schema(schema)
+    except (TooMuch, RecursionError):
+        return f"its schema is nested deeper than {DEEPEST} levels"
+    except jsonschema.SchemaError as error:
+        return f"its schema is wrong: {error.message[:200]}"
+    except Exception as error:
+        return f"its schema cannot be used: {type(error).__name__}"
+    return ""
+
+
+def check(arguments: Any, schema: Mapping[str, Any]) -> None:
+    """Raises jsonschema's ValidationError or SchemaError, and whatever else its libraries make of a bad schema."""
+    kind = checker_for(schema)
+    kind.check_schema(schema)
+    # A schema that names its draft would be checked by jsonschema's own class for it, wherever it is referred to.
+    unnamed = {name: value for name, value in schema.items() if name != "$schema"}
+    # Only what the schema itself holds: another address in it is not asked.
+    checker = _counting(kind, iter(range(MOST_STEPS)))(unnamed, registry=Registry())
+    if error := best_match(checker.iter_errors(arguments)):
+        raise error
+
+
+def _leading_out(value: Any, levels: int, *, is_root: bool = True) -> Iterator[str]:
+    """References to other addresses, and parts that name a draft of their own."""
+    if not levels:
+        raise TooMuch
+    if isinstance(value, Mapping):
+        yield from (there for name in REFERENCES if isinstance(there := value.get(name), str) and there[:1] != "#")
+        if not is_root and isinstance(draft := value.get("$schema"), str):
+            yield draft
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _leading_out(inner, levels - 1, is_root=False)
+
+
+def checker_for(schema: Any) -> Any:
+    """jsonschema's class for the draft that the schema names, without what may take for ever."""
+    return _bounded(validator_for(schema, default=jsonschema.Draft202012Validator))
+
+
+@cache
+def _bounded(kind: Any) -> Any:
+    known = kind.VALIDATORS
+    less = dict.fromkeys(("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems"), _nothing)
+    less |= {"additionalProperties": _unless_patterns(known), "uniqueItems": _unless_many(known)}
+    return extend(kind, validators={name: check for name, check in less.items() if name in known})
+
+
+def _counting(kind: Any, left: Iterator[int]) -> Any:
+    """The same for one check, which ends when it has looked at too much."""
+
+    def counted(check: Any) -> Any:
+        def step(*held: Any) -> Iterator[Any]:
+            if next(left, None) is None:
+                raise TooMuch("to check them takes too long")
+            yield from check(*held) or ()
+
+        return step
+
+    return extend(kind, validators={name: counted(check) for name, check in kind.VALIDATORS.items()})
+
+
+def _nothing(*_checked: Any) -> Iterator[Any]:
+    yield from ()
+
+
+def _unless_patterns(known: Mapping[str, Any]) -> Any:
+    """Which properties are additional only patterns would say, where there are any."""
+
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if "patternProperties" not in schema:
+            yield from known["additionalProperties"](validator, value, instance, schema) or ()
+
+    return check
+
+
+def _unless_many(known: Mapping[str, Any]) -> Any:
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if not isinstance(instance, list) or len(instance) <= MOST_COMPARED:
+            yield from known["uniqueItems"](validator, value, instance, schema) or ()
+
+    return check

@@ -1,0 +1,172 @@
+"""Files for an agent: it lists, reads and searches one folder of its own, and nothing outside it.
+
+What the tools answer stands here; which paths they may touch stands in `workspace_paths.py`. Results may be
+long: withholding a long result is the driver's decision, not the tool's.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from dialogs.agents.tools.base import Arguments, OutsideTool, ToolError, schema
+from dialogs.agents.tools.workspace_paths import Workspace, in_words, lines_of, shown
+from dialogs.common.threads import in_tools_thread
+from dialogs.models import Agent
+
+MAX_ENTRIES = 1_000
+MAX_HITS = 200
+MAX_LINES = 5_000
+MAX_RESULT_CHARS = 100_000
+MAX_SHOWN_LINE = 300
+# A search that takes longer is cut short: a thread cannot be cancelled, it has to stop by itself.
+SEARCH_SECONDS = 20.0
+
+PATH = {"type": "string", "description": "Relative to your folder, such as `notes/plan.md`."}
+FOLDER = PATH | {"optional": True, "description": "Relative to your folder. Left out: the whole folder."}
+
+
+def workspace_tools(agent: Agent) -> tuple[OutsideTool, ...]:
+    """The three tools on this agent's folder; none unless an admin has switched them on."""
+    if not agent.workspace_enabled:
+        return ()
+    number = {"type": "integer", "minimum": 1, "optional": True}
+    return (
+        _tool(
+            agent,
+            list_files,
+            description="List the files and folders in a folder of yours, with their sizes.",
+            parameters=schema(path=FOLDER),
+        ),
+        _tool(
+            agent,
+            read_file,
+            description="Read a text file of yours, 200 lines at a time unless you say otherwise.",
+            parameters=schema(path=PATH, start_line=number, lines=number | {"maximum": MAX_LINES}),
+        ),
+        _tool(
+            agent,
+            search_files,
+            description="Find the lines that contain a text, upper and lower case alike, in all files of yours.",
+            parameters=schema(text={"type": "string", "minLength": 1, "description": "Plain text."}, path=FOLDER),
+        ),
+    )
+
+
+def _tool(
+    agent: Agent, function: Callable[..., str], *, description: str, parameters: dict[str, object]
+) -> OutsideTool:
+    async def perform(arguments: Arguments, _key: str) -> str:
+        return await in_tools_thread(lambda: _guarded(lambda: function(Workspace.of(agent), **arguments)))
+
+    return OutsideTool(
+        name=function.__name__,
+        description=description,
+        parameters=parameters,
+        perform=perform,
+        idempotent=True,
+        parallel=True,
+    )
+
+
+def _guarded(work: Callable[[], str]) -> str:
+    """The disk's own refusals, in its words but without its paths."""
+    try:
+        return work()
+    except OSError as error:
+        raise ToolError(f"The files cannot be read: {in_words(error)}.") from error
+
+
+def list_files(workspace: Workspace, path: str = ".") -> str:
+    folder = workspace.find(path)
+    if not folder.is_dir():
+        raise ToolError(f"{shown(path)} is a file, not a folder: use read_file.")
+    entries = sorted((_Entry(workspace, entry) for entry in folder.iterdir()), key=_Entry.order)
+    if not entries:
+        return "The folder is empty."
+    lines = [entry.line for entry in entries[:MAX_ENTRIES]]
+    if len(entries) > MAX_ENTRIES:
+        lines.append(f"… and {len(entries) - MAX_ENTRIES:,} more, not listed.")
+    return "\n".join(lines)
+
+
+class _Entry:
+    """One line of a listing. A link is what it leads to, where that may be read."""
+
+    def __init__(self, workspace: Workspace, path: Path) -> None:
+        self.name = path.name
+        self.line = f"{shown(path.name)}  (cannot be read)"
+        self.is_folder = False
+        if not workspace.holds(path):
+            return
+        about = path.stat()
+        self.is_folder = stat.S_ISDIR(about.st_mode)
+        if self.is_folder:
+            self.line = f"{shown(path.name)}/"
+        elif stat.S_ISREG(about.st_mode):
+            self.line = f"{shown(path.name)}  {about.st_size:,} bytes"
+
+    def order(self) -> tuple[bool, str, str]:
+        return not self.is_folder, self.name.casefold(), self.name
+
+
+def read_file(workspace: Workspace, path: str, start_line: int = 1, lines: int = 200) -> str:
+    every = lines_of(workspace.find(path), shown(path))
+    first = max(start_line, 1)
+    if first > max(len(every), 1):
+        raise ToolError(f"{shown(path)} has only {len(every):,} lines.")
+    wanted = list(_fitting(every[first - 1 : first - 1 + max(lines, 1)]))
+    last = first - 1 + len(wanted)
+    head = f"{shown(path)}: lines {first:,} to {last:,} of {len(every):,}." if every else f"{shown(path)} is empty."
+    if last < len(every):
+        head += f" Read on with start_line={last + 1}."
+    return "\n".join([head, "", *wanted])
+
+
+def _fitting(lines: list[str]) -> Iterator[str]:
+    """As many lines as one result holds, one at least."""
+    room = MAX_RESULT_CHARS
+    for number, line in enumerate(lines):
+        if len(line) > room and number:
+            return
+        yield line if len(line) <= room else f"{line[:room]} … (the line has {len(line):,} characters)"
+        room -= len(line) + 1
+
+
+def search_files(workspace: Workspace, text: str, path: str = ".") -> str:
+    if not text:
+        raise ToolError("Say which text to search for.")
+    start = workspace.find(path)
+    deadline = time.monotonic() + SEARCH_SECONDS
+    hits = list(islice(_hits(workspace, start, text.casefold(), deadline), MAX_HITS + 1))
+    lines = hits[:MAX_HITS] or ["Nothing found."]
+    if len(hits) > MAX_HITS:
+        lines.append(f"… and more: only the first {MAX_HITS} are shown. Search for a longer text, or in one folder.")
+    elif time.monotonic() >= deadline:
+        lines.append("… the search took too long and was ended. Search in one folder.")
+    return "\n".join(lines)
+
+
+def _hits(workspace: Workspace, start: Path, text: str, deadline: float) -> Iterator[str]:
+    """`path:line: text` for every line that holds the text. Files that are no text are passed over."""
+    for file in workspace.files_below(start):
+        if time.monotonic() >= deadline:
+            return
+        name = shown(workspace.name_of(file))
+        try:
+            lines = lines_of(file, name)
+        except (ToolError, OSError):
+            continue
+        for number, line in enumerate(lines, start=1):
+            if text in line.casefold():
+                yield f"{name}:{number}: {_around(line, text)}"
+
+
+def _around(line: str, text: str) -> str:
+    """The part of a long line where the text stands."""
+    at = max(line.casefold().find(text) - MAX_SHOWN_LINE // 3, 0)
+    part = line[at : at + MAX_SHOWN_LINE].strip()
+    return f"{'…' if at else ''}{part}{'…' if at + MAX_SHOWN_LINE < len(line) else ''}"

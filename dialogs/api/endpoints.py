@@ -1,0 +1,148 @@
+"""The views of `/v1`. Async only: a disconnect is noticed at once, and no thread waits for a model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from dialogs.api import background, chunks, responding
+from dialogs.api.auth import authenticate, secret_in
+from dialogs.api.errors import ApiError, internal, method_not_allowed, not_found, unknown_host
+from dialogs.api.model_list import counted, list_models, one_model
+from dialogs.api.openapi import document
+from dialogs.api.rate import admit
+from dialogs.api.reading import Asked, raw_body, read
+from dialogs.api.schemas import read_count
+from dialogs.api.turn import ClientTurn
+from dialogs.common.threads import in_db, own_threads
+from dialogs.models import ApiKey
+
+logger = logging.getLogger(__name__)
+# Django's own types know no async views.
+View = Callable[..., Any]
+# How long an answer may take to begin before its headers are sent; a failure until then has its own status.
+PATIENCE_SECONDS = 1.0
+
+
+def door(*methods: str) -> Callable[[View], View]:
+    """A view with a key instead of a session. Whatever it refuses has OpenAI's shape."""
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        async def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                if request.method not in methods:
+                    raise method_not_allowed(request.method or "", allowed=methods)
+                request.get_host()
+                with own_threads():
+                    response: HttpResponseBase = await view(request, *args, **kwargs)
+            except ApiError as error:
+                response = refused(error)
+            except DisallowedHost:
+                response = refused(unknown_host())
+            except Exception:
+                logger.exception("%s %s failed", request.method, request.path)
+                response = refused(internal())
+            response.headers["X-Content-Type-Options"] = "nosniff"
+            return response
+
+        return csrf_exempt(login_not_required(answered))
+
+    return decorated
+
+
+def refused(error: ApiError) -> HttpResponse:
+    return JsonResponse(error.as_json(), status=error.status, headers=error.headers)
+
+
+async def key_of(request: HttpRequest) -> ApiKey:
+    key: ApiKey = await in_db(authenticate)(secret_in(request.headers))
+    await admit(key)
+    return key
+
+
+@door("GET")
+async def models(request: HttpRequest) -> HttpResponse:
+    return JsonResponse(await in_db(list_models)(await key_of(request)))
+
+
+@door("GET")
+async def model(request: HttpRequest, model_id: str) -> HttpResponse:
+    return JsonResponse(await in_db(one_model)(await key_of(request), model_id))
+
+
+@door("POST")
+async def count_tokens(request: HttpRequest) -> HttpResponse:
+    body = read_count(raw_body(request))
+    return JsonResponse(await in_db(counted)(await key_of(request), body))
+
+
+@door("GET")
+async def openapi(request: HttpRequest) -> HttpResponse:
+    """Without a key: it says nothing of what is here."""
+    return JsonResponse(document())
+
+
+@door("GET", "POST", "PUT", "PATCH", "DELETE")
+async def nothing(request: HttpRequest) -> HttpResponse:
+    raise not_found(request.path)
+
+
+@door("POST")
+async def chat_completions(request: HttpRequest) -> HttpResponseBase:
+    asked: Asked = await in_db(read)(request, raw_body(request))
+    await admit(asked.key)
+    if asked.is_background:
+        return await _aside(asked)
+    turn = ClientTurn(key=asked.key, target=asked.target, request=asked.request, foreseen=asked.foreseen)
+    task = turn.start()
+    sent = responding.envelope(asked.body.model)
+    try:
+        if not asked.body.stream:
+            await asyncio.shield(task)
+            return _whole(turn, sent)
+        await turn.listener.begun(PATIENCE_SECONDS)
+    except asyncio.CancelledError:
+        turn.listener.leave()
+        raise
+    if task.done() and (error := responding.failed(turn)):
+        raise error
+    return _events(responding.stream(turn, sent, asked.notices, wants_usage=asked.wants_usage))
+
+
+async def _aside(asked: Asked) -> HttpResponseBase:
+    sent, request = responding.envelope(asked.body.model), await background.prepared(asked)
+    if asked.body.stream:
+        return _events(background.stream(asked, request, sent))
+    return JsonResponse(await background.whole(asked, request, sent))
+
+
+def _whole(turn: ClientTurn, sent: responding.Envelope) -> HttpResponse:
+    if error := responding.failed(turn):
+        raise error
+    return JsonResponse(responding.whole(turn, sent))
+
+
+def _events(body: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(_sound(body), content_type="text/event-stream; charset=utf-8", headers=headers)
+
+
+async def _sound(body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The stream; where it breaks for a reason of ours, an error at its end."""
+    try:
+        async with aclosing(body) as pieces:
+            async for piece in pieces:
+                yield piece
+    except Exception:
+        logger.exception("An answer broke off")
+        yield chunks.event(internal().as_json())

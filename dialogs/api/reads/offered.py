@@ -1,0 +1,45 @@
+"""What a client can ask for as a model: every agent, by its slug, and every LLM, as `provider/model`."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from dialogs.llms.reads.agents import choosable_agents
+from dialogs.llms.reads.providers import missing_key
+from dialogs.models import LLM, Agent
+
+
+def offered_agents() -> QuerySet[Agent]:
+    """Those that a person can begin a dialog with."""
+    return choosable_agents().select_related("llm__provider", "llm__bounds", "llm__calibration")
+
+
+def listed_agents() -> list[Agent]:
+    """Those that can answer, as `listed_llms`."""
+    return [agent for agent in offered_agents() if not missing_key(agent.llm.provider)]
+
+
+def offered_llms() -> QuerySet[LLM]:
+    found = LLM.objects.filter(enabled=True, provider__enabled=True)
+    return found.select_related("provider", "bounds", "calibration")
+
+
+def listed_llms() -> list[LLM]:
+    """Those that can answer: their provider has a key, or needs none. Who asks for another is told what it lacks."""
+    return [llm for llm in offered_llms() if not missing_key(llm.provider)]
+
+
+def direct_agents(*, provider: str, model_id: str) -> QuerySet[Agent]:
+    """That which stands for an LLM that is offered, if it has been spoken to."""
+    return Agent.objects.select_related("llm__provider", "llm__bounds", "llm__calibration").filter(
+        is_direct=True,
+        llm__enabled=True,
+        llm__model_id=model_id,
+        llm__provider__enabled=True,
+        llm__provider__name=provider,
+    )
+
+
+def offered_models() -> list[str]:
+    """Their ids, agents first. An LLM's has a slash and an agent's has none, so no two are the same."""
+    return [agent.slug for agent in offered_agents()] + [llm.slug for llm in offered_llms()]

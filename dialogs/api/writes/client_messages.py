@@ -1,0 +1,139 @@
+"""The messages of a client's history as rows, many at once; and what is known of an answer once it is made."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from django.db.models import F
+
+from dialogs.api.requests import ClientMessage
+from dialogs.models import Course, Dialog, Message, PrefixNode, SearchText, ToolCall
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.attachments import large_texts, without_blobs
+from dialogs.transcript.search import index_words
+from dialogs.turns.writes.generations import keep_blobs
+
+AT_ONCE = 500
+
+
+def add_history(row: Dialog, messages: Sequence[ClientMessage], *, below: Message | None, course: Course) -> None:
+    """Append what a client sends. Changes `row`, which the caller saves."""
+    if not messages:
+        return
+    hashes = keep_blobs(text for message in messages for text in large_texts(message.wire))
+    parent, rows = below, list[Message]()
+    for message in messages:
+        parent = row_of(row, course, message, parent, hashes)
+        rows.append(parent)
+    insert_branch(rows)
+    said = list(zip(rows, messages, strict=True))
+    _add_calls(said)
+    _close_calls(row, said)
+    SearchText.objects.bulk_create(
+        SearchText(message=one, words=index_words(one.content, *(call.arguments for call in message.calls)))
+        for one, message in said
+    )
+    PrefixNode.objects.bulk_create(
+        PrefixNode(owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said
+    )
+    row.current_leaf = rows[-1]
+
+
+def row_of(
+    row: Dialog, course: Course, said: ClientMessage, parent: Message | None, hashes: Mapping[str, str]
+) -> Message:
+    """As it is stored. Raises the dialog's `last_seq`."""
+    row.last_seq += 1
+    turn = parent.turn if parent else 0
+    return Message(
+        dialog=row,
+        course=course,
+        seq=row.last_seq,
+        parent=parent,
+        turn=turn + 1 if said.role == Role.USER else turn,
+        role=said.role,
+        origin=MessageOrigin.TOOL if said.role == Role.TOOL else MessageOrigin.CLIENT,
+        content=said.text,
+        parts=_parts(said, hashes),
+    )
+
+
+def _parts(said: ClientMessage, hashes: Mapping[str, str]) -> dict[str, Any]:
+    wire = {"wire": without_blobs(said.wire, hashes)} if said.wire else {}
+    return wire | ({"tool_call_id": said.tool_call_id} if said.role == Role.TOOL else {})
+
+
+def insert_branch(rows: list[Message]) -> None:
+    """Store rows of which each is the next one's parent. Parents have no id until then: they are set once all have."""
+    parents = [row.parent for row in rows]
+    first = rows[0].parent
+    for row in rows:
+        row.parent = first
+    Message.objects.bulk_create(rows)
+    for row, parent in zip(rows, parents, strict=True):
+        row.parent = parent
+    if len(rows) > 1:
+        Message.objects.bulk_update(rows[1:], ["parent"], batch_size=AT_ONCE)
+
+
+def _add_calls(said: Iterable[tuple[Message, ClientMessage]]) -> None:
+    rows = [call for message, one in said for call in calls_of(message, one)]
+    if rows:
+        ToolCall.objects.bulk_create(rows)
+
+
+def calls_of(message: Message, said: ClientMessage) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(
+            message=message,
+            position=position,
+            call_id=call.id,
+            name=call.name,
+            arguments=call.arguments,
+            status=ToolCall.Status.CLIENT,
+        )
+        for position, call in enumerate(said.calls)
+    )
+
+
+def _close_calls(row: Dialog, said: Iterable[tuple[Message, ClientMessage]]) -> None:
+    """The client's results, each beside the newest call that it answers."""
+    results = [(message, one.tool_call_id) for message, one in said if one.role == Role.TOOL]
+    open_calls = _open_calls(row, {call_id for _message, call_id in results})
+    closed: list[ToolCall] = []
+    for message, call_id in results:
+        calls = open_calls.get(call_id, [])
+        before = bisect_left(calls, message.seq, key=attrgetter("seq"))
+        if before:
+            call = calls.pop(before - 1)
+            call.result_message, call.status = message, ToolCall.Status.DONE
+            closed.append(call)
+    ToolCall.objects.bulk_update(closed, ["result_message", "status"], batch_size=AT_ONCE)
+
+
+def _open_calls(row: Dialog, ids: set[str]) -> dict[str, list[ToolCall]]:
+    """By the ids that results name, oldest first. A dialog may be long: it is looked through once for all results."""
+    found: dict[str, list[ToolCall]] = {}
+    calls = ToolCall.objects.filter(message__dialog=row, call_id__in=ids, result_message=None)
+    for call in calls.annotate(seq=F("message__seq")).order_by("seq", "-position"):
+        found.setdefault(call.call_id, []).append(call)
+    return found
+
+
+def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
+    """What a client puts before every conversation is nobody's words, wherever it stands already."""
+    hashes = [message.prefix for message in messages]
+    found = Message.objects.filter(prefix_nodes__owner=row.owner_id, prefix_nodes__sha256__in=hashes)
+    rows = [one for one in found.exclude(origin=MessageOrigin.AGENT).distinct() if not one.parts.get("framed")]
+    for one in rows:
+        one.parts = {**one.parts, "framed": True}
+    Message.objects.bulk_update(rows, ["parts"], batch_size=AT_ONCE)
+
+
+def remember(row: Dialog, *, message: Message, prefix: str) -> None:
+    """Know a prefix again that ends with this message."""
+    node = PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message)
+    PrefixNode.objects.bulk_create([node], ignore_conflicts=True)

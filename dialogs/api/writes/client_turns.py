@@ -1,0 +1,190 @@
+"""A client's request as a turn of its dialog: taken up where its history is known, claimed at once, and concluded.
+
+The process that took it up drives it. One that dies leaves it interrupted: the client asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.utils import timezone
+
+from dialogs.api.reads.clients import Known, Outcome, is_past_compacting, longest_known, outcome_of
+from dialogs.api.requests import ClientMessage, ClientRequest
+from dialogs.api.writes.client_forks import fork
+from dialogs.api.writes.client_messages import add_history, mark_frame, remember
+from dialogs.api.writes.client_views import carry_view, keep_ledger
+from dialogs.llms.guard import active_guard
+from dialogs.models import LLM, Agent, ApiKey, ClientConversation, Course, Dialog, Generation, Message
+from dialogs.models.dialog import PausedBy
+from dialogs.models.message import Role
+from dialogs.transcript.writes.dialog_row import lock, newest_leaf, save
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.lease import Claim
+from dialogs.turns.writes.messages import title_from
+
+
+class CompactingElsewhere(Exception):
+    """Another request with the same history is being compacted: wait for it, then take this one up again."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Who is spoken to: an agent, with the LLM that answers for it."""
+
+    agent: Agent
+    llm: LLM
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads."""
+
+    claim: Claim
+    leaf: Message
+    dialog: Dialog
+
+
+@transaction.atomic
+def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
+    """Store what is new in the request and claim its dialog. Raises CompactingElsewhere; nothing is stored then."""
+    _one_at_a_time(key)
+    known = longest_known(owner=key.owner, request=request)
+    row, course = _dialog(known, key.owner, target)
+    _note(row, key, request)
+    add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
+    if known.frame:
+        mark_frame(row, request.messages[: known.frame])
+    if row.current_leaf is None:
+        raise ValueError("A request without a message was let in.")
+    if course.head_run_id and not carry_view(row, course) and not known.length:
+        keep_ledger(row, course)
+    row.wake_seq += 1
+    row.answer_due, row.stop_requested = True, False
+    row.paused_by, row.active_at, row.archived_at = PausedBy.NOBODY, timezone.now(), None
+    row.title = _title(row, request, known)
+    row.llm, row.agent = target.llm, target.agent
+    claim = lease.take(row)
+    save(row, *CHANGED)
+    return Taken(claim, row.current_leaf, row)
+
+
+@transaction.atomic
+def conclude(taken: Taken, *, prefix: Callable[[Outcome], str]) -> Outcome:
+    """Let the dialog go and say how it ended; an answer is known from now on by the prefix that it makes."""
+    lease.release(taken.claim)
+    outcome = outcome_of(taken.leaf)
+    last = outcome.generation
+    if last is not None and last.status == Generation.Status.FINISHED and last.message:
+        # What stands below an answer already (a refused call of ours) belongs to it.
+        end = newest_leaf(last.message) if outcome.calls else last.message
+        remember(taken.leaf.dialog, message=end, prefix=prefix(outcome))
+    return outcome
+
+
+def _one_at_a_time(key: ApiKey) -> None:
+    """Two requests with one history must find each other. Where a transaction has the database alone, they do."""
+    if connection.features.has_select_for_update:
+        ApiKey.objects.select_for_update().values_list("pk").get(pk=key.pk)
+
+
+CHANGED = (
+    "wake_seq",
+    "answer_due",
+    "stop_requested",
+    "paused_by",
+    "active_at",
+    "archived_at",
+    "title",
+    "llm",
+    "agent",
+    "current_leaf",
+    "last_seq",
+    *lease.LEASE,
+)
+
+
+def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
+    """Where to go on: in the first dialog at rest, else in a copy of a busy one."""
+    for message in known.messages:
+        row = lock(message.dialog)
+        if not row.is_busy:
+            row.current_leaf, row.client = message if known.length else None, message.dialog.client
+            _let_go(message.course)
+            return row, message.course
+    if not (known.messages and known.length):
+        return _new(owner, target)
+    busy = known.messages[0]
+    if active_guard(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
+        raise CompactingElsewhere
+    return fork(busy, owner=owner)
+
+
+def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
+    dialog = Dialog.objects.create(
+        owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True
+    )
+    dialog.client = ClientConversation(dialog=dialog)
+    return dialog, Course.objects.create(dialog=dialog, number=1)
+
+
+def _let_go(course: Course) -> None:
+    """As a message that is typed does: what a person undid is compacted again, if it is still too much."""
+    if course.guard_held:
+        course.guard_held = False
+        course.save(update_fields=["guard_held"])
+
+
+def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
+    """Keep what the request asks for beside its messages. Written only where it is another than last time."""
+    before = row.client
+    wanted = beside_messages(key, request) | {"chat": request.chat or before.chat}
+    is_new = before._state.adding
+    if is_new or any(getattr(before, name) != value for name, value in wanted.items()):
+        for name, value in wanted.items():
+            setattr(before, name, value)
+        before.save(force_insert=is_new)
+
+
+def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
+    """What a request asks for, as it is stored."""
+    names = {tool["function"]["name"] for tool in request.tools}
+    return {
+        "api_key_id": key.pk,
+        "model": request.model,
+        "instructions": request.instructions,
+        "tools": list(request.tools),
+        "options": dict(request.options),
+        "max_output_tokens": request.max_output_tokens,
+        "offers_recall": key.offers_recall and "recall" not in names,
+    }
+
+
+def _title(row: Dialog, request: ClientRequest, known: Known) -> str:
+    """By what was asked first. Until its frame was known, a dialog was called by that."""
+    if row.title and not known.frame:
+        return row.title
+    first, *_rest = [*_asked(request.messages), request.model]
+    if row.title and row.title != first:
+        return row.title
+    # Before what is asked first the client may have put more of its own.
+    said = _asked(request.messages[known.frame :])[0 if known.length or not known.frame else -1 :]
+    return said[0] if said else request.model
+
+
+def _asked(messages: Sequence[ClientMessage]) -> list[str]:
+    return [title_from(one.text) for one in messages if one.role == Role.USER and one.text.strip()]
+
+
+def direct_agent(llm: LLM) -> Agent:
+    """Stands for an LLM that is spoken to without any agent: hidden, and without instructions."""
+    slug = f"direct-{llm.pk}"
+    found, _made = Agent.objects.get_or_create(
+        slug=slug, defaults={"name": llm.slug[:120], "llm": llm, "is_direct": True, "enabled": False}
+    )
+    return found

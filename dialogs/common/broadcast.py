@@ -1,0 +1,133 @@
+"""Whether somebody watches a dialog, and the only caller of `group_send`. Events are hints or absolute states.
+
+A browser that missed an event notices by the dialog's version and fetches what is true.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+
+from dialogs.common.threads import home
+
+logger = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
+MOMENT_SECONDS = 0.05
+# An open page joins its dialog's group anew every few seconds (`consumers.LOOK_EVERY_SECONDS`).
+JOINED_FOR_SECONDS = 15.0
+# So long an action waits until its event is sent; a browser that gets none looks by itself before long.
+PATIENCE_SECONDS = 1.0
+# A Redis that has said nothing for so long is left alone for this long: a page sends several events.
+LEFT_ALONE_SECONDS = 5.0
+# Every open list is in this one: lists are few, and each knows whose dialogs it shows.
+LISTS = "lists"
+_silent_until = 0.0
+_waiting: dict[tuple[Any, ...], asyncio.Task[None]] = {}
+
+
+def group_name(dialog_id: UUID) -> str:
+    return f"dialog.{dialog_id.hex}"
+
+
+async def is_watched(dialog_id: UUID) -> bool:
+    """Is a page open on it? While Redis is away nobody can tell, so somebody may be watching."""
+    layer = get_channel_layer()
+    try:
+        asked = layer.has_listener(group_name(dialog_id), since=time.time() - JOINED_FOR_SECONDS)
+        found: bool = await _patiently(asked)
+    except Exception as error:
+        logger.info("Nobody can tell whether dialog %s is watched: %s", dialog_id, error)
+        return True
+    return found
+
+
+async def _patiently(asked: Coroutine[Any, Any, Answer]) -> Answer:
+    """What Redis answers, if soon. A client of Redis may forget that it was cancelled: that is not waited for."""
+    global _silent_until  # one Redis for the process
+    if time.monotonic() < _silent_until:
+        asked.close()
+        raise TimeoutError("it was silent a moment ago")
+    task = asyncio.create_task(asked)
+    await asyncio.wait({task}, timeout=PATIENCE_SECONDS)
+    if not task.done():
+        task.cancel()
+        _silent_until = time.monotonic() + LEFT_ALONE_SECONDS
+        raise TimeoutError(f"it was silent for {PATIENCE_SECONDS:g} s")
+    return task.result()
+
+
+async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    try:
+        await _patiently(layer.group_send(group_name(dialog_id), event))
+        if event["type"] != "dialog.stream":
+            await _patiently(layer.group_send(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}))
+    except Exception as error:  # Redis away: browsers fall back to asking for the version
+        logger.warning("Could not broadcast to dialog %s: %s", dialog_id, error)
+
+
+async def stream_state(
+    dialog_id: UUID,
+    *,
+    generation_id: int,
+    seq: int,
+    text: str,
+    reasoning: str,
+    at: int = 0,
+    thought_at: int = 0,
+    size: tuple[int, int] | None = None,
+) -> None:
+    """The answer as received so far, from character `at` on, and its thoughts from `thought_at` on: what comes before
+    stands in the database. `size`: tokens of prompt and answer, estimated, and of the window."""
+    event = {"type": "dialog.stream", "generation": generation_id, "seq": seq}
+    event |= {"text": text, "at": at, "reasoning": reasoning, "thought_at": thought_at}
+    await _send(dialog_id, event | ({"size": list(size)} if size else {}))
+
+
+def dialog_changed(dialog_id: UUID) -> None:
+    """Something that a browser shows has changed in the database."""
+    _publish(dialog_id, {"type": "dialog.changed"})
+
+
+def changed_on_commit(dialog_id: UUID) -> None:
+    transaction.on_commit(lambda: dialog_changed(dialog_id), robust=True)
+
+
+def compaction_on_commit(dialog_id: UUID, run_id: int) -> None:
+    """A compaction has got further. The row says how far; a lost event is made good by the next."""
+    event = {"type": "dialog.compaction", "run": run_id}
+    transaction.on_commit(lambda: _publish(dialog_id, event), robust=True)
+
+
+def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
+    """From a thread. Where it works for an event loop, that sends, and nobody waits for it."""
+    loop = home()
+    if loop is None:
+        async_to_sync(_send)(dialog_id, event)
+    else:
+        loop.call_soon_threadsafe(_send_soon, dialog_id, event)
+
+
+def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
+    """One for all that say the same within a moment: each tells a browser to look, and it will."""
+    said = (dialog_id, *event.values())
+    if said not in _waiting:
+        _waiting[said] = asyncio.create_task(_send_after_a_moment(dialog_id, event))
+        _waiting[said].add_done_callback(lambda _task: _waiting.pop(said, None))
+
+
+async def _send_after_a_moment(dialog_id: UUID, event: dict[str, Any]) -> None:
+    await asyncio.sleep(MOMENT_SECONDS)
+    # What is said from now on needs a message of its own.
+    _waiting.pop((dialog_id, *event.values()), None)
+    await _send(dialog_id, event)

@@ -1,0 +1,65 @@
+"""What the services refuse, and what a failed generation is called, in words for people.
+
+Providers have errors of their own (`providers/base.py`); their codes are worded here.
+"""
+
+from __future__ import annotations
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+
+class DialogError(ValueError):
+    """The dialog cannot do that now. `str(error)` is a translated sentence."""
+
+
+class InvalidMessage(DialogError):
+    """The text cannot be stored as a message."""
+
+
+class DialogBusy(DialogError):
+    """A turn is running; stop it or wait."""
+
+
+class ClientDriven(DialogError):
+    """A client drives the dialog through `/v1`: nothing is added to it here."""
+
+
+HEADLINES: dict[str, Promise] = {
+    "not_configured": _("The provider's settings cannot be used. An admin must correct them."),
+    "switched_off": _("Nothing was sent: an admin has switched this LLM off. Choose another one for this dialog."),
+    "provider_unreachable": _("The provider did not answer."),
+    "provider_failed": _("The provider reported an error of its own."),
+    "rate_limited": _("The provider asks us to slow down."),
+    "authentication_refused": _("The provider refused the key. An admin must set a valid one."),
+    "model_not_found": _("The provider does not know this model."),
+    "limit_unavailable": _("Nothing was sent: the server does not tell how large the LLM's context window is."),
+    "request_refused": _("The provider refused the request."),
+    "messages_refused": _("The server refused the messages in this order; they are sent again in a stricter one."),
+    "tools_refused": _("The provider refused to be offered tools."),
+    "bad_answer": _("The provider answered something that is no chat stream."),
+    "answer_endless": _("The answer went on beyond what one answer may have, and was ended."),
+    "empty_answer": _("The model ended its answer without a word; it is asked once more."),
+    "context_overflow": _(
+        "What is sent is longer than the LLM's context window. Shorten the message, the Taskdoc or the reminders, "
+        "or change to a larger LLM."
+    ),
+    "answer_too_long": _(
+        "Prompt and answer together are longer than the LLM's context window; it is asked for a shorter answer. To "
+        "avoid that, lower the agent's max output tokens, or change to a larger LLM."
+    ),
+    "context_filled": _("The answer filled the context before a word of it was said."),
+    "context_compaction_failed": _("What must be sent does not fit the context, and compacting it does not help."),
+    "compaction_off": _("What is sent does not fit the LLM's context window, and compaction is switched off."),
+    "worker_died": _("The worker stopped three times while it was answering."),
+    "slice_failed": _(
+        "Dominds failed three times while it worked on this, and has stopped. Try again or write something else; if it "
+        "happens again, tell whoever runs this server: the log has the details."
+    ),
+    "internal_error": _("Dominds failed while it was answering. The log has the details."),
+}
+
+
+def headline(code: str) -> Promise:
+    """One sentence for a generation's error code; the provider's own words stand beside it."""
+    return HEADLINES.get(code, _("The answer could not be made."))

@@ -1,0 +1,85 @@
+"""Tell the workers, and the browsers, once a transaction has committed. Failing to tell loses nothing.
+
+Tasks are hints: the row says what is due, and the sweeper queues whatever a lost hint left behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from kombu import Connection
+from kombu.pools import producers
+
+from dominds.celery import app
+
+logger = logging.getLogger(__name__)
+DRIVE = "dialogs.drive"
+COMPACT = "dialogs.compact"
+LEARN = "dialogs.learn"
+REPLAY = "dialogs.replay"
+# The sweeper asks again by then: hints of a beat must not pile up while no worker is there.
+LEARN_EXPIRES_SECONDS = 50
+# So long an action in a page waits for an answer of the broker, which the client asks for three times. One that says
+# nothing is then left alone for a while.
+PATIENCE_SECONDS = 0.7
+LEFT_ALONE_SECONDS = 5.0
+_silent_until = 0.0
+
+
+def queue_drive(dialog_id: UUID) -> bool:
+    """Queue the turn now. False when the broker cannot be reached: the sweeper will."""
+    return _queued(DRIVE, str(dialog_id), queue="turns")
+
+
+def drive_on_commit(dialog_id: UUID) -> None:
+    transaction.on_commit(lambda: queue_drive(dialog_id), robust=True)
+
+
+def queue_compaction(run_id: int, *, queue: str = "compaction") -> bool:
+    """Queue a run now. False when the broker cannot be reached; whoever waits for the run then does it."""
+    return _queued(COMPACT, run_id, queue=queue)
+
+
+def compact_on_commit(run_id: int) -> None:
+    transaction.on_commit(lambda: queue_compaction(run_id), robust=True)
+
+
+def queue_learning() -> bool:
+    """Wake the critic. False when the broker cannot be reached; the sweeper tries again."""
+    return _queued(LEARN, queue="compaction", expires=LEARN_EXPIRES_SECONDS)
+
+
+def queue_replay(what_if_id: int) -> bool:
+    """Queue the next slice of a "what if". False when the broker cannot be reached; who waits for it then does it."""
+    return _queued(REPLAY, what_if_id, queue="compaction")
+
+
+def replay_on_commit(what_if_id: int) -> None:
+    transaction.on_commit(lambda: queue_replay(what_if_id), robust=True)
+
+
+def _queued(task: str, *about: str | int, queue: str, expires: int | None = None) -> bool:
+    global _silent_until  # one broker for the process
+    if time.monotonic() < _silent_until:
+        return False
+    begun = time.monotonic()
+    try:
+        with producers[_broker()].acquire(block=True, timeout=PATIENCE_SECONDS) as producer:
+            app.send_task(task, args=list(about), queue=queue, retry=False, expires=expires, producer=producer)
+    except Exception as error:  # kombu and redis each raise their own
+        if time.monotonic() - begun >= PATIENCE_SECONDS:
+            _silent_until = time.monotonic() + LEFT_ALONE_SECONDS
+        logger.warning("Could not queue %s %s: %s", task, about, error)
+        return False
+    return True
+
+
+def _broker() -> Connection:
+    """For telling only. Workers wait longer for the same server: they have nothing else to do."""
+    patience = {"socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
+    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS | patience
+    return Connection(settings.CELERY_BROKER_URL, transport_options=options)

@@ -1,0 +1,52 @@
+"""The Redis in which processes count together, for helpers that must not hold anybody up: short waits, one retry."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+
+from django.conf import settings
+from redis import Redis as WaitingRedis
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.retry import Retry as WaitingRetry
+
+logger = logging.getLogger(__name__)
+PATIENCE_SECONDS = 0.5
+
+
+def client() -> Redis:
+    """Of one event loop. Once more, at once: a connection that lay idle may have been closed."""
+    return Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=PATIENCE_SECONDS,
+        socket_connect_timeout=PATIENCE_SECONDS,
+        retry=Retry(NoBackoff(), 1),
+    )
+
+
+@cache
+def waiting_client(url: str) -> WaitingRedis:
+    """For threads, which share it."""
+    retry = WaitingRetry(NoBackoff(), 1)
+    return WaitingRedis.from_url(
+        url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS, retry=retry
+    )
+
+
+class Absence:
+    """Whether Redis is away, told in the log when that changes and not with every request."""
+
+    def __init__(self, unlimited: str) -> None:
+        self._unlimited, self._is_away = unlimited, False
+
+    def begins(self, error: Exception) -> None:
+        if not self._is_away:
+            logger.warning("Not limited while Redis is away: %s (%s)", self._unlimited, error)
+        self._is_away = True
+
+    def ends(self) -> None:
+        if self._is_away:
+            logger.warning("Redis is back and limits again: %s", self._unlimited)
+        self._is_away = False

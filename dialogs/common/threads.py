@@ -1,0 +1,114 @@
+"""Database work from async code: on Channels' thread, or on threads of our own that keep their connections.
+
+Channels opens a connection for each call and closes it again (`CONN_MAX_AGE` is 0). That would cost `/v1` more than all
+else it does, so whoever drives a client's turn does so inside `own_threads()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
+
+from channels.db import DatabaseSyncToAsync
+from django.db import connections
+
+# SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
+THREADS = 2
+# Compactions that no worker takes up, at once. Each may wait minutes for a model; more of them stand in line.
+THREADS_BESIDE = 8
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
+# Tools that read files: a folder that hangs must not take the threads on which others look up addresses.
+THREADS_FOR_TOOLS = 8
+
+_pool: ThreadPoolExecutor | None = None
+_beside: ThreadPoolExecutor | None = None
+_tools = ThreadPoolExecutor(max_workers=THREADS_FOR_TOOLS, thread_name_prefix="tools")
+_home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default=None)
+
+
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """Inside, and in every task begun inside, `in_db` keeps its connections."""
+    token = _home.set(asyncio.get_running_loop())
+    try:
+        yield
+    finally:
+        _home.reset(token)
+
+
+def home() -> asyncio.AbstractEventLoop | None:
+    """The loop on whose behalf database work is being done; None outside `own_threads()`."""
+    return _home.get()
+
+
+def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable[Args, Awaitable[Result]]:
+    """`function`, to be awaited. `beside`: it takes long, so it gets a thread that nobody else waits for.
+
+    Not one of asyncio's own: what runs there may wait for a client that needs one of those for a moment.
+    """
+
+    async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        if beside:
+            return await DatabaseSyncToAsync(function, thread_sensitive=False, executor=_threads_beside())(
+                *args, **kwargs
+            )
+        if _home.get() is None:
+            return await DatabaseSyncToAsync(function, thread_sensitive=True)(*args, **kwargs)
+        work = partial(copy_context().run, _connected(function), *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(_threads(), work)
+
+    return called
+
+
+async def in_tools_thread(function: Callable[[], Result]) -> Result:
+    """Without the database. Not on one of asyncio's own threads, which everybody in the process shares."""
+    return await asyncio.get_running_loop().run_in_executor(_tools, copy_context().run, function)
+
+
+def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """With connections that are checked before they are used, and not kept after a fault."""
+
+    @wraps(function)
+    def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        for connection in connections.all(initialized_only=True):
+            connection.health_check_enabled = True  # type: ignore[attr-defined]  # the stubs lack both
+            connection.health_check_done = False  # type: ignore[attr-defined]
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for connection in connections.all(initialized_only=True):
+                if connection.errors_occurred:
+                    connection.close()
+
+    return called
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool  # one for the process
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="in_db")
+    return _pool
+
+
+def _threads_beside() -> ThreadPoolExecutor:
+    global _beside  # one for the process
+    if _beside is None:
+        _beside = ThreadPoolExecutor(max_workers=THREADS_BESIDE, thread_name_prefix="beside")
+    return _beside
+
+
+def close_threads() -> None:
+    """End the threads and with them their connections. For tests: a database in use cannot be dropped or replaced."""
+    global _pool, _beside
+    for pool in filter(None, (_pool, _beside)):
+        list(pool.map(lambda _number: connections.close_all(), range(8 * THREADS_BESIDE)))
+        pool.shutdown()
+    _pool = _beside = None

@@ -1,0 +1,163 @@
+"""The budget of the next request: what its tokens would be spent on, and where its limit comes from.
+
+Everything here is estimated, but for the limit itself. It stands beside the health bar and never mixes with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+from dialogs.context.estimate import estimate
+from dialogs.context.present import next_context, offered_tools
+from dialogs.context.reads.own_tools import OwnToolsNow, own_tools_of
+from dialogs.context.reads.prefix import stable_prefix
+from dialogs.llms.counter import calibration_of, counter_of
+from dialogs.llms.guard import Guard, guard_of
+from dialogs.llms.reads.learned_window import LearnedWindow, learned_window, lowered
+from dialogs.llms.words import kept_in_dialog
+from dialogs.models import Dialog, Generation
+from dialogs.turns.reads.what_next import what_next
+from health.compaction.terms.reasons import Reason
+from health.limits import Term, output_reserve
+from health.tokens.calibration import Calibration
+from health.tokens.families import family_name
+
+RESERVE, FREE = "reserve", "free"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """One category, and its place on a bar of 1."""
+
+    name: str
+    tokens: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """How the estimates of this LLM are corrected, from how many reports, and by how much they still missed.
+
+    `leaves_tools_out`: by its reports, the server shows the model none of the tools that it is sent.
+    """
+
+    factor: float
+    error_percent: float
+    generations: int
+    leaves_tools_out: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounted:
+    """The newest request that was reported: what the provider counted, and what the categories came to before."""
+
+    reported: int
+    estimated: int
+
+    @property
+    def remainder(self) -> int:
+        """What belongs to no category, or below zero what they say too much."""
+        return self.reported - self.estimated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """`limit` None: no limit is set and no window is known. Not `is_guarded`: nothing is compacted by itself.
+
+    `family` is the model's by its name, empty where that says nothing.
+
+    The slices add up to the limit, or where it is exceeded to `limit + over`.
+    """
+
+    slices: tuple[Slice, ...]
+    used: int
+    reserve: int
+    limit: int | None
+    is_guarded: bool
+    refused: Reason | None
+    trace: tuple[Term, ...]
+    counter: str
+    grade: str
+    family: str
+    learned: Learned | None
+    stable_prefix: float | None
+    kept: str
+    next: tuple[str, ...]
+    own_tools: OwnToolsNow
+    learned_window: LearnedWindow | None
+    lowered: tuple[int, int] | None
+    accounted: Accounted | None
+
+    @property
+    def free(self) -> int:
+        return max(0, (self.limit or 0) - self.used - self.reserve)
+
+    @property
+    def over(self) -> int:
+        return max(0, self.used + self.reserve - self.limit) if self.limit else 0
+
+
+def budget(dialog: Dialog) -> Budget:
+    guard, leaf = guard_of(dialog), dialog.current_leaf
+    guessed = estimate(next_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
+    limit, reserve = _limit(dialog, guard)
+    free = max(0, (limit or 0) - guessed.tokens - reserve)
+    known = calibration_of(dialog.llm)
+    return Budget(
+        slices=_slices({**guessed.parts, RESERVE: reserve, FREE: free}),
+        used=guessed.tokens,
+        reserve=reserve,
+        limit=limit,
+        is_guarded=guard is not None and not guard.off,
+        refused=guard.refused if guard else None,
+        trace=guard.trace if guard else (),
+        counter=guessed.counter,
+        grade=str(guessed.grade),
+        family=family_name(dialog.llm.model_id),
+        learned=_learned(known) if isinstance(known, Calibration) else None,
+        stable_prefix=stable_prefix(leaf.course_id) if leaf else None,
+        kept=kept_in_dialog(dialog),
+        next=what_next(dialog, used=guessed.tokens),
+        own_tools=own_tools_of(dialog),
+        learned_window=learned_window(dialog.llm),
+        lowered=lowered(Generation.objects.filter(dialog=dialog).order_by("-pk").first()),
+        accounted=_accounted(dialog),
+    )
+
+
+def _limit(dialog: Dialog, guard: Guard | None) -> tuple[int | None, int]:
+    """The guard's, else the window with room for the answer, if that is known."""
+    if guard is not None:
+        return guard.limit, guard.reserve
+    window = dialog.llm.context_length or dialog.llm.input_length
+    return window, output_reserve(window, requested=dialog.agent.max_output_tokens) if window else 0
+
+
+def _slices(parts: dict[str, int]) -> tuple[Slice, ...]:
+    """Each on the bar after the one before."""
+    total = max(1, sum(parts.values()))
+    starts = accumulate(parts.values(), initial=0)
+    return tuple(
+        Slice(name=name, tokens=tokens, start=start / total, width=tokens / total)
+        for (name, tokens), start in zip(parts.items(), starts, strict=False)
+    )
+
+
+def _accounted(dialog: Dialog) -> Accounted | None:
+    reported = Generation.objects.filter(dialog=dialog, llm=dialog.llm_id, prompt_tokens__isnull=False)
+    newest = reported.order_by("-pk").values_list("prompt_tokens", "manifest").first()
+    reported_tokens, manifest = newest or (None, {})
+    if reported_tokens is None or not manifest.get("estimated"):
+        return None
+    return Accounted(reported=reported_tokens, estimated=manifest["estimated"])
+
+
+def _learned(known: Calibration) -> Learned:
+    return Learned(
+        factor=known.trusted.ratio,
+        error_percent=known.error_percent,
+        generations=len(known.samples),
+        leaves_tools_out=known.is_trusted and known.leaves_tools_out,
+    )

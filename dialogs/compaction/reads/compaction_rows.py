@@ -1,0 +1,189 @@
+"""The rows that stand between messages and tell of a compaction: what it does now, or what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from dialogs.common.reasons import calm_words
+from dialogs.compaction.reads.compaction import BY_ITSELF
+from dialogs.llms.guard import active_guard
+from dialogs.models import Course
+from dialogs.transcript.model_view import load
+from dialogs.transcript.reads.lineage import Lineage
+from health.models import CompactionRun
+
+Status = CompactionRun.Status
+Trigger = CompactionRun.Trigger
+# Long, and shown only to who asks.
+HEAVY = ("view", "removed", "coverage", "losses", "ledger", "limit_trace")
+TITLES: dict[str, Promise] = {
+    "running": _("Compacting…"),
+    "guarding": _("Compacting conversation history..."),
+    "continued": _("Context compacted, continuing..."),
+    "applied": _("Context compacted"),
+    "recovered": _("Started afresh: the agent goes on from a handover"),
+    "reset": _("Agent chat reset: the agent goes on from a handover"),
+    "truncated": _("Oldest messages left out"),
+    "brought": _("Brought back into the context"),
+    "carried": _("Kept as compacted; the client changed its history"),
+    "draft": _("Preview of a compaction, not applied yet"),
+    "skipped": _("Compaction skipped"),
+    "failed": _("Compaction failed"),
+    "cancelled": _("Compaction cancelled"),
+    "undone": _("Compaction undone"),
+}
+ADVICE: dict[str, Promise] = {
+    "recovered": _("The limit could not be kept otherwise. Bring back what the agent needs, or undo."),
+    "truncated": _("The limit could not be kept otherwise. Bring back what the agent needs, or undo."),
+    "draft": _("The model still sees everything. Read what it would see instead, change the words, then decide."),
+    "reviewed": _("The request waits for it. Read what the model would see instead, change the words, then decide."),
+    "failed": _("The messages are unchanged. Unpin some, raise the limit, or reset the agent's chat."),
+    "cancelled": _("The messages are unchanged."),
+    "held": _(
+        "The model sees again what it saw before, and all that was said since. Your next message will compact it again."
+    ),
+    "undone": _("The model sees again what it saw before, and all that was said since."),
+}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text of compaction's own in a view, by its place there."""
+
+    place: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionRow:
+    """`is_current`: it stands in the course that goes on, where something can be done about it.
+
+    `comes_again`: the guard made it, a person undid it, and the guard waits for nothing but their next message.
+    """
+
+    kind: ClassVar[str] = "compaction"
+    run: CompactionRun
+    is_current: bool = False
+    can_undo: bool = False
+    can_redo: bool = False
+    comes_again: bool = False
+
+    @property
+    def dom_id(self) -> str:
+        return f"divider-{self.run.pk}"
+
+    @property
+    def key(self) -> str:
+        run = self.run
+        progress = f"{run.status}/{run.tokens_now}/{run.cancel_requested}/{run.estimated_after}/{run.draft_until}"
+        return f"{progress}/{self.is_current}/{self.can_undo}/{self.can_redo}/{self.comes_again}"
+
+    @property
+    def state(self) -> str:
+        """Which of the rows it is: the keys of `TITLES`."""
+        if self.run.is_open:
+            return "guarding" if self.is_by_itself else "running"
+        return self._kind_of_success if self.run.status == Status.APPLIED else str(self.run.status)
+
+    @property
+    def _kind_of_success(self) -> str:
+        if self.run.trigger == Trigger.MANUAL and not self.run.chain:
+            # `dialogs.compaction.writes.bring_back` makes a view without compacting anything.
+            return "brought"
+        if self.run.trigger == Trigger.CARRIED:
+            return "carried"
+        if self.run.trigger == Trigger.RESET:
+            return "reset"
+        if self.run.recovered:
+            return "truncated" if self.run.recovered == "truncate" else "recovered"
+        return "continued" if self.run.trigger == Trigger.STREAM else "applied"
+
+    @property
+    def is_by_itself(self) -> bool:
+        return self.run.trigger in BY_ITSELF
+
+    @property
+    def is_thin(self) -> bool:
+        """Nobody has to do anything about it, and it must not part one answer in two."""
+        return self.state in {"continued", "carried"} or (
+            self.state == "skipped" and (self.is_by_itself or self._calm is not None)
+        )
+
+    @property
+    def title(self) -> Promise | str:
+        calm = self._calm
+        return calm[0] if calm else TITLES[self.state]
+
+    @property
+    def calm(self) -> str:
+        """Of a run that nobody needed, what stands below its line."""
+        return self._calm[1] if self._calm else ""
+
+    @property
+    def _calm(self) -> tuple[str, str] | None:
+        return calm_words(self.run.why) if self.run.status == Status.SKIPPED else None
+
+    @property
+    def advice(self) -> Promise | str:
+        """What to do, or what holds now: said while it is true."""
+        if self.state == "draft" and self.is_by_itself:
+            return ADVICE["reviewed"]
+        if self.comes_again:
+            return ADVICE["held"]
+        is_over = self.state in {"recovered", "truncated", "undone"} and not (self.can_undo or self.can_redo)
+        return "" if is_over else ADVICE.get(self.state, "")
+
+    @property
+    def has_view(self) -> bool:
+        """It made one, whether or not that holds now."""
+        return self.run.status in {Status.APPLIED, Status.DRAFT, Status.UNDONE}
+
+    @property
+    def has_sizes(self) -> bool:
+        return self.has_view and self.run.estimated_after is not None
+
+    @property
+    def has_reason(self) -> bool:
+        """Why nothing came of it; of the others the numbers say it."""
+        return (
+            bool(self.run.reason)
+            and self._calm is None
+            and self.run.status in {Status.SKIPPED, Status.FAILED, Status.CANCELLED}
+        )
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        return written_in(self.run)
+
+
+def written_in(run: CompactionRun) -> tuple[Written, ...]:
+    """Summaries, placeholders and handovers that stand for messages in the view it made."""
+    entries = enumerate(load(run.view))
+    return tuple(Written(at, entry.kind, entry.content or "") for at, entry in entries if entry.message_id is None)
+
+
+def compaction_rows(course: Course | None, shown: Collection[int], lineage: Lineage | None) -> list[CompactionRow]:
+    """Of the runs that began after one of these messages, oldest first. `lineage` of the current course alone."""
+    if course is None or not shown:
+        return []
+    runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")
+    is_held = lineage is not None and course.guard_held and active_guard(course.dialog) is not None
+    rows = []
+    for run in runs:
+        can_redo = lineage is not None and run.status == Status.UNDONE and lineage.may_redo(run.pk)
+        rows.append(
+            CompactionRow(
+                run=run,
+                is_current=lineage is not None,
+                can_undo=lineage is not None and lineage.may_undo(run.pk),
+                can_redo=can_redo,
+                comes_again=is_held and can_redo and run.trigger in BY_ITSELF,
+            )
+        )
+    return rows

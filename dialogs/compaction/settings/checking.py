@@ -1,0 +1,133 @@
+"""What is wrong with a sheet or a file: every key that is refused, not only the first, in the reader's language.
+
+The rules are `configuration.load`'s; here they are asked again and again, each time without what was refused before.
+Beside them stand the rules of lists: no strategy that is not known, nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import yaml
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from dialogs.compaction.settings.sheet import CHAIN, LLMS, TOOLS, Sheet
+from health.compaction.config import ContextConfig
+from health.compaction.strategies import REGISTRY
+from health.compaction.terms import configuration
+from health.compaction.terms.configuration import ABOVE_IT_ANSWERS_ARE_CUT, BREAKING, OWN, ROOT, InvalidConfig
+
+# What a refused text is replaced by, to see what else is refused: by the end of the input's name.
+STAND_INS = {".type": "stand-in", ".limit": "1", ".tool": "stand-in"}
+WORDINGS: Mapping[str, Promise] = {
+    r"a whole number of at least ([\d,]+)": gettext_lazy("Must be a whole number of at least %s."),
+    r"a number of at least (\S+)": gettext_lazy("Must be a number of at least %s."),
+    r"a number from 0 to 1": gettext_lazy("Must be a number from 0 to 1."),
+    re.escape(ABOVE_IT_ANSWERS_ARE_CUT): gettext_lazy(
+        "Must be above 0 and at most 0.9: from there on an answer under way is cut, which compaction is to prevent."
+    ),
+    r"below the warning_threshold of (\S+)": gettext_lazy("Must be below the warning threshold of %s."),
+    r"at least the goal of (\S+)": gettext_lazy("Must be at least the goal of %s."),
+    r"at most ([\d,]+)": gettext_lazy("Must be at most %s."),
+    r"a name in printable characters": gettext_lazy("Must be a name."),
+    r"true or false": gettext_lazy("Must be true or false."),
+    r"(\w+(?: or \w+)+)": gettext_lazy("Must be one of: %s."),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """`config` is None where anything is refused; `errors` are by the input's name."""
+
+    config: ContextConfig | None
+    errors: Mapping[str, str]
+
+
+def check(sheet: Sheet) -> Checked:
+    errors: dict[str, str] = dict(_doubled_tools(sheet))
+    config = None
+    while config is None:
+        try:
+            config = configuration.load(yaml.safe_dump({ROOT: sheet.document()}, allow_unicode=True))
+        except InvalidConfig as error:
+            name = sheet.name_of(error.path.removeprefix(f"{ROOT}."))
+            if name in errors:  # another refusal follows from this one
+                break
+            errors[name] = worded_inside(error) if name.endswith(f".{OWN}") else worded(error)
+            sheet = _without(sheet, name)
+    for path, problem in faults_of(config) if config else ():
+        errors.setdefault(sheet.name_of(path), problem)
+    return Checked(config=None if errors else config, errors=errors)
+
+
+def faults_of(config: ContextConfig) -> Iterator[tuple[str, str]]:
+    """What `configuration.load` lets pass and nothing can be done with, by the key's path."""
+    if config.chain_order == ("hybrid",):
+        yield f"{CHAIN}[0]", _("It repeats what stands before it: put another strategy there.")
+    yield from _faults_of_chain(config)
+    yield from _faults_of_types(config)
+
+
+def _faults_of_chain(config: ContextConfig) -> Iterator[tuple[str, str]]:
+    for at, name in enumerate(config.chain_order):
+        if name not in REGISTRY:
+            yield f"{CHAIN}[{at}]", _("There is no such strategy: %(name)s.") % {"name": name}
+    for name, count in Counter(config.chain_order).items():
+        if count > 1:
+            yield CHAIN, _("%(name)s stands here twice.") % {"name": name}
+
+
+def _faults_of_types(config: ContextConfig) -> Iterator[tuple[str, str]]:
+    for at, llm in enumerate(config.per_llm):
+        yield from ((f"{LLMS}[{at}].{OWN}", words) for words in own_faults(llm.own))
+    types = [llm.type for llm in config.per_llm]
+    for at, name in enumerate(types):
+        if name in types[:at]:
+            yield f"{LLMS}[{at}].type", _("%(name)s stands here twice.") % {"name": name}
+
+
+def own_faults(own: str) -> Iterator[str]:
+    """Of settings of an agent's or a type's own: a chain with what is no strategy, or with one twice."""
+    chain = json.loads(own).get(BREAKING, {}).get("chain_order", []) if own else []
+    yield from (_("There is no such strategy: %(name)s.") % {"name": name} for name in chain if name not in REGISTRY)
+    for name, count in Counter(chain).items():
+        if count > 1:
+            yield _("%(name)s stands here twice.") % {"name": name}
+
+
+def worded(error: InvalidConfig) -> str:
+    """The refusal for the place beside the field: what the value must be. In the engine's words where it has others."""
+    for pattern, words in WORDINGS.items():
+        match = re.fullmatch(pattern, error.must)
+        if match:
+            return str(words) % match.groups() if match.groups() else str(words)
+    return str(error)
+
+
+def worded_inside(error: InvalidConfig) -> str:
+    """For a field that holds many keys: which one it is, as far as the engine's words do not say so."""
+    said = worded(error)
+    return said if said == str(error) else f"{error.path.partition(f'.{OWN}.')[2] or error.path}: {said}"
+
+
+def _without(sheet: Sheet, name: str) -> Sheet:
+    stand_in = next((text for end, text in STAND_INS.items() if name.endswith(end)), "")
+    chain = tuple(one for one in sheet.chain if one in REGISTRY) if name.startswith(CHAIN) else sheet.chain
+    return replace(sheet, texts={**sheet.texts, name: stand_in}, chain=chain)
+
+
+def _doubled_tools(sheet: Sheet) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for row in sheet.said(TOOLS):
+        tool = sheet.texts.get(f"{TOOLS}[{row}].tool", "").strip()
+        if not tool:
+            yield f"{TOOLS}[{row}].tool", _("Must be a name.")
+        elif tool in seen:
+            yield f"{TOOLS}[{row}].tool", _("%(name)s stands here twice.") % {"name": tool}
+        seen.add(tool)

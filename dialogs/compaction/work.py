@@ -1,0 +1,242 @@
+"""Working at a run: claim it, drive the engine, answer what it asks, report each step, record how it ended.
+
+Synchronous and CPU-bound: a Celery worker's, or a thread's where no worker answers. Nothing here fails the dialog:
+whatever goes wrong ends the run as failed, and the messages stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from django.db import connections
+
+from dialogs.compaction.facts import facts_of
+from dialogs.compaction.log import log_beginning, log_end
+from dialogs.compaction.progress import beginning, begins, expected
+from dialogs.compaction.pruning_agent import answer_for, summarizer_for
+from dialogs.compaction.reads.compaction import BY_ITSELF
+from dialogs.compaction.reward_row import keep_reward
+from dialogs.compaction.writes import compaction
+from dialogs.compaction.writes.compaction import CLAIM_SECONDS, RunClaim, renew
+from dialogs.context.material import Material, material
+from dialogs.llms.guard import config_of, guard_of
+from dialogs.models import Generation
+from health.adapters import embeddings
+from health.compaction import recovery
+from health.compaction.accounts import counted_from
+from health.compaction.chain import compact
+from health.compaction.config import ContextConfig, RecoveryMode
+from health.compaction.laws.floor import floor_of, irreducible
+from health.compaction.runner import Watch
+from health.compaction.strategies import REGISTRY
+from health.compaction.terms.outcome import Code, CompactionOutcome, Step
+from health.compaction.terms.ports import Answer, Asking, Embed, Kit, Need, Prune, Strategy
+from health.compaction.terms.reasons import Reason, Why, columns_of
+from health.compaction.terms.units import ContextState
+from health.models import CompactionRun
+
+logger = logging.getLogger(__name__)
+Status = CompactionRun.Status
+Trigger = CompactionRun.Trigger
+FRESH_START = "fresh_start"
+# Of the present request: what *Compact now* aims at, and what is enough.
+WISHED_GOAL, WISHED_MOST = 0.5, 0.75
+# After a compaction so many more requests as large as the last ones fit below the threshold, where what must stay and a
+# choice of this share of the limit leave that much. A client, whose person sees but a pause, has all
+# of that for up to half of the goal; a person's chat has as much of it as a quarter of the goal gives.
+HEADROOM_REQUESTS, LEAST_CHOICE = 3, 0.05
+LEAST_FOR_CLIENTS, LEAST_FOR_PEOPLE = 0.5, 0.75
+
+
+class Cancelled(Exception):
+    """A person cancelled the run, or another worker has it."""
+
+
+def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
+    """Work at a queued run until it is over. False when there was nothing to do here."""
+    claim = compaction.claim_run(run_id)
+    if claim is None:
+        return False
+    run = CompactionRun.objects.select_related("dialog", "course", "leaf", "parent_run").get(pk=run_id)
+    try:
+        with Heartbeat(claim):
+            begun = aimed(run, material(run, config_for(run)))
+            _report(claim, **beginning(run, begun))
+            log_beginning(run, estimated_before=begun.tokens_before)
+            outcome = counted_from(drive(run, claim, begun, embedder), begun.tokens_before)
+            status, facts = facts_of(outcome, begun, run)
+        ended = compaction.finish_run(claim, status=status, facts=facts)
+        keep_reward(ended, begun, outcome)
+    except Cancelled:
+        ended = compaction.finish_run(claim, status=Status.CANCELLED, facts={})
+    except Exception as error:
+        logger.exception("Compaction %s of dialog %s failed", run_id, run.dialog_id)
+        why = Reason(Why.FAILED_WITHIN, {"name": type(error).__name__})
+        failure = {"code": Code.BREAKER_FAILED, **columns_of(why)}
+        ended = compaction.finish_run(claim, status=Status.FAILED, facts=failure)
+    log_end(ended)
+    return True
+
+
+def config_for(run: CompactionRun) -> ContextConfig:
+    """What the guard goes by, for what it began; a wish of a person is met whatever the limit leaves.
+
+    The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
+    """
+    guard = guard_of(run.dialog)
+    config = guard.config if guard else config_of(run.dialog)
+    if run.trigger == Trigger.RESET:
+        return for_a_reset(config)
+    if run.trigger == Trigger.MANUAL:
+        return replace(config, recovery_mode=RecoveryMode.ERROR)
+    return replace(config, goal=max(config.goal - config.ledger_share, config.goal / 2))
+
+
+def for_a_reset(config: ContextConfig) -> ContextConfig:
+    """A reset resets: at every size, and whatever it frees. It ends below where the guard would compact it again."""
+    accept = min(config.accept, config.warning_threshold)
+    return replace(config, warning_threshold=0, goal=0, accept=accept, min_gain=0, recovery_mode=RecoveryMode.ERROR)
+
+
+def aimed(run: CompactionRun, begun: Material) -> Material:
+    """A person's wish aims at a share of what is there now, not at one of the limit, which may be far away.
+
+    What the guard began leaves room for what a few requests add: else each of them would be compacted again.
+    """
+    state, config = begun.state, begun.state.config
+    if run.trigger == Trigger.RESET:
+        return replace(begun, state=replace(state, limit=state.estimated_tokens, room=state.limit))
+    if run.trigger != Trigger.MANUAL:
+        begun = _as_far_as_tried(run, begun)
+        goal = _goal_with_headroom(run, begun, config)
+        return replace(begun, state=replace(begun.state, config=replace(config, goal=goal)))
+    present = min(1.0, begun.tokens_before / max(1, state.limit))
+    goal, accept = min(config.goal, WISHED_GOAL * present), min(config.accept, WISHED_MOST * present)
+    carried = config.ledger_share * present
+    config = replace(config, goal=goal, accept=accept, warning_threshold=accept, ledger_share=carried)
+    return replace(begun, state=replace(state, config=config))
+
+
+def _as_far_as_tried(run: CompactionRun, begun: Material) -> Material:
+    """Where what must stay is more than a guess of the window: up to what nobody has refused yet, which may fit."""
+    state, guard = begun.state, guard_of(run.dialog)
+    if guard is None or irreducible(state, begun.kit).tokens <= state.limit:
+        return begun
+    tried = min(guard.tried, begun.tokens_before)
+    return replace(begun, state=replace(state, limit=max(state.limit, tried)))
+
+
+def _goal_with_headroom(run: CompactionRun, begun: Material, config: ContextConfig) -> float:
+    """Lower than configured where requests lately added so much that the threshold would soon be reached again."""
+    before = CompactionRun.objects.filter(
+        course=run.course_id, pk__lt=run.pk, status=Status.APPLIED, trigger__in=BY_ITSELF, estimated_after__isnull=False
+    ).last()
+    if before is None or before.finished_at is None:
+        return config.goal
+    answers = Generation.objects.filter(course=run.course_id, started_at__gt=before.finished_at)
+    grown = max(0, begun.tokens_before - (before.estimated_after or 0)) / max(1, answers.count())
+    limit = max(1, begun.state.limit)
+    # Below what must stay there is nothing to choose, and what comes after passages would choose worse.
+    least = floor_of(begun.state, begun.kit).tokens / limit + LEAST_CHOICE
+    rooms = [config.warning_threshold - number * grown / limit for number in range(HEADROOM_REQUESTS, 0, -1)]
+    if run.dialog.is_client_driven:
+        wanted = max(rooms[0], LEAST_FOR_CLIENTS * config.goal)
+    else:
+        wanted = next((room for room in rooms if room >= LEAST_FOR_PEOPLE * config.goal), config.goal)
+    return min(config.goal, max(wanted, least))
+
+
+def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:
+    """The engine's generator to its end. Raises Cancelled."""
+    answer = _answers(run, embedder)
+    steps: list[dict[str, Any]] = []
+    starting = _Starting(run, claim, steps)
+    compacting = compact(begun.state, begun.kit, chain=run.chain, strategies=starting.announced(), judge=True)
+    reply: Any = None
+    watch = Watch(time.perf_counter)
+    try:
+        while True:
+            try:
+                asked = compacting.send(reply)
+            except StopIteration as end:
+                return end.value
+            if isinstance(asked, Step):
+                reply = watch.stamped(asked)
+                watch.start()
+                steps.append(reply.as_json())
+                _report(claim, steps=steps, tokens_now=reply.estimated_after, **begins(reply.phase))
+            else:
+                reply = watch.answered(asked, answer)
+    finally:
+        compacting.close()
+
+
+def _report(claim: RunClaim, **changes: Any) -> None:
+    if not compaction.report(claim, **changes):
+        raise Cancelled
+
+
+class _Starting:
+    """Strategies that say when they begin: the engine itself tells of each only when it is done."""
+
+    def __init__(self, run: CompactionRun, claim: RunClaim, done: list[dict[str, Any]]) -> None:
+        self.run, self.claim, self.done = run, claim, done
+
+    def announced(self) -> Mapping[str, Strategy]:
+        every = {**REGISTRY, FRESH_START: recovery.fresh_start}
+        return {name: self._announcing(name, strategy) for name, strategy in every.items()}
+
+    def _announcing(self, name: str, strategy: Strategy) -> Strategy:
+        def begun(state: ContextState, kit: Kit) -> Asking:
+            steps = [*self.done, *expected(name, state, self.run)]
+            _report(self.claim, phase=name, tokens_now=state.estimated_tokens, steps=steps)
+            return (yield from strategy(state, kit))
+
+        return begun
+
+
+def _answers(run: CompactionRun, embedder: str) -> Callable[[Need], Answer]:
+    embed = embeddings.embedder(embedder)
+    prune, summarise = answer_for(run), summarizer_for(run)
+
+    def answer(need: Need) -> Answer:
+        if isinstance(need, Embed):
+            return embed(need)
+        return prune(need) if isinstance(need, Prune) else summarise(need)
+
+    return answer
+
+
+# --- Holding a run's claim while its worker is busy: a pruning model may think for minutes between two steps ---
+class Heartbeat:
+    """Renews a claim from a thread of its own. A process that dies stops renewing, and another takes the run up."""
+
+    def __init__(self, claim: RunClaim) -> None:
+        self.claim = claim
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"compaction-{claim.run_id}", daemon=True)
+
+    def __enter__(self) -> Heartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._over.wait(CLAIM_SECONDS / 3):
+            try:
+                renew(self.claim)
+            except Exception as error:  # the database is away for a moment: the claim lasts for two more beats
+                logger.warning("Could not renew compaction %s: %s", self.claim.run_id, error)
+            finally:
+                connections.close_all()

@@ -1,0 +1,172 @@
+"""Compactions that a person wants: now, up to a message, as a preview, or from the beginning.
+
+Whether anything is gained is found by the run itself; a wish is refused only where a run cannot begin. The guard has
+no part here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.common.errors import DialogBusy, InvalidMessage
+from dialogs.compaction.reads.display import display_of
+from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
+from dialogs.context.present import present_tokens
+from dialogs.llms.guard import Guard, bounds_of, by_limit, guard_of
+from dialogs.models import LLM, Dialog, Message
+from dialogs.transcript.reads.path import course_branch
+from dialogs.transcript.writes.dialog_row import lock, written_here
+from dialogs.turns.reads.turns import dialog_to_drive
+from health.compaction.config import chain_for
+from health.compaction.terms.reasons import Reason, Why
+from health.limits import Term
+from health.models import CompactionRun
+
+Trigger = CompactionRun.Trigger
+FRESH_START = "fresh_start"
+FOCUS_CHARS = 2_000
+
+
+def request(
+    *,
+    dialog: Dialog,
+    by: User,
+    focus: str = "",
+    up_to: Message | None = None,
+    preview: bool = False,
+    is_asked: bool = True,
+) -> CompactionRun:
+    """Compact now. A preview stays a draft until it is applied; who reviews summaries has a moment to do so,
+    unless they are not to be asked."""
+    guard = _guard(dialog)
+    reviews = is_asked and display_of(by.pk).review_drafts
+    with transaction.atomic():
+        row = _resting(lock(dialog))
+        if up_to is not None:
+            _check_on_branch(row, up_to)
+        _supersede(row)
+        return queue_run(
+            row,
+            guard=guard,
+            trigger=Trigger.MANUAL,
+            requested_by=by,
+            focus=focus[:FOCUS_CHARS],
+            up_to=up_to,
+            is_draft=preview or reviews,
+            draft_seconds=REVIEW_SECONDS if reviews and not preview else None,
+        )
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """What of a dialog another LLM has no room for, in its own estimated tokens."""
+
+    tokens: int
+    room: int
+
+    @property
+    def over(self) -> int:
+        return self.tokens - self.room
+
+
+def shortfall(dialog: Dialog, llm: LLM) -> Shortfall | None:
+    """None where the present context fits the other LLM's room, or nothing is known of that."""
+    then = _with_llm(dialog, llm)
+    guard = guard_of(then)
+    if guard is None or then.current_leaf is None:
+        return None
+    tokens = present_tokens(then)
+    return Shortfall(tokens=tokens, room=guard.room) if tokens > guard.room else None
+
+
+def compact_and_change(*, dialog: Dialog, llm: LLM, by: User) -> CompactionRun:
+    """Compact for the room of another LLM while the present one, which has more, still reads it; change then.
+
+    Nobody is asked to review it: the change waits for it.
+    """
+    guard = guard_of(_with_llm(dialog, llm))
+    limit = guard.room if guard else present_tokens(dialog_to_drive(dialog.pk))
+    own = replace(_guard(dialog), limit=max(1, limit), reserve=0, refused=None)
+    with transaction.atomic():
+        row = written_here(_resting(lock(dialog)))
+        _supersede(row)
+        row.llm_after = llm
+        row.save(update_fields=["llm_after"])
+        return queue_run(row, guard=own, trigger=Trigger.MANUAL, requested_by=by)
+
+
+def _with_llm(dialog: Dialog, llm: LLM) -> Dialog:
+    """As it would be, in memory only."""
+    fresh = dialog_to_drive(dialog.pk)
+    fresh.llm = llm
+    return fresh
+
+
+def reset(*, dialog: Dialog, by: User) -> CompactionRun:
+    """Begin afresh: what must stay, and a handover that tells the rest. The messages stay readable."""
+    guard = replace(_guard(dialog), chain=(FRESH_START,))
+    with transaction.atomic():
+        row = _resting(lock(dialog))
+        _supersede(row)
+        return queue_run(row, guard=guard, trigger=Trigger.RESET, requested_by=by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Present:
+    """How large the next request is, estimated, and what has room for it. None: nothing is known of it."""
+
+    tokens: int
+    limit: int | None
+    window: int | None
+
+
+def present(dialog: Dialog) -> Present:
+    """What who wants a compaction is told beforehand."""
+    fresh = dialog_to_drive(dialog.pk)
+    guard = guard_of(fresh)
+    limit = guard.limit if guard else bounds_of(fresh.llm).accepted
+    reserve, window = (guard.reserve, guard.window) if guard else (0, None)
+    return Present(tokens=present_tokens(fresh) + reserve, limit=limit, window=window)
+
+
+def _guard(dialog: Dialog) -> Guard:
+    """With the real room as its limit. Where that is unknown, the largest prompt that the model ever read, or the
+    present request, which is counted before the row is locked: it may take a second."""
+    fresh = dialog_to_drive(dialog.pk)
+    guard = guard_of(fresh)
+    if guard is None:
+        accepted = bounds_of(fresh.llm).accepted
+        limit = accepted or max(1, present_tokens(fresh))
+        # Without a trace no limit is known.
+        trace = (Term(what="accepted", tokens=limit, why=Reason(Why.LARGEST_READ)),) if accepted else ()
+        guard = replace(by_limit(fresh), limit=limit, trace=trace, refused=None)
+    return replace(guard, chain=chain_for(guard.config))
+
+
+def _resting(row: Dialog) -> Dialog:
+    if row.trashed_at:
+        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
+    if row.is_busy:
+        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+    if row.current_leaf is None:
+        raise NothingToCompact(_("There is nothing to compact yet."))
+    return row
+
+
+def _check_on_branch(row: Dialog, message: Message) -> None:
+    if message.pk not in {said.pk for said in course_branch(row.current_leaf)}:
+        raise InvalidMessage(_("This message is not part of the current course."))
+
+
+def _supersede(row: Dialog) -> None:
+    """A new wish takes the place of older ones: a preview, and another LLM that waits for a compaction."""
+    drafts = CompactionRun.objects.filter(dialog=row, status=CompactionRun.Status.DRAFT)
+    drafts.update(status=CompactionRun.Status.CANCELLED, phase="cancelled", finished_at=timezone.now())
+    if row.llm_after is not None:
+        row.llm_after = None
+        row.save(update_fields=["llm_after"])

@@ -1,0 +1,115 @@
+"""Which view of a course holds: applied, undone, redone. The head moves by compare-and-swap; each move is recorded."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from dialogs.common.broadcast import compaction_on_commit
+from dialogs.common.errors import DialogBusy, DialogError
+from dialogs.models import Course, Dialog, ViewChange
+from dialogs.transcript.reads.lineage import Lineage, lineage_of
+from dialogs.transcript.reads.path import course_branch, is_behind
+from dialogs.transcript.writes.dialog_row import lock, save
+from dialogs.turns.writes.remediation import lift
+from health.models import CompactionRun
+
+Status = CompactionRun.Status
+
+
+def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> bool:
+    """Compare and swap: what holds must still be what the run was made from, its leaf still on the branch."""
+    moved_since = ViewChange.objects.filter(course=run.course_id, changed_at__gt=run.queued_at)
+    if not is_on_branch(row, run) or moved_since.exists():
+        return False
+    moved = Course.objects.filter(pk=run.course_id, head_run_id=run.parent_run_id).update(head_run=run)
+    if not moved:
+        return False
+    ViewChange.objects.create(
+        course_id=run.course_id, before_id=run.parent_run_id, after=run, why=ViewChange.Why.APPLIED, by=by
+    )
+    lift(row, Course.objects.get(pk=run.course_id))
+    return True
+
+
+def is_on_branch(row: Dialog, run: CompactionRun) -> bool:
+    return row.current_leaf is not None and is_behind(run, row.current_leaf)
+
+
+@transaction.atomic
+def apply_draft(*, dialog: Dialog, run_id: int, by: User | None) -> None:
+    """Let a draft hold. Raises DialogError when the dialog has gone another way."""
+    row = lock(dialog)
+    run = CompactionRun.objects.select_for_update().filter(dialog=row, pk=run_id, status=Status.DRAFT).first()
+    if run is None:
+        raise DialogError(_("This preview is no longer there."))
+    if not apply_run(row, run, by=by):
+        raise DialogError(_("The dialog went another way meanwhile. Compact it again."))
+    run.status, run.phase = Status.APPLIED, "success"
+    run.save(update_fields=["status", "phase"])
+    save(row)
+    compaction_on_commit(row.pk, run_id)
+
+
+@transaction.atomic
+def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
+    """Show the model the earlier view again, with all that was said since. Only the view that holds can be undone.
+
+    The head stays where it is while it leads to the view of another branch, which an edit left behind.
+    """
+    row = resting(lock(dialog))
+    course, lineage = _course(row)
+    if course is None or not lineage.may_undo(run_id):
+        raise DialogError(_("Only the newest compaction can be undone: undo later ones first."))
+    run = CompactionRun.objects.get(pk=run_id)
+    run.status = Status.UNDONE
+    run.save(update_fields=["status"])
+    course.head_run_id = run.parent_run_id if course.head_run_id == run_id else course.head_run_id
+    course.guard_held = True
+    course.save(update_fields=["head_run", "guard_held"])
+    _record(row, lineage_of(course, lineage.said), run, before=run_id, why=ViewChange.Why.UNDONE, by=by)
+
+
+@transaction.atomic
+def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
+    """Let an undone view hold again, while what it was made from still holds."""
+    row = resting(lock(dialog))
+    run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.UNDONE).first()
+    if run is None or not is_on_branch(row, run):
+        raise DialogError(_("This compaction cannot be done again."))
+    course, lineage = _course(row)
+    if course is None or not lineage.may_redo(run_id):
+        raise DialogError(_("Another compaction holds now: undo that one first."))
+    run.status = Status.APPLIED
+    run.save(update_fields=["status"])
+    course.head_run_id = course.head_run_id if lineage.is_kept(run_id) else run_id
+    course.guard_held = False
+    course.save(update_fields=["head_run", "guard_held"])
+    _record(row, lineage_of(course, lineage.said), run, before=lineage.holds, why=ViewChange.Why.REDONE, by=by)
+
+
+def _course(row: Dialog) -> tuple[Course | None, Lineage]:
+    """That of the branch that is shown, which the row's lock keeps as it is."""
+    leaf = row.current_leaf
+    course = Course.objects.get(pk=leaf.course_id) if leaf else None
+    return course, lineage_of(course, {message.pk for message in course_branch(leaf)})
+
+
+def _record(
+    row: Dialog, now: Lineage, run: CompactionRun, *, before: int | None, why: ViewChange.Why, by: User
+) -> None:
+    """`before` is the run that held until now."""
+    ViewChange.objects.create(course_id=run.course_id, before_id=before, after_id=now.holds, why=why, by=by)
+    lift(row, Course.objects.get(pk=run.course_id))
+    save(row)
+    compaction_on_commit(row.pk, run.pk)
+
+
+def resting(row: Dialog) -> Dialog:
+    """The row of a dialog whose context nobody is using at the moment."""
+    if row.is_busy:
+        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+    if CompactionRun.objects.filter(dialog=row, status__in=(Status.QUEUED, Status.RUNNING)).exists():
+        raise DialogBusy(_("A compaction is under way already. Wait for it, or cancel it."))
+    return row

@@ -1,0 +1,183 @@
+"""What stands first in every request: rules by hand, goal, Taskdoc, reminders, as they were at the last rewrite.
+
+A rewrite is a new course, a compaction, another LLM, other instructions, the start or end of a run, or that reminders
+come to take more than their share of the room: then they are told shortened. What the agent changed since stands in its
+own calls; what a person changed is told in a note beside the newest words. So the request's beginning stays what it
+was, and can be cached. What was sent first is kept with each generation, as a text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from dialogs.agents.reads.shown_reminders import Shown, reminders_of, share_passed, within_share
+from dialogs.models import Blob, Dialog, Generation, Message, ToolCall
+from dialogs.models.message import Role
+from dialogs.transcript import standing_rules
+from dialogs.transcript.reads.autonomous import active_run
+from dialogs.transcript.reads.tool_calls import offers_tools
+from dialogs.turns.prompts import prompt
+
+# What is longer is not told beside what it replaces: the beginning is written anew.
+NOTE_CHARS = 4_000
+ADDED = re.compile(r"Reminder (\d+) is added")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    rules: tuple[str, ...] = ()
+    taken_back: tuple[str, ...] = ()
+    goal: str = ""
+    taskdoc: str = ""
+    reminders: tuple[Shown, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """`since` is the `seq` of the message that the first request of this beginning answered."""
+
+    first: Standing
+    since: int = 0
+    key: Mapping[str, Any] = field(default_factory=dict)
+    changed: str = ""
+
+    @property
+    def kept(self) -> str:
+        """As a generation keeps it."""
+        told = {"key": self.key, "since": self.since, "first": asdict(self.first)}
+        return json.dumps(told, ensure_ascii=False, sort_keys=True)
+
+
+def standing_now(dialog: Dialog) -> Standing:
+    """As a new beginning tells it: reminders above their share of the room are shortened."""
+    return _told(_standing(dialog), dialog)
+
+
+def _told(now: Standing, dialog: Dialog) -> Standing:
+    return replace(now, reminders=within_share(dialog, now.reminders))
+
+
+def _standing(dialog: Dialog) -> Standing:
+    """A client's dialog has rules by hand and, where its key offers them, reminders; nothing else of ours."""
+    rules = standing_rules.load(dialog.standing_rules)
+    laid_down = Standing(rules=standing_rules.holding(rules), taken_back=standing_rules.taken_back(rules))
+    if dialog.is_client_driven:
+        return replace(laid_down, reminders=reminders_of(dialog)) if dialog.client.offers_recall else laid_down
+    run = active_run(dialog)
+    return replace(
+        laid_down, goal=run.goal if run else "", taskdoc=dialog.taskdoc.strip(), reminders=reminders_of(dialog)
+    )
+
+
+def beginning_of(
+    dialog: Dialog, branch: Sequence[Message], calls: Mapping[int, Sequence[ToolCall]], *, view: int | None
+) -> Beginning:
+    """As the newest request of this course began, where nothing was rewritten since; else as things stand now."""
+    now = _standing(dialog)
+    if dialog.is_client_driven or not branch:
+        return Beginning(first=_told(now, dialog))
+    key, before = _key(dialog, now, view), _before(branch)
+    if before is None or before.key != key:
+        return _anew(dialog, now, branch, key)
+    results = {one.pk: one.content for one in branch if one.role == Role.TOOL}
+    made = (call for one in branch if one.seq > before.since for call in calls.get(one.pk, ()))
+    changed = _note(_after(before.first, made, results), now, dialog.work_language)
+    return _anew(dialog, now, branch, key) if len(changed) > NOTE_CHARS else replace(before, changed=changed)
+
+
+def _anew(dialog: Dialog, now: Standing, branch: Sequence[Message], key: Mapping[str, Any]) -> Beginning:
+    return Beginning(first=_told(now, dialog), since=branch[-1].seq, key=key)
+
+
+def _key(dialog: Dialog, now: Standing, view: int | None) -> dict[str, Any]:
+    """Where this is another one, the request is written anew from its beginning."""
+    return {
+        "dialog": str(dialog.pk),
+        "view": view,
+        "llm": dialog.llm_id,
+        "tools": offers_tools(dialog.llm),
+        "language": dialog.work_language,
+        "run": bool(now.goal),
+        "shortened": share_passed(dialog, now.reminders) is not None,
+        "instructions": sha256(dialog.agent.instructions.encode()).hexdigest(),
+    }
+
+
+def _before(branch: Sequence[Message]) -> Beginning | None:
+    """The beginning that the newest request of this branch had."""
+    newest = Generation.objects.filter(course_id=branch[-1].course_id).order_by("-pk")
+    leaf, kept = newest.values_list("prompt_leaf_id", "manifest__begins").first() or (None, None)
+    if not kept or leaf not in {message.pk for message in branch}:
+        return None
+    return _read(Blob.objects.filter(pk=kept).values_list("content", flat=True).first() or "")
+
+
+def _read(kept: str) -> Beginning | None:
+    """None for what is no record of ours: files bring texts of anybody."""
+    try:
+        row = json.loads(kept)
+        first = row["first"]
+        lists = {name: tuple(first[name]) for name in ("rules", "taken_back")}
+        reminders = tuple(_reminder(*one) for one in first["reminders"])
+        standing = Standing(**lists, goal=first["goal"], taskdoc=first["taskdoc"], reminders=reminders)
+        return Beginning(first=standing, since=int(row["since"]), key=row["key"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _reminder(number: int, content: str, left: str | None = None) -> Shown:
+    return Shown(int(number), str(content), None if left is None else str(left))
+
+
+def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str]) -> Standing:
+    """As the agent knows it, who made these calls since. `results` by the id of their message."""
+    reminders, taskdoc = _contents(first), first.taskdoc
+    for call in calls:
+        if call.status != ToolCall.Status.DONE:
+            continue
+        told = json.loads(call.arguments or "{}")
+        if call.name == "update_taskdoc":
+            taskdoc = _clean(told["content"])
+        elif call.name == "delete_reminder":
+            reminders.pop(told["number"], None)
+        elif call.name == "update_reminder":
+            reminders[told["number"]] = _clean(told["content"])
+        elif call.name == "add_reminder" and (added := ADDED.search(_result(call, results))):
+            reminders[int(added[1])] = _clean(told["content"])
+    return replace(first, taskdoc=taskdoc, reminders=tuple(Shown(*one) for one in reminders.items()))
+
+
+def _contents(standing: Standing) -> dict[int, str]:
+    return {one.number: one.content for one in standing.reminders}
+
+
+def _result(call: ToolCall, results: Mapping[int, str]) -> str:
+    return call.result or results.get(call.result_message_id or 0, "")
+
+
+def _clean(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def _note(told: Standing, now: Standing, language: str) -> str:
+    """What a person changed, as the agent reads it; empty where nothing was."""
+    known, kept = _contents(told), _contents(now)
+    values = {
+        "rules": [rule for rule in now.rules if rule not in told.rules],
+        "taken_back": [rule for rule in (*now.taken_back, *told.rules) if _is_out_of_force(rule, told, now)],
+        "goal": now.goal if now.goal != told.goal else "",
+        "taskdoc": now.taskdoc if now.taskdoc != told.taskdoc else "",
+        "is_emptied": bool(told.taskdoc and not now.taskdoc),
+        "reminders": [one for one in now.reminders if known.get(one.number) != one.content],
+        "removed": [number for number in known if number not in kept],
+    }
+    return prompt("changed", language=language, **values) if any(values.values()) else ""
+
+
+def _is_out_of_force(rule: str, told: Standing, now: Standing) -> bool:
+    return rule not in now.rules and rule not in told.taken_back

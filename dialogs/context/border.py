@@ -1,0 +1,400 @@
+"""The border post between what is stored and what is sent. The only file that knows both.
+
+Sent is the current course: one system message (instructions, Taskdoc, reminders), then its branch as it was said, or
+the view that compaction made of it. Of the messages that the driver inserted only the newest goes along, none twice.
+Where a window trims the view, the newest message or result that the model is told carries how far the task is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from django.db.models import QuerySet
+
+from dialogs.context.beginning import Beginning, beginning_of, standing_now
+from dialogs.context.task_block import task_block
+from dialogs.llms.guard import Guard
+from dialogs.llms.reads.providers import max_output_of
+from dialogs.models import (
+    ClientConversation,
+    Course,
+    Dialog,
+    Message,
+    MessageMark,
+    RemediationPrompt,
+    ToolCall,
+)
+from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.providers.base import ChatMessage, ChatRequest
+from dialogs.providers.base import ToolCall as AskedCall
+from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, without_calls
+from dialogs.transcript import model_view
+from dialogs.transcript.attachments import blobs_of, with_blobs
+from dialogs.transcript.model_view import Entry
+from dialogs.transcript.reads.path import course_branch, made_of, said_since, with_seams
+from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
+from dialogs.turns.prompts import prompt
+from health.compaction.terms.wire import is_text
+from health.models import CompactionRun
+
+CONTINUATION = MessageOrigin.CONTINUATION
+# Whether a call of a tool failed, by how it ended.
+_ENDED = {ToolCall.Status.DONE: False, ToolCall.Status.FAILED: True, ToolCall.Status.INTERRUPTED: True}
+
+# How `templates/prompts/<language>/system.txt` heads its sections.
+_HEADING = re.compile(
+    r"(?m)^( {0,3})(?=#{1,6}[ \t]*+(?:Standing rules|No longer in force|Goal|Taskdoc|Reminder"
+    r"|长期规则|已经失效|目标|任务书|提醒))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """All that the model is to see. `notice` belongs to the typed message `notice_on`, if to any.
+    `urge` is said below the newest message, where the model's last answer to it was empty.
+
+    `branch` are the stored messages in question, `view` what is sent of them; None: all, as they were said.
+    Not `is_whole`: of the course's branch no more was read than the view shows, and what was said since.
+    """
+
+    dialog: Dialog
+    branch: tuple[Message, ...]
+    calls: dict[int, tuple[ToolCall, ...]]
+    beginning: Beginning
+    notice: str = ""
+    notice_on: int | None = None
+    urge: str = ""
+    view: tuple[Entry, ...] | None = None
+    marks: Mapping[int, MessageMark] = field(default_factory=dict)
+    run_id: int | None = None
+    # What a client asks for beside its messages; None where a person drives the dialog.
+    client: ClientConversation | None = None
+    # Texts by their hash, of which messages hold only that: images.
+    blobs: Mapping[str, str] = field(default_factory=dict)
+    # How far the task is, where it is told.
+    task: str = ""
+    is_whole: bool = True
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What goes along after the system message, in order."""
+        view = model_view.as_said(self.branch) if self.view is None else self.view
+        found = (Piece(entry, self._by_id.get(entry.message_id or 0)) for entry in view)
+        pieces = [piece for piece in found if self._is_something(piece)]
+        prompts = (p.message.pk for p in pieces if p.is_inserted and p.message and not p.asks_to_go_on)
+        newest = self.notice_on or max(prompts, default=None)
+        # Once the model has gone on, both pieces are one answer.
+        asking = self.branch[-1].pk if self.branch else None
+        return tuple(
+            piece
+            for piece in pieces
+            if not piece.is_inserted or piece.entry.message_id == (asking if piece.asks_to_go_on else newest)
+        )
+
+    @cached_property
+    def spoken(self) -> frozenset[int]:
+        """The results that are a person's answers to what the agent asked."""
+        answered = (call for calls in self.calls.values() for call in calls if call.name == ASK_HUMAN)
+        done = (call.result_message_id for call in answered if call.status == ToolCall.Status.DONE)
+        return frozenset(one for one in done if one is not None)
+
+    @cached_property
+    def failed(self) -> Mapping[int, bool]:
+        """Of the results of tools that we made: which failed. What a client made says so in its words, if at all."""
+        made = (call for calls in self.calls.values() for call in calls if call.name != ASK_HUMAN)
+        return {
+            call.result_message_id: _ENDED[ToolCall.Status(call.status)]
+            for call in made
+            if call.result_message_id is not None and call.status in _ENDED
+        }
+
+    @cached_property
+    def _by_id(self) -> dict[int, Message]:
+        return {message.pk: message for message in self.branch}
+
+    def goes_on(self, piece: Piece, before: Piece) -> bool:
+        """Are they two pieces of one answer, which was cut between them?"""
+        if piece.message is None or before.message is None:
+            return False
+        asked = self._by_id.get(piece.message.parent_id or 0)
+        return asked is not None and asked.origin == CONTINUATION and asked.parent_id == before.message.pk
+
+    def _is_something(self, piece: Piece) -> bool:
+        said = piece.content or piece.entry.message_id in self.calls or piece.role == Role.TOOL
+        return bool(said or self._was_sent(piece))
+
+    def _was_sent(self, piece: Piece) -> bool:
+        """A client's message that says nothing is a turn all the same: without it others would stand side by side."""
+        message = piece.message
+        if message is None or self.client is None or piece.entry.content is not None:
+            return False
+        return message.origin == MessageOrigin.CLIENT or any(
+            one.origin == MessageOrigin.CLIENT for one in self.branch if one.seq > message.seq
+        )
+
+    @property
+    def sent(self) -> tuple[Message, ...]:
+        """The stored messages that go along, shortened ones included."""
+        return tuple(piece.message for piece in self.pieces if piece.message is not None)
+
+    def seeing(self, view: Sequence[Entry]) -> Context:
+        """The same with another view."""
+        return replace(self, view=tuple(view), run_id=None).rewritten()
+
+    def rewritten(self) -> Context:
+        """With what stands first as it is now: so it is after a compaction."""
+        now = standing_now(self.dialog)
+        return replace(self, beginning=replace(self.beginning, first=now, changed=""))
+
+    def whole(self) -> Context:
+        """The same course as it was said, whatever was compacted, and what a person brought back into it. Reads the
+        database where not all of the course has been read."""
+        found = self if self.is_whole else replace(self, **_of_messages(course_branch(self.branch[-1])), is_whole=True)
+        return found.seeing(model_view.as_said_with_quotes(self.view or (), found.branch))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One entry of a view with the stored message it is of, None where compaction wrote it."""
+
+    entry: Entry
+    message: Message | None
+
+    @property
+    def content(self) -> str:
+        """What is sent of it, before any notice."""
+        if self.entry.content is not None or self.message is None:
+            return self.entry.content or ""
+        said = str(self.message.parts.get("withheld") or self.message.content)
+        handover = self.message.parts.get("handover", {})
+        return f"{said}\n\n{handover['text']}" if handover and not handover["away"] else said
+
+    @property
+    def role(self) -> Role:
+        return Role(self.message.role) if self.message else Role.USER
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Content parts, where the message has more than text: the images as they came, the text as it is sent now."""
+        parts = self.message.parts.get("wire", {}).get("content", []) if self.message else []
+        if not parts or self.entry.content is None:
+            return list(parts)
+        return [{"type": "text", "text": self.content}, *(part for part in parts if not is_text(part))]
+
+    @property
+    def asks_to_go_on(self) -> bool:
+        return self.message is not None and self.message.origin == CONTINUATION
+
+    @property
+    def is_inserted(self) -> bool:
+        return self.message is not None and self.message.origin in INSERTED
+
+
+def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None = None) -> Context:
+    """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
+    ids = [message.pk for message in branch]
+    run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
+    newest = None if dialog.is_client_driven else _prompts().filter(message_id__in=ids).last()
+    return _read(dialog, branch, run, newest, guard)
+
+
+def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
+    """The same of the branch that is shown, with no more of it than the model sees, however long the course is.
+
+    None where no view holds, or where what is not seen plays a part: then all is to be read.
+    """
+    leaf = dialog.current_leaf
+    run = _course(dialog, leaf).head_run if leaf else None
+    while run is not None and run.status == CompactionRun.Status.UNDONE:
+        run = run.parent_run
+    since = said_since(run, leaf) if run and leaf else None
+    if run is None or leaf is None or since is None:
+        return None
+    shown = Message.objects.filter(pk__in=[entry.message_id for entry in model_view.load(run.view) if entry.message_id])
+    branch = with_seams((*made_of(shown, leaf), *since), leaf)
+    newest = None if dialog.is_client_driven else _prompts().filter(course_id=leaf.course_id).last()
+    if newest is not None and newest.message_id not in {message.pk for message in branch}:
+        return None
+    return replace(_read(dialog, branch, run, newest, guard), is_whole=False)
+
+
+def _read(
+    dialog: Dialog,
+    branch: Sequence[Message],
+    run: CompactionRun | None,
+    newest: RemediationPrompt | None,
+    guard: Guard | None,
+) -> Context:
+    """`run` made the view that holds, `newest` is the last prompt of remediation on this branch."""
+    of_messages = _of_messages(branch)
+    carries = newest is not None and newest.notice and not _pushed_since(newest, branch)
+    return Context(
+        dialog=dialog,
+        **of_messages,
+        beginning=beginning_of(dialog, branch, of_messages["calls"], view=run.pk if run else None),
+        notice=newest.notice if newest and carries else "",
+        notice_on=newest.message_id if newest and carries else None,
+        view=model_view.view_of(run, branch),
+        run_id=run.pk if run else None,
+        client=dialog.client if dialog.is_client_driven else None,
+        task=task_block(dialog, guard),
+    )
+
+
+def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
+    """The fields of a context that these messages make. Few are marked, so a course's marks are read at once."""
+    ids = {message.pk for message in branch}
+    marks = MessageMark.objects.filter(message__course__in={message.course_id for message in branch})
+    return {
+        "branch": tuple(branch),
+        "calls": calls_by_message([message.pk for message in branch if message.role == Role.ASSISTANT]),
+        "marks": {mark.message_id: mark for mark in marks if mark.message_id in ids},
+        "blobs": blobs_of(message.parts for message in branch),
+    }
+
+
+def _course(dialog: Dialog, last: Message) -> Course:
+    """With the view that holds; often it has been read already, with the dialog."""
+    leaf = dialog.current_leaf
+    if leaf is not None and "course" in leaf._state.fields_cache and leaf.course_id == last.course_id:
+        return leaf.course
+    return Course.objects.select_related("head_run").get(pk=last.course_id)
+
+
+def _prompts() -> QuerySet[RemediationPrompt]:
+    return RemediationPrompt.objects.order_by("message__seq")
+
+
+def _pushed_since(newest: RemediationPrompt, branch: Sequence[Message]) -> bool:
+    return any(message.origin == MessageOrigin.PUSH and message.pk > newest.message_id for message in branch)
+
+
+def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> ChatRequest:
+    """The next request. What a client said and nobody compacted goes on so, but for calls without results."""
+    text, client = system_text(context), context.client
+    system = (ChatMessage(role="system", content=text),) if text else ()
+    messages = _with_changes([*system, *_answers_whole(context)], context.beginning.changed)
+    if client is not None:
+        messages = paired(messages)
+    if client is None or context.run_id is not None:
+        is_without_tools = client is None and not tools and not offers_own_tools(context.dialog)
+        messages = _with_task(_valid(messages, is_without_tools=is_without_tools), context.task)
+    return ChatRequest(
+        model=context.dialog.llm.model_id,
+        messages=tuple(shaped(messages, context.dialog.llm.message_shape)),
+        tools=tuple(tools),
+        max_output_tokens=max_output_of(context.dialog),
+        context_window=context.dialog.llm.context_length,
+        options=client.options if client else {},
+    )
+
+
+def _valid(messages: list[ChatMessage], *, is_without_tools: bool) -> list[ChatMessage]:
+    """As every server takes them, whatever was left out."""
+    return begun_by_a_user(merged(without_calls(messages) if is_without_tools else messages))
+
+
+def _answers_whole(context: Context) -> list[ChatMessage]:
+    """One message for each piece; an answer that was cut and gone on with is one."""
+    wired: list[ChatMessage] = []
+    before: Piece | None = None
+    for piece in context.pieces:
+        sent = _wire(piece, context)
+        if before is not None and sent.role == Role.ASSISTANT and context.goes_on(piece, before):
+            wired[-1] = replace(sent, content=wired[-1].content + sent.content)
+        else:
+            wired.append(sent)
+        before = piece
+    return wired
+
+
+def instructions_of(context: Context) -> str:
+    """The agent's, and after them the client's own."""
+    own = context.client.instructions if context.client else ""
+    return "\n\n".join(filter(None, (context.dialog.agent.instructions.strip(), own)))
+
+
+def system_text(context: Context) -> str:
+    """Instructions, standing rules that a person changed by hand, and for an agent of ours Taskdoc and reminders: as
+    they were at the last rewrite."""
+    first = context.beginning.first
+    if context.client and not (first.rules or first.taken_back or first.reminders):
+        return instructions_of(context)
+    return prompt(
+        "system",
+        language=context.dialog.work_language,
+        instructions=instructions_of(context),
+        rules=first.rules,
+        taken_back=first.taken_back,
+        goal=first.goal,
+        taskdoc=_as_note(first.taskdoc),
+        reminders=[(one, _as_note(one.text)) for one in first.reminders],
+        reads_reminders=offers_own_tools(context.dialog),
+    )
+
+
+def _as_note(text: str) -> str:
+    """Agents write it, perhaps from a page: no line of it passes for a heading of the system message."""
+    return _HEADING.sub(r"\1\\", text)
+
+
+def _wire(piece: Piece, context: Context) -> ChatMessage:
+    message, role = piece.message, piece.role.value
+    if message is None:
+        return ChatMessage(role=role, content=piece.content)
+    if piece.role == Role.TOOL:
+        sent = ChatMessage(role=role, content=piece.content, tool_call_id=message.parts["tool_call_id"])
+    elif below := said_below(message, context):
+        return ChatMessage(role=role, content="\n\n".join((piece.content, *below)))
+    else:
+        sent = ChatMessage(role=role, content=piece.content, tool_calls=_asked(message, context))
+    return _as_client_said(sent, piece, context) if "wire" in message.parts else sent
+
+
+def said_below(message: Message, context: Context) -> tuple[str, ...]:
+    """What Dominds says below a typed message."""
+    notice = context.notice if message.pk == context.notice_on else ""
+    urge = context.urge if message.pk == context.branch[-1].pk else ""
+    return tuple(filter(None, (notice, urge)))
+
+
+def _asked(message: Message, context: Context) -> tuple[AskedCall, ...]:
+    calls = context.calls.get(message.pk, ())
+    return tuple(AskedCall(id=call.call_id, name=call.name, arguments=call.arguments or "{}") for call in calls)
+
+
+def _as_client_said(sent: ChatMessage, piece: Piece, context: Context) -> ChatMessage:
+    parts = tuple(with_blobs(part, context.blobs) for part in piece.parts)
+    name = piece.message.parts["wire"].get("name", "") if piece.message else ""
+    return replace(sent, parts=parts, name=name)
+
+
+def _with_changes(messages: list[ChatMessage], changed: str) -> list[ChatMessage]:
+    """Above the newest words, which end the request; below them where they are a tool's result."""
+    told = [at for at, message in enumerate(messages) if message.role in (Role.USER, Role.TOOL)]
+    if not changed or not told:
+        return messages
+    carrier = messages[told[-1]]
+    below = carrier.role == Role.TOOL
+    content = "\n\n".join((carrier.content, changed) if below else (changed, carrier.content))
+    parts = ({"type": "text", "text": changed}, *carrier.parts) if carrier.parts else ()
+    return [*messages[: told[-1]], replace(carrier, content=content, parts=parts), *messages[told[-1] + 1 :]]
+
+
+def _with_task(messages: list[ChatMessage], task: str) -> list[ChatMessage]:
+    """Below the newest that the model is told, in words or as a result: what stands before that begins as in the
+    request before, and can be cached."""
+    told = [at for at, message in enumerate(messages) if message.role in (Role.USER, Role.TOOL)]
+    if not task:
+        return messages
+    if not told:
+        return [*messages, ChatMessage(role=Role.USER, content=task)]
+    carrier = messages[told[-1]]
+    parts = (*carrier.parts, {"type": "text", "text": task}) if carrier.parts else ()
+    carrying = replace(carrier, content="\n\n".join(filter(None, (carrier.content, task))), parts=parts)
+    return [*messages[: told[-1]], carrying, *messages[told[-1] + 1 :]]

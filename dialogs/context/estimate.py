@@ -1,0 +1,225 @@
+"""How full the next request would be, estimated, and of what. Never to be mixed with what a provider reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from dialogs.context.border import Context, Piece, said_below, system_text
+from dialogs.llms.counter import calibration_of, counter_of
+from dialogs.models import LLM
+from dialogs.models.message import Role
+from dialogs.transcript import quotes
+from dialogs.transcript.attachments import with_blobs
+from health.compaction.terms.ports import Counter, Grade
+from health.compaction.terms.wire import is_text
+from health.tokens.calibration import Calibration, RawEstimate
+from health.tokens.corrected import correction_of, likely_of, plain_of
+from health.tokens.families import family_of
+from health.tokens.images import NO_MEDIA, Media, is_image, media_in
+from health.tokens.messages import overhead_tokens, tools_tokens
+from health.tokens.tools import as_sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foretold:
+    """What a request is to be reckoned with, the margin in it, and the same before anything learned corrected it, as
+    `counter` counted it."""
+
+    tokens: int
+    raw: RawEstimate
+    margin: int = 0
+    counter: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Tokens by what they are spent on; the parts add up to `tokens`. `counter` says how they were counted.
+
+    `margin` is what is added where nobody knows how the model counts; `media` are the images, not yet corrected.
+    """
+
+    instructions: int = 0
+    tools: int = 0
+    taskdoc: int = 0
+    reminders: int = 0
+    summaries: int = 0
+    messages: int = 0
+    tool_results: int = 0
+    margin: int = 0
+    media: Media = NO_MEDIA
+    counter: str = ""
+    grade: str = Grade.ROUGH
+
+    @property
+    def parts(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self).items() if isinstance(value, int)}
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.parts.values())
+
+
+# By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
+# than this around a message, or more than twice its schema for a tool.
+FRAME_TOKENS = 24
+# By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
+# a template may add to a short request.
+UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
+# Where nobody knows yet how the model counts, a prompt of prose may take so many times its likely tokens.
+UNKNOWN_FACTOR = 1.5
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """How large the request of a context is: at most, by its bytes; and estimated, counted when that is asked for."""
+
+    context: Context
+    tools: Sequence[dict[str, Any]]
+    # An estimate that was made of the same context before: `estimate` need not be counted then.
+    known: Estimate | None = None
+
+    @cached_property
+    def counter(self) -> Counter:
+        """Made when something is counted: it may ask the server whether that counts."""
+        return counter_of(self.context.dialog.llm)
+
+    @cached_property
+    def at_most(self) -> int | None:
+        """None with what bytes say nothing of: sounds, files, and images until reports have taught what they cost."""
+        shown = _most_shown(self.context)
+        if shown is None:
+            return None
+        texts = [sent_text(piece, self.context) for piece in self.context.pieces]
+        besides = (system_text(self.context), self.context.task, self.context.beginning.changed)
+        said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, *besides))
+        return said + shown + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        return self.known or estimate(self.context, self.tools, self.counter)
+
+    @cached_property
+    def foretold(self) -> Foretold:
+        return foretold(self.estimate, self.context.dialog.llm, self.tools, self.counter)
+
+    @property
+    def is_counted(self) -> bool:
+        return "estimate" in self.__dict__
+
+    def to_send(self) -> Sizing:
+        """The same for the request itself: its answer teaches how to estimate only if it is counted for that."""
+        again = replace(self, known=self.__dict__.get("estimate"))
+        again.__dict__.update({name: self.__dict__[name] for name in ("counter", "at_most") if name in self.__dict__})
+        return again
+
+    def is_within(self, tokens: int) -> bool:
+        """Is it surely no more than that? Without an estimate."""
+        return self.at_most is not None and self.at_most <= tokens
+
+
+def beside_an_answer(tokens: int, *, margin: int) -> int:
+    """What a prompt may take that is estimated so large, the margin in it: an answer gets what is left of the window.
+
+    A history that is too large for its room is compacted; an answer that is a little shorter costs nobody anything.
+    """
+    unknown = round(UNKNOWN_FACTOR * (tokens - margin)) if margin else 0
+    return max(unknown, tokens + max(UNSURE_TOKENS, round(UNSURE_SHARE * tokens)))
+
+
+def _most_shown(context: Context) -> int | None:
+    """Twice of what the images of a context cost by their family and by the reports. None where nobody can tell yet."""
+    showing = [piece for piece in context.pieces if piece.parts]
+    if not showing:
+        return 0
+    known = calibration_of(context.dialog.llm)
+    if not isinstance(known, Calibration) or not known.is_trusted or not known.has_images:
+        return None
+    if not all(is_text(part) or is_image(part) for piece in showing for part in piece.parts):
+        return None
+    media = sum((media_of(piece, context) for piece in showing), NO_MEDIA)
+    return 2 * max(media.tokens, known.correction.of_images(media.tokens, media.pictures))
+
+
+def overhead(llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> int:
+    """What is sent besides messages, with so much of the tools as the server is known to show the model."""
+    shown = round(correction_of(counter).tools_ratio * tools_tokens(llm.model_id, tools))
+    if tools and likely_of(counter) is not counter:
+        shown = max(shown, *counter.count([as_sent(tools, family_of(llm.model_id).tools_as)]))
+    return overhead_tokens(llm.model_id) + shown
+
+
+def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:
+    """The request that `context` makes now."""
+    media = sum((media_of(piece, context) for piece in context.pieces), NO_MEDIA)
+    likely = likely_of(counter)
+    found = Estimate(**_parts(context, tools, likely), media=media, counter=counter.name, grade=counter.grade)
+    if likely is counter:
+        return found
+    return replace(found, margin=max(0, sum(_parts(context, tools, counter).values()) - found.tokens))
+
+
+def _parts(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> dict[str, int]:
+    pieces = context.pieces
+    sizes = counter.count([sent_text(piece, context) for piece in pieces])
+    spent = {"summaries": 0, "messages": 0, "tool_results": 0}
+    for piece, size in zip(pieces, sizes, strict=True):
+        spent[_part_of(piece)] += size + counter.per_message + media_tokens(piece, context, counter)
+    taskdoc, reminders, system, task = counter.count(
+        [
+            context.beginning.first.taskdoc,
+            "\n".join(f"{reminder.number}. {reminder.text}" for reminder in context.beginning.first.reminders),
+            system_text(context),
+            "\n\n".join(filter(None, (context.task, context.beginning.changed))),
+        ]
+    )
+    spent["messages"] += task
+    frame = counter.per_message if system else 0
+    return {
+        "instructions": max(0, system - taskdoc - reminders) + frame,
+        "tools": overhead(context.dialog.llm, tools, counter),
+        "taskdoc": taskdoc,
+        "reminders": reminders,
+        **spent,
+    }
+
+
+def foretold(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Foretold:
+    """What the report of a request so estimated is to be held against."""
+    known, schemas, media = correction_of(counter), tools_tokens(llm.model_id, tools), guessed.media
+    besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)
+    text = round((guessed.tokens - besides) / known.ratio)
+    raw = RawEstimate(text=text, tools=schemas, images=media.tokens, pictures=media.pictures)
+    return Foretold(tokens=guessed.tokens, raw=raw, margin=guessed.margin, counter=plain_of(counter).name)
+
+
+def media_of(piece: Piece, context: Context) -> Media:
+    """The images of one message, and what they cost by the model's family."""
+    parts = piece.parts
+    return media_in(with_blobs(parts, context.blobs), context.dialog.llm.model_id) if parts else NO_MEDIA
+
+
+def media_tokens(piece: Piece, context: Context, counter: Counter) -> int:
+    """The same as the server's reports have corrected it."""
+    media = media_of(piece, context)
+    if media is NO_MEDIA:
+        return 0
+    return correction_of(counter).of_images(media.tokens, media.pictures)
+
+
+def sent_text(piece: Piece, context: Context) -> str:
+    """All text that is sent for one message: content, calls, what Dominds says below it."""
+    message = piece.message
+    if message is None:
+        return piece.content
+    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.pk, ())]
+    return "\n".join([piece.content, *asked, *said_below(message, context)])
+
+
+def _part_of(piece: Piece) -> str:
+    if piece.message is None:
+        return "messages" if piece.entry.kind == quotes.KIND else "summaries"
+    return "tool_results" if piece.role == Role.TOOL else "messages"

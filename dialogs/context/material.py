@@ -1,0 +1,266 @@
+"""What a run begins with: the course's messages as units, the limit, and how to count.
+
+Strategies that choose begin with the originals, whatever was compacted before. Only a chain with the pruning agent in
+it begins with the present view: a model cannot be made to read days of work again at every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, repeat
+from typing import Any
+
+from django.db.models import Q
+
+from dialogs.agents.reads.shown_reminders import shortening_of
+from dialogs.context.border import Context, Piece, read_context, system_text
+from dialogs.context.estimate import estimate, overhead
+from dialogs.context.present import offered_tools
+from dialogs.llms.counter import counter_of
+from dialogs.models import Message, MessageMark
+from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.transcript import quotes
+from dialogs.transcript.attachments import with_blobs
+from dialogs.transcript.model_view import HANDOVER
+from dialogs.transcript.reads.path import course_branch, stands_behind
+from dialogs.transcript.standing_rules import load, taken_back
+from dialogs.turns.reads.turns import dialog_to_drive
+from health.compaction.config import ContextConfig, Summaries
+from health.compaction.laws.invariants import is_said, requests
+from health.compaction.reading.ledger_page import page, read
+from health.compaction.reading.messages import MARKS, WRITTEN_AS, Parsed, parse
+from health.compaction.terms.ports import Counter, Kit
+from health.compaction.terms.reasons import Reason
+from health.compaction.terms.units import INSTRUCTING, ContextState, Kind, Priority, Unit, total
+from health.compaction.terms.units import Role as WireRole
+from health.models import CompactionRun
+from health.tokens.corrected import correction_of
+from health.tokens.images import media_in
+
+SYSTEM = "system"
+READS_THE_VIEW = "prune_with_agent"
+# A partial answer that is longer than this share of the limit cannot be promised to stay.
+MOST_PINNED = 0.4
+# Of the room beside instructions and tools: so much of what a person said and nobody answered yet stays for sure; the
+# newest of it alone may be more.
+UNANSWERED_SHARE, NEWEST_UNANSWERED_SHARE = 0.5, 0.75
+TASK_CHARS = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """`said` is what each stored message sends by itself, by its id as text; `shortened` the step by which what stands
+    before them gave way, if any. Counts are estimates."""
+
+    state: ContextState
+    kit: Kit
+    said: Mapping[str, str]
+    tokens_before: int
+    messages_before: int
+    shortened: tuple[Reason, ...] = ()
+
+
+def material(run: CompactionRun, config: ContextConfig) -> Material:
+    dialog = dialog_to_drive(run.dialog_id)
+    context = read_context(dialog, course_branch(run.leaf))
+    counter = counter_of(dialog.llm)
+    tools = offered_tools(dialog, compacted=True)
+    now = estimate(context, offered_tools(dialog), counter)
+    whole = context.whole()
+    source = context if READS_THE_VIEW in run.chain else whole
+    kit = Kit(counter=counter, may_summarise=config.summaries is Summaries.MODEL)
+    units = _protected(kit.counted(units_of(source, counter)), run)
+    state = ContextState(
+        units=units,
+        limit=run.limit_tokens,
+        overhead_tokens=overhead(dialog.llm, tools, counter) + run.reserve_tokens + beside(context, counter),
+        answer_tokens=run.reserve_tokens,
+        task=run.focus or dialog.taskdoc.strip()[:TASK_CHARS],
+        taken_back=taken_back(load(dialog.standing_rules)),
+        laid_down=_laid_down_before(context),
+        config=config,
+    )
+    # In a view a message may be shortened already: what it says by itself is what was said.
+    said = {str(piece.message.pk): piece.content for one in (source, whole) for piece in one.pieces if piece.message}
+    return Material(
+        state=with_unanswered(state, context),
+        kit=kit,
+        said=said,
+        tokens_before=now.tokens + run.reserve_tokens,
+        messages_before=len(context.pieces),
+        shortened=tuple(filter(None, [shortening_of(dialog)])),
+    )
+
+
+def beside(context: Context, counter: Counter) -> int:
+    """What is sent with the messages and is none of them: how far the task is."""
+    return counter.count([context.task])[0] if context.task else 0
+
+
+def _laid_down_before(context: Context) -> tuple[Unit, ...]:
+    """What was laid down in earlier courses, as the message that opens this one has it: should that be shortened, the
+    ledger carries it."""
+    opening = context.branch[0] if context.branch else None
+    handover = opening.parts.get("handover") if opening else None
+    if opening is None or not handover or handover["away"] or not handover.get("laid_down"):
+        return ()
+    entries = [replace(entry, source_id=str(opening.pk)) for entry in read(handover["laid_down"])]
+    ledger = Unit(id="laid-down", role=WireRole.USER, kind=Kind.SUMMARY, content=page(entries, left_out=0))
+    return (ledger,)
+
+
+def of_the_floor(context: Context, counter: Counter) -> tuple[Unit, ...]:
+    """Units among which is all that must stay. No strategy touches that, so a view has it; for what was marked since
+    the view was made, all of the course is read."""
+    units = units_of(context.whole() if context.is_whole or _is_more_marked(context) else context, counter)
+    return Kit(counter=counter).counted(units)
+
+
+def _is_more_marked(context: Context) -> bool:
+    seen = [message.pk for message in context.branch]
+    marks = MessageMark.objects.filter(
+        Q(pinned=True) | Q(priority=Priority.P1), message__course=context.branch[-1].course_id
+    )
+    return marks.exclude(message_id__in=seen).exists()
+
+
+def with_unanswered(state: ContextState, context: Context) -> ContextState:
+    """With all that a person said since the last answer in words marked to stay, the newest first while it is no more
+    than its share. What was said first and last stays without a mark, and gives way in its own turn. Else the passages
+    that tell most would stand for a message that fits, and nobody has read it yet."""
+    ends = requests(state.units)
+    older = [unit for unit in state.units if is_said(unit) and unit.id.isdigit() and unit not in ends]
+    if not older:
+        return state
+    since = _last_answer(context, older[0])
+    room, last = _room_of_words(state), total(ends[-1:])
+    sizes = accumulate(total([unit]) for unit in reversed(older))
+    late = zip(reversed(older), sizes, strict=True)
+    shares = chain([NEWEST_UNANSWERED_SHARE], repeat(UNANSWERED_SHARE))
+    kept = {
+        unit.id
+        for (unit, size), share in zip(late, shares, strict=False)
+        if int(unit.id) > since and last + size <= share * room
+    }
+    return state.having(replace(unit, pinned=True) if unit.id in kept else unit for unit in state.units)
+
+
+def _room_of_words(state: ContextState) -> int:
+    return state.limit - state.overhead_tokens - total(unit for unit in state.units if unit.role in INSTRUCTING)
+
+
+def _last_answer(context: Context, first: Unit) -> int:
+    """The id of the last answer in words on this branch; 0 where none is known behind `first`. A view may be without
+    it, so of a branch that was read in part the database is asked."""
+    seen = (one.pk for one in reversed(context.branch) if _is_answer(one) and not context.calls.get(one.pk))
+    found = next(seen, 0)
+    if context.is_whole or not context.branch:
+        return found
+    late = Message.objects.filter(course=context.branch[-1].course_id, role=Role.ASSISTANT, calls=None)
+    unseen = late.filter(pk__gt=max(found, int(first.id)), content__regex=r"\S").order_by("-pk")
+    return next((one.pk for one in unseen.iterator() if stands_behind(one, context.branch[-1])), found)
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == Role.ASSISTANT and bool(message.content.strip())
+
+
+def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ...]:
+    """One unit for each message that is sent, its id the message's; its images are counted, its text is not yet."""
+    known = correction_of(counter or counter_of(context.dialog.llm))
+
+    def images(message: Mapping[str, Any]) -> int:
+        media = media_in(with_blobs(message.get("content"), context.blobs), context.dialog.llm.model_id)
+        return known.of_images(media.tokens, media.pictures)
+
+    return _sourced(parse(tuple(_messages(context)), media_tokens=images), context)
+
+
+def units_with_flat_images(context: Context) -> tuple[Unit, ...]:
+    """The same, with one size for every image: for figures that say nothing of a model."""
+    return _sourced(parse(tuple(_messages(context))), context)
+
+
+def _sourced(parsed: Parsed, context: Context) -> tuple[Unit, ...]:
+    covers = {_id_of(piece, at): piece.entry.covers for at, piece in enumerate(context.pieces)}
+    return tuple(
+        replace(unit, source_ids=tuple(map(str, covers[unit.id]))) if covers.get(unit.id) else unit
+        for unit in parsed.units
+    )
+
+
+def _messages(context: Context) -> Iterator[dict[str, Any]]:
+    text = system_text(context.rewritten())
+    if text:
+        yield {"role": "system", "content": text, "id": SYSTEM}
+    for at, piece in enumerate(context.pieces):
+        yield _message(piece, context, at)
+
+
+def _id_of(piece: Piece, at: int) -> str:
+    return str(piece.message.pk) if piece.message else f"written-{at}"
+
+
+def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": piece.role.value, "content": piece.content, "id": _id_of(piece, at)}
+    message = piece.message
+    if message is None:
+        return {**found, MARKS: _marks_of_written(piece.entry.kind)}
+    mark = context.marks.get(message.pk)
+    marks: dict[str, Any] = {"inserted": message.origin in INSERTED, "pinned": bool(mark and mark.pinned)}
+    marks["framed"] = bool(message.parts.get("framed"))
+    found |= {"created_at": message.created_at.isoformat(), MARKS: marks}
+    if mark and mark.priority:
+        marks["priority"] = mark.priority
+    if piece.parts:
+        found["content"] = piece.parts
+    if piece.role == Role.TOOL:
+        found["tool_call_id"] = message.parts["tool_call_id"]
+        marks |= {"spoken": message.pk in context.spoken, "failed": context.failed.get(message.pk)}
+    calls = context.calls.get(message.pk, ())
+    if calls:
+        found["tool_calls"] = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in calls
+        ]
+    return found
+
+
+def _marks_of_written(kind: str) -> dict[str, Any]:
+    """The view says what compaction wrote; a stored message is somebody's own, whatever its words."""
+    marks: dict[str, Any] = {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}
+    written = Kind.PLACEHOLDER if kind == Kind.PLACEHOLDER else Kind.SUMMARY
+    return {**marks, WRITTEN_AS: written.value}
+
+
+def _protected(units: tuple[Unit, ...], run: CompactionRun) -> tuple[Unit, ...]:
+    """What stays in this run for the run's own sake: all after a chosen message, an answer cut in its middle, and what
+    is to be answered next though no person said it. The laws protect a person's last words only."""
+    kept = set(_after(units, run))
+    if run.leaf.origin in INSERTED or run.leaf.role == Role.SYSTEM:
+        kept.add(str(run.leaf_id))
+    if run.leaf.origin == MessageOrigin.CONTINUATION and run.leaf.parent_id:
+        kept |= {unit.id for unit in units if unit.id == str(run.leaf.parent_id) and _is_short(unit, run)}
+    return tuple(replace(unit, pinned=True) if unit.id in kept else unit for unit in units)
+
+
+def _after(units: tuple[Unit, ...], run: CompactionRun) -> Iterator[str]:
+    if run.up_to_seq is None:
+        return
+    end = str(
+        run.dialog.messages.filter(seq__lte=run.up_to_seq, pk__in=_ids(units))
+        .order_by("-seq")
+        .values_list("pk", flat=True)
+        .first()
+    )
+    place = {unit.id: at for at, unit in enumerate(units)}
+    yield from (unit.id for unit in units[place.get(end, -1) + 1 :] if unit.id != SYSTEM)
+
+
+def _ids(units: tuple[Unit, ...]) -> list[int]:
+    return [int(unit.id) for unit in units if unit.id.isdigit()]
+
+
+def _is_short(unit: Unit, run: CompactionRun) -> bool:
+    return (unit.estimated_tokens or 0) < MOST_PINNED * run.limit_tokens

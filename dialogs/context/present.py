@@ -1,0 +1,39 @@
+"""The request that a dialog would make now, and how much that is. Estimated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialogs.agents.tools.base import wire
+from dialogs.agents.tools.registry import tools_for
+from dialogs.context.border import Context, read_context, read_seen
+from dialogs.context.estimate import Estimate, estimate
+from dialogs.llms.counter import counter_of
+from dialogs.llms.guard import Guard
+from dialogs.models import Dialog
+from dialogs.transcript.reads.path import course_branch
+
+
+def present_context(dialog: Dialog, guard: Guard | None = None) -> Context:
+    """With all of the course, whatever of it the model sees."""
+    return read_context(dialog, course_branch(dialog.current_leaf), guard)
+
+
+def next_context(dialog: Dialog, guard: Guard | None = None) -> Context:
+    """What the next request is made of: where a view holds, no more of the course than that."""
+    return read_seen(dialog, guard) or present_context(dialog, guard)
+
+
+def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict[str, Any]]:
+    """A client's own tools run in the client; ours come after them. `compacted`: as they will be after a compaction,
+    which brings a tool of its own."""
+    theirs = list(dialog.client.tools) if dialog.is_client_driven else []
+    return theirs + [wire(tool) for tool in tools_for(dialog, compacted=compacted)]
+
+
+def present_estimate(dialog: Dialog) -> Estimate:
+    return estimate(next_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
+
+
+def present_tokens(dialog: Dialog) -> int:
+    return present_estimate(dialog).tokens

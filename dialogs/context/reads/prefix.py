@@ -1,0 +1,55 @@
+"""How much of a request begins as the one before it did: what a provider's or a server's prompt cache can reuse.
+
+Rebuilt from two manifests and measured in characters, so it is an estimate. Reads no text of any message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
+from typing import Any
+
+from django.db.models.functions import Length
+
+from dialogs.models import Blob, Generation, Message
+from dialogs.transcript.model_view import Entry, load
+from health.models import CompactionRun
+
+# In the order in which most templates send them.
+AHEAD = ("tools", "instructions", "taskdoc", "reminders")
+# What is sent, so that equal parts are equal, and how long it is.
+Part = tuple[object, int]
+
+
+def stable_prefix(course_id: int) -> float | None:
+    """A share of the newest request, from 0 to 1; None before a course's second request."""
+    manifests = list(
+        Generation.objects.filter(course_id=course_id).order_by("-number").values_list("manifest", flat=True)[:2]
+    )
+    if len(manifests) < 2 or not all(manifest.get("messages") for manifest in manifests):
+        return None
+    sent = {pk for manifest in manifests for pk in manifest["messages"]}
+    lengths = dict(Message.objects.filter(pk__in=sent).values_list("pk", Length("content")))
+    newest, earlier = (list(_parts(manifest, lengths)) for manifest in manifests)
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(newest, earlier, strict=False))
+    return sum(part[1] for part, _same in common) / max(1, sum(length for _what, length in newest))
+
+
+def _parts(manifest: Mapping[str, Any], lengths: Mapping[int, int]) -> Iterator[Part]:
+    hashes = {name: str(manifest[name]) for name in AHEAD if name in manifest}
+    long = dict(Blob.objects.filter(pk__in=hashes.values()).values_list("pk", Length("content")))
+    for name in AHEAD:
+        if name in hashes:
+            yield (name, hashes[name]), long.get(hashes[name], 0)
+    for entry in _entries(manifest):
+        length = lengths.get(entry.message_id or 0, 0) if entry.content is None else len(entry.content)
+        yield entry, length
+
+
+def _entries(manifest: Mapping[str, Any]) -> list[Entry]:
+    """The view that was sent, less the prompts that were left out, and what was said after it was made."""
+    sent = dict.fromkeys(manifest["messages"])
+    run = CompactionRun.objects.filter(pk=manifest.get("view") or 0).only("view").first()
+    view = [entry for entry in load(run.view if run else ()) if entry.message_id is None or entry.message_id in sent]
+    known = {entry.message_id for entry in view}
+    return view + [Entry(message_id=pk) for pk in sent if pk not in known]

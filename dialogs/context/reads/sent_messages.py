@@ -1,0 +1,112 @@
+"""What the model was sent, message by message: of any generation, and of the view that a compaction made.
+
+Messages are never changed and views never either, once they hold: so this can be told at any later time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from dialogs.context.border import Context, Piece, read_context
+from dialogs.context.estimate import sent_text
+from dialogs.llms.counter import counter_of
+from dialogs.models import LLM, Blob, Dialog, Generation, Message
+from dialogs.transcript.model_view import Entry, load, view_of
+from dialogs.transcript.reads.path import course_branch
+from health.models import CompactionRun
+
+# The texts of a manifest in the order in which they are sent. A notice is part of its message.
+TEXTS = ("instructions", "taskdoc", "reminders", "tools", "changed", "task")
+SHOWN_CHARS = 4_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenPart:
+    """One message, or one of the texts before them. `kind` is its role, what wrote it, or which text it is."""
+
+    kind: str
+    text: str
+    chars: int
+    tokens: int
+    is_shortened: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Only here: the model got all of it."""
+        return self.chars > len(self.text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """`tokens` is estimated; what the provider reported, if anything, is in `generation`."""
+
+    parts: tuple[SeenPart, ...]
+    messages: int
+    generation: Generation | None = None
+    run: CompactionRun | None = None
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+
+def seen_by_generation(dialog: Dialog, generation_id: int) -> Seen | None:
+    """What this generation was sent; None when it is not of this dialog."""
+    found = Generation.objects.select_related("prompt_leaf", "llm").filter(dialog=dialog, pk=generation_id).first()
+    if found is None:
+        return None
+    branch = course_branch(found.prompt_leaf)
+    kept = _kept(found)
+    context = replace(read_context(dialog, branch), notice=kept.get("notice", ""), urge=kept.get("urge", ""))
+    sent = set(found.manifest.get("messages", ()))
+    entries = _view(found.manifest.get("view"), branch)
+    pieces = _pieces((entry for entry in entries if entry.message_id is None or entry.message_id in sent), branch)
+    texts = [(name, kept[name], False) for name in TEXTS if name in kept]
+    said = [_said(piece, context) for piece in pieces]
+    return Seen(parts=_parts([*texts, *said], found.llm or dialog.llm), messages=len(said), generation=found)
+
+
+def seen_after_run(dialog: Dialog, run_id: int) -> Seen | None:
+    """The messages as the view of this run has them; None when it is not of this dialog, or made none."""
+    run = CompactionRun.objects.select_related("leaf").filter(dialog=dialog, pk=run_id).first()
+    if run is None or not run.view:
+        return None
+    branch = course_branch(run.leaf)
+    context = replace(read_context(dialog, branch), notice="")
+    said = [_said(piece, context) for piece in _pieces(load(run.view), branch)]
+    return Seen(parts=_parts(said, dialog.llm), messages=len(said), run=run)
+
+
+def _view(run_id: int | None, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
+    """The view that held then, undone or not, with what was said after it. Old records may name another branch's."""
+    said = {message.pk for message in branch}
+    run = CompactionRun.objects.filter(pk=run_id or 0).first()
+    while run is not None and run.leaf_id not in said:
+        run = run.parent_run
+    return view_of(run, branch)
+
+
+def _pieces(entries: Iterable[Entry], branch: tuple[Message, ...]) -> list[Piece]:
+    said = {message.pk: message for message in branch}
+    return [Piece(entry, said.get(entry.message_id or 0)) for entry in entries]
+
+
+def _said(piece: Piece, context: Context) -> tuple[str, str, bool]:
+    is_shortened = piece.message is not None and piece.entry.content is not None
+    return piece.entry.kind or piece.role.value, sent_text(piece, context), is_shortened
+
+
+def _kept(generation: Generation) -> dict[str, str]:
+    """The texts that its manifest names by their hashes."""
+    hashes = {name: generation.manifest[name] for name in (*TEXTS, "notice", "urge") if generation.manifest.get(name)}
+    texts = dict(Blob.objects.filter(sha256__in=hashes.values()).values_list("sha256", "content"))
+    return {name: texts[sha256] for name, sha256 in hashes.items() if sha256 in texts}
+
+
+def _parts(found: list[tuple[str, str, bool]], llm: LLM) -> tuple[SeenPart, ...]:
+    sizes = counter_of(llm).count([text for _kind, text, _is_shortened in found])
+    return tuple(
+        SeenPart(kind=kind, text=text[:SHOWN_CHARS], chars=len(text), tokens=size, is_shortened=is_shortened)
+        for (kind, text, is_shortened), size in zip(found, sizes, strict=True)
+    )

@@ -1,0 +1,102 @@
+"""How far a dialog's task is, as people and programs see it; and statistics of the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dialogs.context.border import read_context
+from dialogs.context.material import SYSTEM, units_of, units_with_flat_images
+from dialogs.context.present import present_context
+from dialogs.llms.counter import counter_of
+from dialogs.models import Dialog, Message
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.reads.path import course_branch
+from health.compaction.reading.importance import importances, mentions_error
+from health.compaction.snapshot import TaskSnapshot, begun, from_json
+from health.compaction.statistics import ContextStats, stats
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.units import WRITTEN, Unit, tools_by_result
+from health.configured import context_config
+
+# Enough of a result to tell whether it is an error.
+LOOKED_AT = 2_000
+
+
+def task_snapshot(dialog: Dialog) -> TaskSnapshot | None:
+    """With as many of its newest actions as the settings say. None where no task has begun."""
+    snapshot = from_json(dialog.task_snapshot)
+    return snapshot.shown(context_config().payloads.max_actions) if snapshot else None
+
+
+def snapshot_for_programs(dialog: Dialog) -> TaskSnapshot | None:
+    """The same; of a dialog that a client drives it is read out of its messages, as nobody tells us of its task."""
+    if not dialog.is_client_driven:
+        return task_snapshot(dialog)
+    leaf = dialog.current_leaf
+    units = units_of(read_context(dialog, course_branch(leaf)).whole()) if leaf else ()
+    found = _told_by(units)
+    return found.shown(context_config().payloads.max_actions) if found else None
+
+
+def _told_by(units: Sequence[Unit]) -> TaskSnapshot | None:
+    goal = next((unit.content for unit in units if _asks(unit)), "")
+    if not goal:
+        return None
+    now, tools = begun(goal), tools_by_result(units)
+    for unit in units:
+        if tool := tools.get(unit.id):
+            failed = mentions_error(unit.content[:LOOKED_AT])
+            now = now.observed(f"{tool} failed: {unit.content}") if failed else now.acted(tool)
+    return now
+
+
+def _asks(unit: Unit) -> bool:
+    return unit.role == Role.USER and not (unit.framed or unit.inserted or unit.kind in WRITTEN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresentMessage:
+    """`importance` is 0 to 1 by what kind of message it is: a window that is trimmed keeps the highest."""
+
+    id: str
+    role: str
+    kind: str
+    estimated_tokens: int
+    importance: float
+    priority: int | None
+    pinned: bool
+
+
+def present_messages(dialog: Dialog) -> list[PresentMessage]:
+    counter = counter_of(dialog.llm)
+    units = Kit(counter=counter).counted(units_of(present_context(dialog), counter))
+    weights = importances(units)
+    return [
+        PresentMessage(
+            id=unit.id,
+            role=unit.role.value,
+            kind=unit.kind.value,
+            estimated_tokens=unit.estimated_tokens or 0,
+            importance=weights[unit.id],
+            priority=unit.priority,
+            pinned=unit.pinned,
+        )
+        for unit in units
+    ]
+
+
+def context_stats(dialog: Dialog) -> ContextStats:
+    """Of the messages that the model would be sent now; tokens are characters / 4 and 100 for each image, whatever the
+    model.
+
+    Our own words that open a course are no message of the task.
+    """
+    context = present_context(dialog)
+    opening = {str(one.pk) for one in context.branch if _opens_course(one)}
+    units = [unit for unit in units_with_flat_images(context) if unit.id != SYSTEM and unit.id not in opening]
+    return stats(units, snapshot=snapshot_for_programs(dialog))
+
+
+def _opens_course(message: Message) -> bool:
+    return message.origin == MessageOrigin.HANDOVER

@@ -1,0 +1,116 @@
+"""What the chart of one agent with one LLM draws: measured prompt tokens, limits in force, compactions. Bounded.
+
+Few rows stand for themselves; of many, the most of each hour or day, which both databases find as the beginning of a
+moment's text in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+
+from django.db.models import CharField, Count, Max, QuerySet
+from django.db.models.functions import Cast, Substr
+
+from dialogs.compaction.reads.compaction import BY_THE_GUARD
+from dialogs.learning.reads.insights.scope import Row, Scope
+from dialogs.llms.guard import guard_of
+from dialogs.models import LLM, Agent, Dialog
+from health.models import CompactionRun, ContextEvent
+
+MOST_POINTS, MOST_MARKS = 60, 40
+# Up to so long, the most of each so many letters of "2026-11-22 01:30": ten minutes, an hour, a day.
+LETTERS = ((timedelta(days=1), 15), (timedelta(days=8), 13))
+LETTERS_OF_A_DAY = 10
+Status = CompactionRun.Status
+# What the guard records has its limit; a compaction by hand or after a refusal only something to aim at.
+TELL_LIMITS = (ContextEvent.Code.WARNING, ContextEvent.Code.OVER_HIT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """`values` are the most of `count` rows, of which the first (or only) was `at`."""
+
+    at: datetime
+    count: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """`tokens` (value: prompt tokens) were measured, `marks` (before, after) are estimates of compactions."""
+
+    start: datetime
+    end: datetime
+    tokens: tuple[Point, ...] = ()
+    limits: tuple[Point, ...] = ()
+    marks: tuple[Point, ...] = ()
+
+
+def series(scope: Scope, *, agent: Agent, llm: LLM, now: datetime) -> Series:
+    one = scope.of(agent_id=agent.pk, llm_id=llm.pk)
+    letters = _letters(now - one.since if one.since else None)
+    tokens = _points(one.readings(), "read_at", "prompt_tokens", letters=letters, most=MOST_POINTS)
+    made = one.runs().filter(finished_at__isnull=False)
+    applied = made.filter(status__in=(Status.APPLIED, Status.UNDONE), estimated_after__isnull=False)
+    marks = _points(applied, "finished_at", "estimated_before", "estimated_after", letters=letters, most=MOST_MARKS)
+    guarded = made.filter(trigger__in=BY_THE_GUARD)
+    events = one.events().filter(code__in=TELL_LIMITS, limit__isnull=False)
+    limits = chain(
+        _points(events, "happened_at", "limit", letters=letters, most=MOST_POINTS),
+        _points(guarded, "finished_at", "limit_tokens", letters=letters, most=MOST_POINTS),
+        _in_force(agent, llm, now),
+    )
+    drawn = (*tokens, *marks)
+    return Series(
+        # As wide as what is drawn: a day of a month would be a line from top to bottom.
+        start=min((point.at for point in drawn), default=one.since or now),
+        end=max((point.at for point in drawn), default=now),
+        tokens=tokens,
+        limits=tuple(_steps(limits)),
+        marks=marks,
+    )
+
+
+def _letters(span: timedelta | None) -> int:
+    return next((letters for most, letters in LETTERS if span and span <= most), LETTERS_OF_A_DAY)
+
+
+def _points(rows: QuerySet[Row], when: str, *columns: str, letters: int, most: int) -> tuple[Point, ...]:
+    """The oldest first; each row where there are few, else the most of each stretch of time."""
+    newest = list(rows.order_by(f"-{when}").values_list(when, *columns)[: most + 1])
+    if len(newest) <= most:
+        return tuple(Point(at=at, count=1, values=tuple(values)) for at, *values in reversed(newest))
+    stretch = Substr(Cast(when, CharField()), 1, letters)
+    grouped = rows.annotate(stretch=stretch).values_list("stretch")
+    most_of = {f"most_{at}": Max(column) for at, column in enumerate(columns)}
+    counted = grouped.annotate(count=Count("*"), **most_of).order_by("stretch")
+    found = [Point(at=_moment(text), count=count, values=tuple(values)) for text, count, *values in counted]
+    size = -(-len(found) // most)
+    return tuple(_merged(found[start : start + size]) for start in range(0, len(found), size))
+
+
+def _moment(text: str) -> datetime:
+    """ "2026-11-22 01:3" -> half past one, in UTC."""
+    return datetime.fromisoformat(text.replace("T", " ") + "2026-01-01 00:00"[len(text) :]).replace(tzinfo=UTC)
+
+
+def _merged(points: Sequence[Point]) -> Point:
+    most = (max(values) for values in zip(*(point.values for point in points), strict=True))
+    return Point(at=points[0].at, count=sum(point.count for point in points), values=tuple(most))
+
+
+def _in_force(agent: Agent, llm: LLM, now: datetime) -> Iterator[Point]:
+    guard = guard_of(Dialog(agent=agent, llm=llm))
+    if guard is not None:
+        yield Point(at=now, count=1, values=(guard.limit,))
+
+
+def _steps(limits: Iterable[Point]) -> Iterator[Point]:
+    """Where the limit became another one, and the last."""
+    ordered = sorted(limits, key=lambda point: point.at)
+    for at, point in enumerate(ordered):
+        if at in (0, len(ordered) - 1) or point.values != ordered[at - 1].values:
+            yield point

@@ -1,0 +1,109 @@
+"""The page of context events: a person's own with filters and files, and for staff the counts of everybody's."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any, cast
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from dialogs.learning.views.filters import PERIODS, Asked
+from dialogs.transcript.views.common import key_in, render_part, staff_only
+from dialogs.turns.reads.events import agents_to_choose, cause_of, counts_of_all, events_of, llms_to_choose
+from health.models import ContextEvent
+
+PAGE = 50
+MOST_IN_FILE = 10_000
+# What begins like this is a formula to a spreadsheet.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@never_cache
+@require_safe
+def events(request: HttpRequest) -> HttpResponse:
+    asked, person = Asked.of(request.GET), _person(request)
+    # Staff filter everybody's counts too.
+    there = ContextEvent.objects.all() if person.is_staff else ContextEvent.objects.filter(owner=person)
+    before = key_in(request.GET, "before")
+    found = list(events_of(person, asked.filter, before=before or None)[: PAGE + 1])
+    context = {
+        "asked": asked,
+        "events": [(event, cause_of(event)) for event in found[:PAGE]],
+        "older": asked.url("events", before=found[PAGE - 1].pk) if len(found) > PAGE else "",
+        "newest": asked.url("events") if before else "",
+        "files": {kind: asked.url(f"events_{kind}") for kind in ("csv", "json")},
+        "most_in_file": MOST_IN_FILE,
+        "codes": ContextEvent.Code.choices,
+        "code_labels": dict(ContextEvent.Code.choices),
+        "agents": agents_to_choose(there, asked=asked.agent),
+        "llms": llms_to_choose(there, asked=asked.llm),
+        "periods": PERIODS,
+        "counts": asked.url("events_counts") if person.is_staff else "",
+    }
+    return render(request, "learning/events.html", context)
+
+
+@never_cache
+@require_safe
+@staff_only
+def counts(request: HttpRequest) -> HttpResponse:
+    """What everybody's events add up to, which comes after one's own."""
+    found = {"counts": counts_of_all(Asked.of(request.GET).filter)}
+    return render_part(request, "learning/_counts.html", found, title=gettext("Everybody’s events"))
+
+
+@never_cache
+@require_safe
+def as_csv(request: HttpRequest) -> HttpResponse:
+    rows = [_row(event) for event in _for_file(request)]
+    written = io.StringIO()
+    writer = csv.DictWriter(written, fieldnames=list(_row(ContextEvent())), lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
+    return HttpResponse(written.getvalue(), content_type="text/csv; charset=utf-8", headers=_named("csv"))
+
+
+@never_cache
+@require_safe
+def as_json(request: HttpRequest) -> HttpResponse:
+    rows = [_row(event) for event in _for_file(request)]
+    return JsonResponse({"kind": "estimated", "events": rows}, headers=_named("json"))
+
+
+def _for_file(request: HttpRequest) -> Iterable[ContextEvent]:
+    return events_of(_person(request), Asked.of(request.GET).filter)[:MOST_IN_FILE]
+
+
+def _row(event: ContextEvent) -> dict[str, Any]:
+    """Names and numbers; no title, for files travel."""
+    return {
+        "id": event.pk,
+        "happened_at": event.happened_at.isoformat() if event.happened_at else "",
+        "code": event.code,
+        "dialog": str(event.dialog_id),
+        "agent": event.agent.slug if event.agent else "",
+        "llm": event.llm.slug if event.llm else "",
+        "estimated_tokens": event.estimated,
+        "limit_tokens": event.limit,
+        "cause": cause_of(event),
+    }
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def _named(kind: str) -> dict[str, str]:
+    return {"Content-Disposition": content_disposition_header(True, f"context-events.{kind}") or ""}
+
+
+def _person(request: HttpRequest) -> User:
+    return cast("User", request.user)

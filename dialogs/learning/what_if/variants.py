@@ -1,0 +1,157 @@
+"""What is tried: limits and chains, those in force first, then what a person chose or typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from dialogs.common.errors import DialogError
+from dialogs.llms.guard import LMSTUDIO_CHAIN, active_guard, by_limit, config_of, room_of
+from dialogs.models import Agent, Dialog
+from health.compaction.config import CHAIN_ORDER, ContextConfig, How, chain_for
+from health.compaction.strategies import REGISTRY
+
+MOST_LIMITS, MOST_CHAINS, MOST_DIALOGS = 6, 4, 10
+# Larger than any context: an agent that nobody guards is sent whole.
+NO_LIMIT = 2**31 - 1
+LIMITS: Mapping[str, Promise] = {
+    "now": gettext_lazy("as now"),
+    "more": gettext_lazy("a quarter more"),
+    "much_more": gettext_lazy("half as much again"),
+    "window": gettext_lazy("the whole window"),
+}
+SHARES = {"now": 1.0, "more": 1.25, "much_more": 1.5}
+CHAINS: Mapping[str, Promise] = {
+    "now": gettext_lazy("as now"),
+    "recent": gettext_lazy("the recent first"),
+    "chunks": gettext_lazy("each kind of content first"),
+    "passages": gettext_lazy("passages only"),
+    "window": gettext_lazy("a window of recent messages"),
+}
+_REST = tuple(name for name in CHAIN_ORDER if name != "hybrid")
+ORDERS: Mapping[str, Sequence[str]] = {
+    "recent": (*dict.fromkeys(("prioritize_recent", *_REST)), "hybrid"),
+    "chunks": (*dict.fromkeys(("content_type_chunking", *_REST)), "hybrid"),
+    "passages": (),
+    "window": ("sliding_window",),
+}
+# A model is asked for nothing here: what follows it in the chain takes its place.
+NEEDS_A_MODEL = "prune_with_agent"
+Chain = tuple[str, ...]
+Whole = Callable[[Sequence[str]], Chain]
+
+
+class InvalidVariants(DialogError):
+    """What was typed cannot be tried. `str(error)` is a translated sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Names from LIMITS and CHAINS, and what was typed beside them."""
+
+    limits: Sequence[str] = ("now", "more", "much_more")
+    other_limits: str = ""
+    chains: Sequence[str] = ("now", "recent")
+    other_chain: str = ""
+
+
+@dataclass(frozen=True)
+class Variant:
+    limit: int
+    chain: Chain
+
+
+@dataclass(frozen=True, kw_only=True)
+class InForce:
+    """`variant` is what holds for the agent now; `limit` what would hold, were it guarded; no limit can be above `cap`.
+
+    `cap` None: the window is unknown.
+    """
+
+    variant: Variant
+    limit: int
+    cap: int | None
+
+
+def in_force(agent: Agent, config: ContextConfig) -> InForce:
+    one = Dialog(agent=agent, llm=agent.llm)
+    guard, configured = active_guard(one, config), by_limit(one, config)
+    chain = guard.chain if guard else configured.chain
+    now = Variant(guard.limit if guard else NO_LIMIT, _without_model(chain))
+    room = room_of(one)
+    # Where what is kept for the answer counts as used, it is a part of the limit.
+    cap = room + (guard.reserve if guard else 0) if room else None
+    return InForce(variant=now, limit=guard.limit if guard else configured.limit, cap=cap)
+
+
+def variants(asked: Asked, agent: Agent) -> list[Variant]:
+    """What is in force, then every limit with every chain. Raises InvalidVariants."""
+    config = config_of(Dialog(agent=agent, llm=agent.llm))
+    now = in_force(agent, config)
+    whole = partial(_whole, config)
+    limits = dict.fromkeys((*_named_limits(asked.limits, now), *_typed_limits(asked.other_limits, config, now)))
+    chains = dict.fromkeys((*_named_chains(asked.chains, now, whole), *_typed_chain(asked.other_chain, whole)))
+    if not limits or not chains:
+        raise InvalidVariants(_("Choose at least one limit and one chain."))
+    if len(limits) > MOST_LIMITS or len(chains) > MOST_CHAINS:
+        most = {"limits": MOST_LIMITS, "chains": MOST_CHAINS}
+        raise InvalidVariants(_("At most %(limits)s limits and %(chains)s chains at once.") % most)
+    every = (Variant(limit, chain) for chain, limit in product(chains, sorted(limits)) if limit < NO_LIMIT)
+    return list(dict.fromkeys((now.variant, *every)))
+
+
+def _named_limits(names: Iterable[str], now: InForce) -> Iterable[int]:
+    """None is more than the window has room for; what is not guarded now stays so under "as now"."""
+    for name in names:
+        if name == "window" and now.cap:
+            yield now.cap
+        elif name == "now":
+            yield now.variant.limit
+        elif name in SHARES:
+            limit = round(now.limit * SHARES[name])
+            yield min(limit, now.cap) if now.cap else limit
+
+
+def _typed_limits(text: str, config: ContextConfig, now: InForce) -> Iterable[int]:
+    for word in text.replace("，", ",").replace(";", ",").split(","):
+        if not word.strip():
+            continue
+        digits = word.strip()
+        limit = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+        if limit < config.min_limit or (now.cap and limit > now.cap):
+            most = f"{now.cap:,}" if now.cap else "∞"
+            numbers = {"limit": word.strip(), "least": f"{config.min_limit:,}", "most": most}
+            raise InvalidVariants(_("“%(limit)s” is no limit from %(least)s to %(most)s tokens.") % numbers)
+        yield limit
+
+
+def _named_chains(names: Iterable[str], now: InForce, whole: Whole) -> Iterable[Chain]:
+    for name in names:
+        if name == "now":
+            yield now.variant.chain
+        elif name in ORDERS:
+            yield whole(ORDERS[name])
+
+
+def _typed_chain(text: str, whole: Whole) -> Iterable[Chain]:
+    names = [name.strip() for name in text.replace("，", ",").split(",") if name.strip()]
+    unknown = [name for name in names if name not in REGISTRY]
+    if unknown:
+        raise InvalidVariants(_("There is no strategy “%(name)s”.") % {"name": unknown[0]})
+    if names:
+        yield _without_model(whole(names))
+
+
+def _whole(config: ContextConfig, order: Sequence[str]) -> Chain:
+    """An order that is tried as the one that runs first, with what stands before and behind it."""
+    return chain_for(replace(config, how=How.CHAIN, chain_order=tuple(order)))
+
+
+def _without_model(chain: Iterable[str]) -> Chain:
+    return tuple(name for name in chain if name != NEEDS_A_MODEL) or LMSTUDIO_CHAIN[1:]

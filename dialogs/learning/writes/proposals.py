@@ -1,0 +1,173 @@
+"""What the critic proposes, and what people make of it. Nothing changes before a person accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.common.errors import DialogError
+from dialogs.learning.gathering import configured, happened, runs, subject_of
+from dialogs.learning.writes.proposed_changes import (
+    InvalidProposal,
+    apply_chain,
+    apply_limit,
+    limit_in_force,
+    restore_chain,
+    restore_limit,
+)
+from dialogs.llms.guard import config_of
+from dialogs.models import Agent, Dialog
+from health.configured import ONLY, context_config
+from health.critic.chains import ChainChange, chain_change
+from health.critic.limits import LimitChange, limit_change
+from health.critic.off_policy import Estimate
+from health.critic.patterns import Finding, findings
+from health.critic.proposable import NotProposable, check_change
+from health.models import ContextSettings, Proposal
+
+Kind, Status = Proposal.Kind, Proposal.Status
+# Who has declined is not asked again so soon.
+QUIET = timedelta(days=7)
+# For the beat, which nobody waits for.
+SECONDS = 60.0
+
+
+def make_proposals(*, now: datetime | None = None, seconds: float = SECONDS) -> list[Proposal]:
+    """Look at the last day's events and the stored runs; what is new. It stops after so many seconds."""
+    now, until = now or timezone.now(), monotonic() + seconds
+    limits = [_propose_limit(agent, found, until) for agent, found in _troubled(now, until)]
+    return [proposal for proposal in (*limits, _propose_chain(now)) if proposal]
+
+
+def _troubled(now: datetime, until: float) -> Iterator[tuple[Agent, list[Finding]]]:
+    """Agents with a pattern since the last decision about them, the worst first."""
+    settled = dict(_settled())
+    heard = (one for one in happened(now) if one.agent_id not in settled or one.at > settled[one.agent_id])
+    found = findings(heard, now=now)
+    for agent_id in dict.fromkeys(one.agent_id for one in found):
+        agent = Agent.objects.select_related("llm__provider").filter(pk=agent_id, enabled=True).first()
+        if agent is not None and monotonic() < until:
+            yield agent, [one for one in found if one.agent_id == agent_id]
+
+
+def _settled() -> Iterator[tuple[int, datetime]]:
+    """Until when what happens to an agent is no reason to propose: the newest decision counts."""
+    decided = Proposal.objects.filter(kind=Kind.LIMIT, decided_at__isnull=False).order_by("decided_at")
+    for agent_id, status, at in decided.values_list("agent_id", "status", "decided_at"):
+        if agent_id is not None and at is not None:
+            yield agent_id, at if status == Status.ACCEPTED else at + QUIET
+
+
+def _propose_limit(agent: Agent, found: Collection[Finding], until: float) -> Proposal | None:
+    subject = subject_of(agent, config_of(Dialog(agent=agent, llm=agent.llm)), until=until)
+    change = limit_change(subject, found) if subject else None
+    if subject is None or change is None:
+        return None
+    evidence = {"findings": {one.code: one.count for one in found}, "dialogs": len(subject.growths)}
+    with transaction.atomic():
+        # Whoever looks at the same time waits here.
+        row = Agent.objects.select_for_update(of=("self",)).select_related("llm__provider").get(pk=agent.pk)
+        if Proposal.objects.filter(kind=Kind.LIMIT, agent=row, status=Status.OPEN).exists():
+            return None
+        return _open(
+            Kind.LIMIT,
+            agent=row,
+            before=limit_in_force(row),
+            after={"limit": change.after},
+            evidence=evidence,
+            expected=_replayed(change),
+        )
+
+
+def _replayed(change: LimitChange) -> dict[str, list[int]]:
+    """By name: under the limit in force, and under the one that is proposed."""
+    return {name: [value, getattr(change.then, name)] for name, value in vars(change.now).items()}
+
+
+def _propose_chain(now: datetime) -> Proposal | None:
+    order = context_config().chain_order
+    change = chain_change(runs(now), before=configured(order))
+    if change is None:
+        return None
+    with transaction.atomic():
+        ContextSettings.objects.get_or_create(pk=ONLY)
+        ContextSettings.objects.select_for_update().get(pk=ONLY)
+        after = {"chain": list(change.after)}
+        if _is_known(after, now):
+            return None
+        return _open(
+            Kind.CHAIN,
+            before={"chain": list(order)},
+            after=after,
+            evidence=_by_llm(change),
+            expected=_gain(change.gain),
+        )
+
+
+def _is_known(after: Mapping[str, Any], now: datetime) -> bool:
+    """One is open, or this very order was declined lately."""
+    chains = Proposal.objects.filter(kind=Kind.CHAIN)
+    declined = chains.exclude(status=Status.ACCEPTED).filter(decided_at__gt=now - QUIET)
+    return chains.filter(status=Status.OPEN).exists() or any(one.after == after for one in declined)
+
+
+def _by_llm(change: ChainChange) -> dict[str, Any]:
+    gain = change.gain
+    llms = {llm: _gain(estimate) for llm, estimate in change.by_llm.items()}
+    return {"runs": gain.runs, "runs_before": gain.runs_of_baseline, "llms": llms}
+
+
+def _gain(estimate: Estimate) -> dict[str, float]:
+    return {name: round(getattr(estimate, name), 3) for name in ("difference", "lower", "upper")}
+
+
+def _open(kind: str, *, after: dict[str, Any], **fields: Any) -> Proposal:
+    check_change(kind, after)
+    return Proposal.objects.create(kind=kind, after=after, **fields)
+
+
+@transaction.atomic
+def accept(*, proposal_id: int, by: User, change: Mapping[str, Any] | None = None) -> Proposal:
+    """Put it into force as it is, or as `change` has it. Raises a DialogError that says why not."""
+    row = _locked(proposal_id, Status.OPEN)
+    chosen = dict(row.after if change is None else change)
+    try:
+        check_change(row.kind, chosen)
+    except NotProposable as error:
+        raise InvalidProposal(_("This cannot be proposed.")) from error
+    (apply_limit if row.kind == Kind.LIMIT else apply_chain)(row, chosen, by=by)
+    row.accepted = chosen
+    return _decide(row, Status.ACCEPTED, by)
+
+
+@transaction.atomic
+def dismiss(*, proposal_id: int, by: User) -> Proposal:
+    return _decide(_locked(proposal_id, Status.OPEN), Status.DISMISSED, by)
+
+
+@transaction.atomic
+def undo(*, proposal_id: int, by: User) -> Proposal:
+    """Restore what was in force before, if nobody has changed it since."""
+    row = _locked(proposal_id, Status.ACCEPTED)
+    (restore_limit if row.kind == Kind.LIMIT else restore_chain)(row, by=by)
+    return _decide(row, Status.UNDONE, by)
+
+
+def _locked(proposal_id: int, status: str) -> Proposal:
+    row = Proposal.objects.select_for_update().filter(pk=proposal_id, status=status).first()
+    if row is None:
+        raise DialogError(_("Somebody has decided about this proposal already."))
+    return row
+
+
+def _decide(row: Proposal, status: str, by: User) -> Proposal:
+    row.status, row.decided_by, row.decided_at = status, by, timezone.now()
+    row.save()
+    return row

@@ -1,0 +1,152 @@
+"""Asking a server what it serves, before and while it is added. Called by a person's click, never in a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from asgiref.sync import async_to_sync
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+
+from dialogs.llms.connecting.offers import ADVICE, Offer
+from dialogs.llms.reads.providers import llms_at, provider_at, settings_for
+from dialogs.llms.words import kept_by_agent
+from dialogs.llms.writes.providers import connect, record_server
+from dialogs.models import LLM, Agent
+from dialogs.providers import probe
+from dialogs.providers.addresses import native_root
+from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
+
+# For all questions of one click together: a person waits for the page.
+PATIENCE_SECONDS = 20.0
+# More would fill the page; a part of the name finds the rest.
+MOST_SHOWN = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a person wrote into the form. `part` is a part of the names that they look for."""
+
+    offer: Offer
+    address: str
+    key: str = field(default="", repr=False)
+    part: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What the server answered. `problem` is empty when it did; `hidden` counts the models that are not shown."""
+
+    said: str = ""
+    models: tuple[Model, ...] = ()
+    hidden: int = 0
+    problem: str = ""
+    # Where it is an Ollama that is being connected as some other server: its address.
+    ollama: str = ""
+    advice: tuple[Promise, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    agent: Agent | None = None
+    kept: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """One model that is served; once it is added, `agent`, and how it is kept from overflowing."""
+
+    facts: ModelFacts
+    agent: Agent | None = None
+    kept: str = ""
+
+
+def look(wish: Wish) -> Found:
+    """What this server serves."""
+    return async_to_sync(_bounded)(wish, _settings(wish), _added(wish))
+
+
+def add(wish: Wish, model_id: str) -> Model | Found:
+    """Make this model ready to chat with; what stands in the way, if the server does not know it."""
+    try:
+        facts, is_ollama = async_to_sync(_facts)(_settings(wish), model_id)
+    except ProviderError as error:
+        return _problem(error.code, str(error))
+    except TimeoutError:
+        return _silent()
+    offer = wish.offer
+    agent = connect(
+        name=offer.name, kind=offer.kind, label=str(offer.label), base_url=wish.address, api_key=wish.key, facts=facts
+    )
+    record_server(provider=agent.llm.provider, is_ollama=is_ollama)
+    return Model(facts=facts, agent=agent, kept=kept_by_agent(agent))
+
+
+async def _bounded(wish: Wish, settings: ProviderSettings, added: dict[str, Added]) -> Found:
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await _look(wish, settings, added)
+    except TimeoutError:
+        return _silent()
+
+
+async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Added]) -> Found:
+    result = await probe.test_connection(settings)
+    if not result.ok:
+        return _problem(result.error_code, result.text)
+    wanted = [facts for facts in result.models if wish.part.lower() in facts.model_id.lower()]
+    shown = wanted[:MOST_SHOWN]
+    if wish.offer.kind in probe.TERSE_LISTS:
+        shown = list(await asyncio.gather(*(_more(settings, facts) for facts in shown)))
+    models = tuple(Model(facts=facts, **vars(added.get(facts.model_id, Added()))) for facts in shown)
+    ollama = native_root(wish.address) if result.is_ollama else ""
+    return Found(said=result.text, models=models, hidden=len(wanted) - len(shown), ollama=ollama)
+
+
+async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
+    """What the server tells of this one; what the list told where it does not."""
+    try:
+        return await probe.read_limits(settings, facts.model_id)
+    except ProviderError:
+        return facts
+
+
+async def _facts(settings: ProviderSettings, model_id: str) -> tuple[ModelFacts, bool | None]:
+    """What it says of this model; and whether it is an Ollama that is added as some other server."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await probe.read_limits(settings, model_id), await probe.is_ollama(settings)
+
+
+def _settings(wish: Wish) -> ProviderSettings:
+    """With the key that was written, else the one that is stored for this address."""
+    known = provider_at(kind=wish.offer.kind, base_url=wish.address)
+    if known is None:
+        return ProviderSettings(
+            name=wish.offer.name, kind=wish.offer.kind, base_url=wish.address, api_key=wish.key, connect_timeout=5.0
+        )
+    stored = settings_for(known)
+    return replace(stored, api_key=wish.key, problem="") if wish.key else stored
+
+
+def _added(wish: Wish) -> dict[str, Added]:
+    """Who can be chatted with already, by model."""
+    return {llm.model_id: _one_added(llm) for llm in llms_at(kind=wish.offer.kind, base_url=wish.address)}
+
+
+def _one_added(llm: LLM) -> Added:
+    agent = _agent(llm)
+    return Added(agent=agent, kept=kept_by_agent(agent)) if agent else Added()
+
+
+def _agent(llm: LLM) -> Agent | None:
+    return next((agent for agent in llm.agents.all() if agent.enabled and not (agent.is_demo or agent.is_direct)), None)
+
+
+def _problem(code: str, text: str) -> Found:
+    return Found(problem=text, advice=ADVICE.get(code, ()))
+
+
+def _silent() -> Found:
+    seconds = f"{PATIENCE_SECONDS:g}"
+    return _problem("provider_unreachable", _("no answer within %(seconds)s seconds") % {"seconds": seconds})

@@ -1,0 +1,142 @@
+"""How large the window is right now, asked of the server where that can change while nobody looks.
+
+LM Studio loads and unloads models as it likes, and cuts what does not fit without a word: without a window that it
+told some seconds ago, nothing is sent to it. Other servers refuse what does not fit, so they may stay unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from datetime import timedelta
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.common.threads import in_db
+from dialogs.llms.guard import bounds_of
+from dialogs.llms.reads.providers import configured, loaded_window, settings_for
+from dialogs.llms.writes.providers import claim_loading, end_loading, record_limits
+from dialogs.models import LLM
+from dialogs.models.llm import ProviderKind
+from dialogs.providers import probe
+from dialogs.providers.base import LimitUnavailable, ModelFacts, ProviderError, SwitchedOff
+from health.models import LlmCalibration
+from health.monitor.levels import context_window
+
+logger = logging.getLogger(__name__)
+FRESH = timedelta(seconds=60)
+# To load a model takes longer than that.
+FRESH_OF_LMSTUDIO = timedelta(seconds=5)
+LOOK_EVERY_SECONDS = 1.0
+# Where nobody has written a window down, these can be asked for it.
+ASKED_WHEN_UNKNOWN = frozenset({ProviderKind.OLLAMA, ProviderKind.LLAMACPP})
+
+
+async def fresh_window(llm: LLM) -> int | None:
+    """The window to count with; None where it is unknown and the server refuses what does not fit.
+
+    Raises LimitUnavailable for an LM Studio that has no window, what asking it raised, and SwitchedOff where nobody is
+    to be asked: a dialog may have begun before, or have come in a file.
+    """
+    if not llm.is_usable:
+        raise SwitchedOff
+    if llm.provider.kind == ProviderKind.LMSTUDIO:
+        return await _loaded_window(llm)
+    if must_be_asked(llm):
+        # A server that cannot say may still answer.
+        with suppress(ProviderError):
+            await _read(llm)
+    return context_window(configured(llm))
+
+
+def must_be_asked(llm: LLM) -> bool:
+    """Must its server be asked before anything is sent?"""
+    if llm.provider.kind == ProviderKind.LMSTUDIO:
+        return True
+    return llm.provider.kind in ASKED_WHEN_UNKNOWN and not llm.context_length and _stale(llm)
+
+
+def tells_window(llm: LLM) -> bool:
+    """Can its server be asked? Then this row may change at any time."""
+    return llm.provider.kind in (ProviderKind.LMSTUDIO, *ASKED_WHEN_UNKNOWN)
+
+
+async def refusal(llm: LLM) -> ProviderError | None:
+    """Make the window fresh; why nothing may be sent, if so."""
+    try:
+        await fresh_window(llm)
+    except ProviderError as error:
+        return error
+    return None
+
+
+async def window_now(llm: LLM) -> int | None:
+    """What the server says of its window when it is asked again; None where it does not say or does not answer."""
+    with suppress(ProviderError):
+        facts = await probe.read_limits(await in_db(settings_for)(llm.provider), llm.model_id)
+        if facts.context_length:
+            await in_db(record_limits)(llm=llm, facts=facts)
+            return facts.context_length
+    return None
+
+
+async def _loaded_window(llm: LLM) -> int:
+    # One that was not loaded a moment ago may be by now.
+    facts = await _read(llm) if _stale(llm) or not llm.detected_context_length else None
+    if llm.load_with and facts and facts.loaded is False:
+        facts = await _load(llm, llm.load_with)
+    window = loaded_window(llm)
+    if window is None:
+        refused = LimitUnavailable(_unavailable(llm, facts.note if facts else ""))
+        logger.warning("%s", refused)
+        raise refused
+    return window
+
+
+def _unavailable(llm: LLM, note: str) -> str:
+    said = _("LM Studio does not tell how large the context window of “%(model)s” is, so nothing was sent to it.")
+    do = note or _("Load the model in LM Studio, or let an admin set its context length.")
+    return f"{said % {'model': llm.model_id}} {do}"
+
+
+async def _load(llm: LLM, tokens: int) -> ModelFacts:
+    """Have it loaded as staff want it, once: who comes while another has it loaded waits for that."""
+    settings = await in_db(settings_for)(llm.provider)
+    most = timedelta(seconds=settings.read_timeout)
+    if await in_db(claim_loading)(llm=llm, for_at_most=most):
+        logger.info("Loading %s with a window of %s tokens", llm.model_id, tokens)
+        try:
+            await probe.load(settings, llm.model_id, context_length=tokens)
+        finally:
+            await in_db(end_loading)(llm=llm)
+        return await _read(llm)
+    until = timezone.now() + most
+    while True:
+        facts = await _read(llm)
+        if facts.loaded or timezone.now() > until:
+            return facts
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+async def _read(llm: LLM) -> ModelFacts:
+    """Ask, and keep the answer."""
+    provider = llm.provider
+    facts = await probe.read_limits(await in_db(settings_for)(provider), llm.model_id)
+    await in_db(_record)(llm, facts)
+    llm.provider = provider
+    return facts
+
+
+def _record(llm: LLM, facts: ModelFacts) -> None:
+    """The row is read again, and forgets the rows that belong to it: they are needed where nobody can ask for them."""
+    record_limits(llm=llm, facts=facts)
+    bounds_of(llm)
+    with suppress(LlmCalibration.DoesNotExist):
+        llm.calibration  # noqa: B018  reading it keeps it
+
+
+def _stale(llm: LLM) -> bool:
+    fresh = FRESH_OF_LMSTUDIO if llm.provider.kind == ProviderKind.LMSTUDIO else FRESH
+    return llm.limits_read_at is None or timezone.now() - llm.limits_read_at > fresh

@@ -1,0 +1,136 @@
+"""Writing the catalogue into rows, without touching what an admin has edited.
+
+Each row remembers what the catalogue wrote last (`catalogue_values`). A field that still holds that value
+follows the catalogue; one that differs was edited here and stays. What the catalogue no longer names is
+switched off, never deleted: dialogs may hang on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.db import transaction
+
+from dialogs.llms.catalogue_file import ModelEntry, ProviderEntry
+from dialogs.llms.writes.providers import small_window_ceiling
+from dialogs.models import LLM, Provider
+from dialogs.models.llm import Origin, WindowSource
+
+OURS = (Origin.CATALOGUE, Origin.FILE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sourced:
+    """A provider of the catalogue, and whether the override file brought it."""
+
+    entry: ProviderEntry
+    origin: str
+
+
+@dataclass(kw_only=True)
+class CatalogueReport:
+    """What a load did, by the names of the rows. `kept` are an admin's own rows with a name of the catalogue's."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    switched_off: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        parts = {"added": self.added, "changed": self.changed, "switched off": self.switched_off, "kept": self.kept}
+        said = [f"{what} {len(names)} ({', '.join(names)})" for what, names in parts.items() if names]
+        return "; ".join(said) or "nothing to do"
+
+
+@transaction.atomic
+def write_catalogue(catalogue: Mapping[str, Sourced]) -> CatalogueReport:
+    """Make the rows follow the catalogue. Two reads and no write when nothing has changed."""
+    report = CatalogueReport()
+    providers = {row.name: row for row in Provider.objects.all()}
+    llms = {(row.provider_id, row.model_id): row for row in LLM.objects.select_related("provider")}
+    for name, sourced in catalogue.items():
+        row = providers.get(name) or Provider(name=name, origin=sourced.origin)
+        if row.origin not in OURS:
+            report.kept.append(name)
+            continue
+        _follow(row, _provider_values(sourced.entry), origin=sourced.origin, report=report)
+        for model_id, entry in sourced.entry.models.items():
+            llm = llms.get((row.pk, model_id)) or LLM(provider=row, model_id=model_id, origin=sourced.origin)
+            if llm.origin in OURS:
+                _follow(llm, _model_values(entry), origin=sourced.origin, report=report)
+    _switch_off(catalogue, providers=list(providers.values()), llms=list(llms.values()), report=report)
+    return report
+
+
+def _provider_values(entry: ProviderEntry) -> dict[str, Any]:
+    return {
+        "label": entry.name,
+        "kind": str(entry.kind),
+        "base_url": entry.base_url,
+        "api_key_env": entry.api_key_env,
+        "enabled": True,
+    }
+
+
+def _model_values(entry: ModelEntry) -> dict[str, Any]:
+    values = asdict(entry) | {"enabled": True}
+    values["label"] = values.pop("name")
+    window = entry.context_length or entry.input_length
+    values["optimal_max_tokens"] = entry.optimal_max_tokens or small_window_ceiling(window)
+    return values
+
+
+def _follow(row: Provider | LLM, values: Mapping[str, Any], *, origin: str, report: CatalogueReport) -> None:
+    """Set what was not edited here, and remember what the catalogue says now."""
+    is_new = row.pk is None
+    before = _state(row, values)
+    for name, value in values.items():
+        if is_new or _follows(row, name):
+            _set(row, name, value)
+    row.catalogue_values, row.origin = dict(values), origin
+    if is_new or before != _state(row, values):
+        row.save()
+        (report.added if is_new else report.changed).append(_name(row))
+
+
+def _state(row: Provider | LLM, values: Mapping[str, Any]) -> list[Any]:
+    return [row.catalogue_values, row.origin, *(getattr(row, name) for name in values)]
+
+
+def _follows(row: Provider | LLM, name: str) -> bool:
+    """Whether this field still holds what the catalogue wrote. A window from a server or an admin does not."""
+    if name == "context_length" and isinstance(row, LLM) and row.context_length_source not in {"", WindowSource.FILE}:
+        return False
+    wrote = row.catalogue_values if name in row.catalogue_values else {name: getattr(type(row)(), name)}
+    return bool(getattr(row, name) == wrote[name])
+
+
+def _set(row: Provider | LLM, name: str, value: Any) -> None:
+    setattr(row, name, value)
+    # The input length is the window where there is no context length: it has the same source.
+    if isinstance(row, LLM) and (name == "context_length" or (name == "input_length" and value)):
+        row.context_length_source = WindowSource.FILE if value else ""
+
+
+def _switch_off(
+    catalogue: Mapping[str, Sourced], *, providers: list[Provider], llms: list[LLM], report: CatalogueReport
+) -> None:
+    """Rows that came from a catalogue which no longer names them. An admin who switched one on again keeps it."""
+    gone: list[Provider | LLM] = [row for row in providers if row.name not in catalogue]
+    gone += [
+        row
+        for row in llms
+        if row.provider.name in catalogue and row.model_id not in catalogue[row.provider.name].entry.models
+    ]
+    for row in gone:
+        if row.origin in OURS and row.catalogue_values.get("enabled") and row.enabled:
+            row.enabled = False
+            row.catalogue_values = {**row.catalogue_values, "enabled": False}
+            row.save(update_fields=["enabled", "catalogue_values"])
+            report.switched_off.append(_name(row))
+
+
+def _name(row: Provider | LLM) -> str:
+    return row.slug if isinstance(row, LLM) else row.name

@@ -1,0 +1,247 @@
+"""Every write about providers, LLMs and the agents made for them. Calling a provider is `providers/probe.py`'s work.
+
+Limits have three sources with one order: what an admin typed stays, what a server says comes next, the
+catalogue file fills the rest. Every source is kept apart, so that a page can show all of them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
+
+from dialogs.common.secrets import encrypt, may_hold_key, not_for_keys
+from dialogs.llms.reads.providers import provider_at, providers_ready_by_environment
+from dialogs.models import LLM, Agent, LlmBounds, Provider
+from dialogs.models.llm import Origin, ToolCalling, WindowSource
+from dialogs.providers.addresses import InvalidAddress, clean_base_url
+from dialogs.providers.base import ModelFacts
+from health.tokens.windows import after_reload
+
+# Up to this window the default ceilings (100,000 and nine tenths of the window) would leave caution no room.
+SMALL_WINDOW = 111_112
+
+
+class InvalidProvider(ValueError):
+    """`str(error)` is a translated sentence that says which field is wrong."""
+
+
+@transaction.atomic
+def add_provider(
+    *,
+    name: str,
+    kind: str,
+    base_url: str,
+    label: str = "",
+    api_key: str = "",
+    api_key_env: str = "",
+    origin: str = Origin.ADMIN,
+) -> Provider:
+    """A new provider. Raises InvalidProvider, also when the name is taken."""
+    try:
+        address = clean_base_url(base_url, kind=kind)
+    except InvalidAddress as error:
+        raise InvalidProvider(str(error)) from error
+    provider = Provider(
+        name=name, kind=kind, base_url=address, label=label, api_key_env=api_key_env.strip(), origin=origin
+    )
+    _check(provider)
+    if provider.api_key_env and not may_hold_key(provider.api_key_env):
+        raise InvalidProvider(not_for_keys(provider.api_key_env))
+    provider.save()
+    if api_key:
+        set_api_key(provider=provider, key=api_key)
+    return provider
+
+
+@transaction.atomic
+def set_api_key(*, provider: Provider, key: str) -> None:
+    """Store a key, encrypted; an empty one removes what is stored."""
+    key = clean_api_key(key)
+    provider.api_key_encrypted = encrypt(key) if key else ""
+    provider.save(update_fields=["api_key_encrypted"])
+
+
+def clean_api_key(key: str) -> str:
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        # The key itself stays out of the complaint.
+        raise InvalidProvider(_("A key is one word of plain letters, digits and signs."))
+    return key
+
+
+def record_server(*, provider: Provider, is_ollama: bool | None) -> None:
+    """Keep what a server said of itself, at the address that it has now. None: it did not say."""
+    if is_ollama is not None:
+        provider.is_ollama, provider.asked_at_url = is_ollama, provider.base_url
+        provider.save(update_fields=["is_ollama", "asked_at_url"])
+
+
+@transaction.atomic
+def add_llm(
+    *, provider: Provider, model_id: str, facts: ModelFacts | None = None, label: str = "", origin: str = Origin.ADMIN
+) -> LLM:
+    """This model of the provider, made when it is new; `facts` are recorded either way."""
+    found = LLM.objects.filter(provider=provider, model_id=model_id).first()
+    llm = found or LLM(provider=provider, model_id=model_id, label=label, origin=origin)
+    if found is None:
+        _check(llm)
+        llm.save()
+    if facts is not None:
+        record_limits(llm=llm, facts=facts)
+    return llm
+
+
+@transaction.atomic
+def add_agent(*, llm: LLM, name: str = "", instructions: str = "") -> Agent:
+    """An agent to talk to this LLM with; the one that exists when there is one already."""
+    found = llm.agents.filter(is_demo=False).first()
+    if found:
+        return found
+    name = (name or llm.label or llm.model_id)[:120]
+    return Agent.objects.create(name=name, slug=_free_slug(llm.model_id), instructions=instructions, llm=llm)
+
+
+@transaction.atomic
+def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
+    """Keep what a server said of one model, and say in words what came of it.
+
+    What the server said is always kept beside; it comes into force unless an admin set the window.
+    """
+    llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
+    _doubt_bounds(llm, facts.context_length)
+    llm.detected_context_length = facts.context_length
+    llm.limits_read_at = timezone.now()
+    llm.input_length = llm.input_length or facts.input_length
+    llm.output_length = llm.output_length or facts.output_length
+    said = _take_window(llm, facts)
+    llm.save()
+    return said
+
+
+def claim_loading(*, llm: LLM, for_at_most: timedelta) -> bool:
+    """The right to have a model loaded: loaded twice at once it would be there twice. False where another has it."""
+    now = timezone.now()
+    free = Q(loading_until=None) | Q(loading_until__lt=now)
+    return bool(LLM.objects.filter(free, pk=llm.pk).update(loading_until=now + for_at_most))
+
+
+def end_loading(*, llm: LLM) -> None:
+    LLM.objects.filter(pk=llm.pk).update(loading_until=None)
+
+
+def record_tools_refused(*, llm: LLM) -> None:
+    """The server will not be offered tools for this model: do not offer them until an admin says so."""
+    LLM.objects.filter(pk=llm.pk, tool_calling=ToolCalling.AUTO).update(tool_calling=ToolCalling.REFUSED)
+
+
+def record_message_shape(*, llm: LLM, shape: str) -> None:
+    """The server refused the messages as they were: send them in this shape until an admin says otherwise."""
+    LLM.objects.filter(pk=llm.pk).update(message_shape=shape)
+
+
+def small_window_ceiling(window: int | None) -> int | None:
+    """The explicit optimal ceiling that a small window gets, when none is written down."""
+    return window * 3 // 4 or None if window and window <= SMALL_WINDOW else None
+
+
+def _doubt_bounds(llm: LLM, window: int | None) -> None:
+    """A server that tells another window than before was started again: bounds of the one before hold no more."""
+    row = LlmBounds.objects.select_for_update().filter(llm=llm).first()
+    before = llm.detected_context_length or (row.window if row else None)
+    if row and window and before and window != before:
+        row.known = after_reload(row.known)
+        row.save()
+
+
+def _take_window(llm: LLM, facts: ModelFacts) -> str:
+    window = facts.context_length
+    if window is None:
+        return facts.note or _("The server does not say how large the context window is.")
+    if llm.context_length and llm.context_length_source == WindowSource.ADMIN:
+        return _("The server says %(read)s tokens; the %(set)s set by an admin stay in force.") % {
+            "read": f"{window:,}",
+            "set": f"{llm.context_length:,}",
+        }
+    # A ceiling that was made for the window before follows it; one that was written down does not.
+    follows = llm.optimal_max_tokens in (None, small_window_ceiling(llm.context_length))
+    llm.context_length, llm.context_length_source = window, WindowSource.SERVER
+    said = _("Context window: %(window)s tokens, read from the server.") % {"window": f"{window:,}"}
+    if facts.source:
+        said += " " + _("Source: %(source)s.") % {"source": facts.source}
+    ceiling = small_window_ceiling(window)
+    if follows and llm.optimal_max_tokens != ceiling:
+        llm.optimal_max_tokens = ceiling
+        if ceiling:
+            said += " " + _("Optimal ceiling set to %(ceiling)s.") % {"ceiling": f"{ceiling:,}"}
+    return said
+
+
+def _free_slug(model_id: str) -> str:
+    """`meta/llama-3.1:8b` becomes `meta-llama-3-1-8b`; a number is added while that is taken."""
+    stem = slugify(model_id.translate(str.maketrans("/.:@_", "-----")))[:50].strip("-") or "agent"
+    slug, number = stem, 2
+    while Agent.objects.filter(slug=slug).exists():
+        slug, number = f"{stem}-{number}", number + 1
+    return slug
+
+
+def _check(row: Provider | LLM) -> None:
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        raise InvalidProvider(_sentence(error)) from error
+
+
+def _sentence(error: ValidationError) -> str:
+    """Django's complaints as one line, each with the name of its field."""
+    return " ".join(
+        f"{'' if field == '__all__' else field + ': '}{message}"
+        for field, messages in error.message_dict.items()
+        for message in messages
+    )
+
+
+# --- Somebody to talk to: agents that are made without anybody asking for them ---
+@transaction.atomic
+def ensure_agents() -> list[Agent]:
+    """Where there is no agent but demos: one for the first LLM of every provider that the environment makes ready.
+
+    Whoever sets a key, or names a file of models, expects to chat without a visit to the admin first.
+    """
+    if Agent.objects.filter(is_demo=False, is_direct=False).exists():
+        return []
+    from_file = Provider.objects.filter(origin=Origin.FILE, enabled=True, api_key_env="")
+    ready = {provider.pk: provider for provider in (*providers_ready_by_environment(), *from_file)}
+    first = (provider.llms.filter(enabled=True).order_by("pk").first() for provider in ready.values())
+    return [add_agent(llm=llm) for llm in first if llm is not None]
+
+
+# --- From a server that answers to somebody to talk to: provider, LLM and agent, made where they are missing ---
+@transaction.atomic
+def connect(*, name: str, kind: str, label: str, base_url: str, api_key: str, facts: ModelFacts) -> Agent:
+    """An agent for this model of the server at this address. What was switched off is switched on again."""
+    provider = provider_at(kind=kind, base_url=base_url)
+    if provider is None:
+        provider = add_provider(name=_free_name(name), kind=kind, label=label, base_url=base_url, api_key=api_key)
+    elif api_key:
+        set_api_key(provider=provider, key=api_key)
+    llm = add_llm(provider=provider, model_id=facts.model_id, facts=facts)
+    agent = add_agent(llm=llm)
+    for row in (provider, llm, agent):
+        row.enabled = True
+        row.save(update_fields=["enabled"])
+    return agent
+
+
+def _free_name(name: str) -> str:
+    """`lmstudio`, then `lmstudio-2` for one on another machine."""
+    free, number = name, 2
+    while Provider.objects.filter(name=free).exists():
+        free, number = f"{name}-{number}", number + 1
+    return free

@@ -1,0 +1,312 @@
+"""Who watches a dialog, or the list of them: one websocket a tab, from the database and the group to HTML fragments.
+
+Only the owner may watch. Actions come by POST, never by this socket. Whatever was missed (a lost event,
+a closed socket) is made good by the next look at the dialog's version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+from uuid import UUID
+
+from asgiref.sync import ThreadSensitiveContext
+from channels.auth import get_user
+from channels.db import database_sync_to_async as in_db
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import SuspiciousOperation
+from django.db.models import Count, Sum
+from django.http import QueryDict
+from django.utils import translation
+
+from dialogs.common.broadcast import LISTS, group_name
+from dialogs.common.channel_layer import end
+from dialogs.models import Dialog
+from dialogs.pages.frames import ListDiff, PageDiff, Rendering
+from dialogs.pages.live_view import GATHERING_SECONDS, card_of, render_dialog, visible_version
+from dialogs.pages.reads.transcript import SHOWN_ROWS
+from dialogs.pages.views.lists import Asked, list_context
+from dialogs.transcript.reads.dialogs import owned_dialog
+
+logger = logging.getLogger(__name__)
+NOT_SIGNED_IN = 4401
+NOT_YOURS = 4404
+TOO_LONG = 4413
+LOOK_EVERY_SECONDS = 5.0
+# A list is looked at once for all that changes in it within so long.
+LIST_EVERY_SECONDS = 0.5
+
+
+# Sessions about to be read, for all tabs of a browser that hear of one event: they do so a little after one another.
+_asked: dict[str | None, asyncio.Task[User | AnonymousUser]] = {}
+
+
+async def signed_in(session: SessionBase) -> User | AnonymousUser:
+    """Whose session it is now: only a reading that begins after the question answers it."""
+    key = session.session_key
+    task = _asked.get(key)
+    if task is None:
+        task = _asked[key] = asyncio.create_task(_read_session(session))
+    return await asyncio.shield(task)
+
+
+async def _read_session(session: SessionBase) -> User | AnonymousUser:
+    await asyncio.sleep(GATHERING_SECONDS)
+    del _asked[session.session_key]
+    return cast("User | AnonymousUser", await get_user({"session": session.__class__(session.session_key)}))
+
+
+class Watcher(AsyncWebsocketConsumer):
+    """A socket that only brings: it joins a group, and looks now and then whatever Redis does.
+
+    Handlers run one after another, so what they keep needs no lock.
+    """
+
+    group: str
+    language: str
+    looking: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        # A database thread of its own: without it all tabs of this process would wait for one another.
+        async with ThreadSensitiveContext():
+            try:
+                await super().__call__(scope, receive, send)
+            finally:
+                await self._leave()
+
+    async def _watch(self) -> None:
+        with self._redis_away():
+            await self._join()
+        self.looking = asyncio.create_task(self._look())
+
+    async def _turn_away(self, code: int) -> None:
+        """Accepted first: a code can only be sent over an open socket."""
+        await self.accept()
+        await self.close(code)
+
+    async def _is_signed_in(self) -> bool:
+        """Still, as the person who connected: the session is read anew, and so is the account."""
+        return bool(await signed_in(self.scope["session"]) == self.scope["user"])
+
+    async def _send(self, html: str) -> None:
+        """What no websocket takes the page brings itself, when it is loaded anew."""
+        if len(html) > settings.DOMINDS_SOCKET_BYTES // 4 and len(html.encode()) > settings.DOMINDS_SOCKET_BYTES:
+            await self.close(TOO_LONG)
+        elif html:
+            await self.send(text_data=html)
+
+    async def _join(self) -> None:
+        await self.channel_layer.group_add(self.group, self.channel_name)
+
+    async def _look(self) -> None:
+        """Joins anew each time: Redis forgets its groups when it restarts."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+            with self._redis_away():
+                await self._join()
+                await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
+
+    async def _leave(self) -> None:
+        """However this ended: nobody looks any more."""
+        if self.looking is not None:
+            await end(self.looking)
+            with self._redis_away():
+                await self.channel_layer.group_discard(self.group, self.channel_name)
+
+    @contextmanager
+    def _redis_away(self) -> Iterator[None]:
+        """It may be away, full or busy: the next look makes it good."""
+        try:
+            yield
+        except Exception as error:
+            logger.info("%s is not looked at just now: %s", self.group, error)
+
+
+class DialogConsumer(Watcher):
+    """One dialog."""
+
+    dialog_id: UUID
+    limit: int | None
+    screen: PageDiff
+
+    async def connect(self) -> None:
+        self.dialog_id = self.scope["url_route"]["kwargs"]["dialog_id"]
+        asked = _asked_in(self.scope)
+        self.language = _language(asked.get("lang", ""))
+        self.limit = None if "all" in asked else SHOWN_ROWS
+        self.screen = PageDiff()
+        self.group = group_name(self.dialog_id)
+        if refused := await self._refusal():
+            await self._turn_away(refused)
+            return
+        await self.accept()
+        await self._watch()
+        await self._begin(asked.get("version", ""))
+
+    async def dialog_changed(self, event: dict[str, Any]) -> None:
+        await self._show()
+
+    async def dialog_compaction(self, event: dict[str, Any]) -> None:
+        """Only the card, and as it is now: what the run made comes as `dialog.changed`."""
+        if card := await card_of(self.dialog_id, self.language):
+            await self._send(self.screen.compaction(card))
+
+    async def dialog_look(self, event: dict[str, Any]) -> None:
+        """From our own clock: fetch when an event was lost; close when nobody is signed in any more."""
+        if not await self._is_signed_in():
+            await self.close(NOT_SIGNED_IN)
+        elif await in_db(visible_version)(self.dialog_id) != self.screen.version:
+            await self._show()
+
+    async def dialog_stream(self, event: dict[str, Any]) -> None:
+        """What is recorded goes before what the event brings: where something was lost, it is read from there."""
+        if event["generation"] != self.screen.generation_id:
+            await self._show()
+        if self._lacks_before(event):
+            await self._show(whole=True)
+        if event["generation"] == self.screen.generation_id and not self._lacks_before(event):
+            with translation.override(self.language):
+                frame = self.screen.stream(
+                    text=event["text"],
+                    reasoning=event["reasoning"],
+                    at=event["at"],
+                    thought_at=event["thought_at"],
+                    size=event.get("size"),
+                )
+            await self._send(frame)
+
+    def _lacks_before(self, event: dict[str, Any]) -> bool:
+        is_this = event["generation"] == self.screen.generation_id
+        return is_this and self.screen.lacks(event["at"], event["thought_at"])
+
+    async def _refusal(self) -> int:
+        user: User | AnonymousUser = self.scope["user"]
+        if not user.is_authenticated:
+            return NOT_SIGNED_IN
+        try:
+            await in_db(owned_dialog)(user=user, dialog_id=self.dialog_id)
+        except Dialog.DoesNotExist:
+            return NOT_YOURS
+        return 0
+
+    async def _begin(self, shown_version: str) -> None:
+        """Send everything, unless the page has just brought it: a swap would lose selections and places.
+
+        A rendering is read piece by piece. What is committed meanwhile may be in it under the version before, which the
+        page brought without: so the version must still stand afterwards.
+        """
+        rendering = await self._rendering()
+        if rendering is None:
+            return
+        is_shown = str(rendering.version) == shown_version and rendering.live is None
+        if is_shown and await in_db(visible_version)(self.dialog_id) == rendering.version:
+            self.screen.has(rendering)
+            # A run goes on while the version stands still: the page may be behind.
+            await self._send(rendering.card if rendering.compacting else "")
+        else:
+            await self._send(await in_db(self.screen.whole)(rendering))
+
+    async def _show(self, *, whole: bool = False) -> None:
+        is_signed_in, rendering = await asyncio.gather(self._is_signed_in(), self._rendering())
+        if not is_signed_in:
+            await self.close(NOT_SIGNED_IN)
+        elif rendering is not None:
+            await self._send(await in_db(self.screen.whole if whole else self.screen.update)(rendering))
+
+    async def _rendering(self) -> Rendering | None:
+        """The dialog as it is; closes the socket when it is gone."""
+        rendering = await render_dialog(self.dialog_id, self.language, self.limit)
+        if rendering is None:
+            await self.close(NOT_YOURS)
+        return rendering
+
+
+class ListConsumer(Watcher):
+    """The first page: a person's list as its address asks for it."""
+
+    asked: Asked
+    screen: ListDiff
+    group = LISTS
+    # Of all the person's dialogs, when they were last looked at.
+    versions: dict[str, Any]
+    showing: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        query = _asked_in(self.scope)
+        self.language, self.asked, self.screen = _language(query.get("lang", "")), Asked.of(query), ListDiff()
+        if not self.scope["user"].is_authenticated:
+            await self._turn_away(NOT_SIGNED_IN)
+            return
+        await self.accept()
+        await self._watch()
+        self.versions = await self._versions()
+        listed = await self._listed()
+        if listed["state"] == query.get("state"):
+            self.screen.has(listed)
+        else:
+            await self._send(await in_db(self.screen.update)(listed, self.language))
+
+    async def list_changed(self, event: dict[str, Any]) -> None:
+        """One look for all that changes within a moment, and none for what is another person's."""
+        if self.showing is None and await self._is_mine(event["dialog"]):
+            self.showing = asyncio.create_task(self._show_soon())
+
+    async def list_show(self, event: dict[str, Any]) -> None:
+        self.showing = None
+        await self._show()
+
+    async def dialog_look(self, event: dict[str, Any]) -> None:
+        if not await self._is_signed_in():
+            await self.close(NOT_SIGNED_IN)
+        elif await self._versions() != self.versions:
+            await self._show()
+
+    async def _show_soon(self) -> None:
+        await asyncio.sleep(LIST_EVERY_SECONDS)
+        with self._redis_away():
+            await self.channel_layer.send(self.channel_name, {"type": "list.show"})
+
+    async def _show(self) -> None:
+        # Read first: what is committed meanwhile is looked at again.
+        self.versions = await self._versions()
+        await self._send(await in_db(self.screen.update)(await self._listed(), self.language))
+
+    async def _versions(self) -> dict[str, Any]:
+        """Another with every change that a browser should see."""
+        return await Dialog.objects.filter(owner=self.scope["user"]).aaggregate(Sum("version"), Count("pk"))
+
+    async def _is_mine(self, dialog_id: str) -> bool:
+        owned = Dialog.objects.filter(pk=dialog_id, owner=self.scope["user"])
+        return dialog_id in self.screen.rows or await owned.aexists()
+
+    async def _listed(self) -> dict[str, Any]:
+        return await in_db(_listed)(self.scope["user"], self.asked, self.language)
+
+    async def _leave(self) -> None:
+        if self.showing is not None:
+            await end(self.showing)
+        await super()._leave()
+
+
+def _listed(user: User, asked: Asked, language: str) -> dict[str, Any]:
+    with translation.override(language):
+        return list_context(user, asked)
+
+
+def _asked_in(scope: Any) -> QueryDict:
+    """What the address asks for; nothing where it asks for more than any page of ours."""
+    try:
+        return QueryDict(scope["query_string"])
+    except SuspiciousOperation:
+        return QueryDict()
+
+
+def _language(wanted: str) -> str:
+    """The page names its language in the address, so that fragments speak the same one."""
+    return wanted if wanted in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE

@@ -1,0 +1,252 @@
+"""The first page: a person's dialogs at a glance, those that need somebody first.
+
+Three queries, however many dialogs there are: one row of all of them, which is sorted, counted and filtered here, then
+what is shown of the ones on the page, with their readings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import JSONObject, Substr
+from django.utils.translation import gettext as _
+
+from dialogs.common.errors import headline
+from dialogs.models import AutonomousRun, Dialog, Generation, Question
+from dialogs.models.dialog import PausedBy
+from dialogs.models.message import Role
+from dialogs.transcript.reads.dialogs import left_by, meters_of, with_newest
+from health.models import CompactionRun
+from health.selectors import Meter
+
+# What is going on in a dialog; the strip counts them, and the list may be cut to one.
+RUNNING, WAITING, PAUSED, FAILED = "running", "waiting", "paused", "failed"
+DOING = (WAITING, FAILED, PAUSED, RUNNING)
+# Who is in need of a person comes first; within one rank whoever was active last.
+RANKS = {WAITING: 0, FAILED: 1, PAUSED: 1, "critical": 2, RUNNING: 3, "caution": 4}
+LEVELS = ("critical", "caution", "healthy", "unknown")
+WORDS_SHOWN = 240
+# Of a dialog: what no list shows, and may be long.
+LARGE = ("taskdoc", "standing_rules", "task_snapshot")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glance:
+    """One dialog among all: what it is sorted, counted and filtered by. `level` is "" before its first reading."""
+
+    pk: UUID
+    active_at: datetime
+    level: str
+    doing: str
+    agent: tuple[int, str]
+    llm: tuple[int, str]
+    client: tuple[int, str] | None
+
+    @property
+    def rank(self) -> int:
+        return min(RANKS.get(self.doing, 5), RANKS.get(self.level, 5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freed:
+    """The newest compaction that holds. Estimates, both."""
+
+    before: int
+    after: int
+
+    @property
+    def tokens(self) -> int:
+        return self.before - self.after
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One dialog as a row. `key` changes whenever the row would read otherwise, but for how long ago something was."""
+
+    dialog: Dialog
+    glance: Glance
+    meter: Meter
+    doing: str
+    last_words: str
+    freed: Freed | None
+
+    @property
+    def key(self) -> str:
+        return repr((self.dialog.title, self.glance, self.meter, self.doing, self.last_words, self.freed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """How many dialogs there are of each level, and how many of each kind of doing."""
+
+    levels: tuple[tuple[str, int], ...]
+    doing: tuple[tuple[str, int], ...]
+
+
+def glances(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[Glance]:
+    """All of these dialogs, those that need a person first."""
+    rows = with_newest(found).annotate(
+        asks=Exists(_pending()),
+        has_run=Exists(AutonomousRun.objects.filter(dialog=OuterRef("pk"), ended_at=None)),
+        last=_newest_generation(status="status"),
+    )
+    told = [_glance(row) for row in rows.order_by("-active_at").values_list(*GLANCED, named=True)]
+    return told if newest_first else sorted(told, key=lambda glance: glance.rank)
+
+
+GLANCED = (
+    *("pk", "active_at", "wake_seq", "handled_seq", "answer_due", "paused_by", "newest", "leaf_course", "asks"),
+    *("has_run", "last", "agent_id", "agent__name", "llm_id", "llm__provider__name", "llm__model_id"),
+    *("client__api_key_id", "client__api_key__name"),
+)
+
+
+def _glance(row: Any) -> Glance:
+    llm = f"{row.llm__provider__name}/{row.llm__model_id}"
+    key = row.client__api_key_id
+    return Glance(
+        pk=row.pk,
+        active_at=row.active_at,
+        level=_level(row.newest, llm, row.leaf_course),
+        doing=_kind(row),
+        agent=(row.agent_id, row.agent__name),
+        llm=(row.llm_id, llm),
+        client=(key, row.client__api_key__name) if key else None,
+    )
+
+
+def _level(newest: dict[str, Any] | None, llm: str, leaf_course: int | None) -> str:
+    """Measured of the context that the next request has; else nobody knows."""
+    if not newest:
+        return ""
+    is_other = newest["llm"] != llm or left_by(newest, leaf_course)
+    return "unknown" if is_other else str(newest["level"])
+
+
+def _kind(row: Any) -> str:
+    if row.wake_seq > row.handled_seq:
+        return RUNNING
+    if row.asks:
+        return WAITING
+    if row.paused_by and (row.has_run or row.paused_by not in (PausedBy.PERSON, PausedBy.FAILURE)):
+        return PAUSED
+    return FAILED if row.last and row.last["status"] == Generation.Status.FAILED else ""
+
+
+def _pending() -> QuerySet[Question]:
+    return Question.objects.filter(dialog=OuterRef("pk"), status=Question.Status.PENDING)
+
+
+def _newest_generation(**columns: str) -> Subquery:
+    made = Generation.objects.filter(dialog=OuterRef("pk")).order_by("-pk")
+    return Subquery(made.values(told=JSONObject(**columns))[:1])
+
+
+def strip(all_of_them: Sequence[Glance]) -> Strip:
+    """What nothing is of is left out."""
+    levels, doing = Counter(one.level for one in all_of_them), Counter(one.doing for one in all_of_them)
+    return Strip(
+        levels=tuple((level, levels[level]) for level in LEVELS if levels[level]),
+        doing=tuple((kind, doing[kind]) for kind in DOING if doing[kind]),
+    )
+
+
+def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
+    """What there is to filter by, in alphabetical order: agents, LLMs, clients."""
+    found = {
+        "agent": {one.agent for one in all_of_them},
+        "llm": {one.llm for one in all_of_them},
+        "client": {one.client for one in all_of_them if one.client},
+    }
+    return {name: sorted(values, key=lambda value: value[1].lower()) for name, values in found.items()}
+
+
+def shown(some: Sequence[Glance]) -> list[Shown]:
+    """The rows of these, in their order."""
+    wanted = Dialog.objects.filter(pk__in=[one.pk for one in some]).defer(*LARGE)
+    rows = with_newest(wanted.select_related("agent", "llm__provider", "client__api_key")).annotate(
+        leaf_role=F("current_leaf__role"),
+        leaf_text=Substr("current_leaf__content", 1, WORDS_SHOWN + 1),
+        course_number=F("current_leaf__course__number"),
+        asked=Subquery(_pending().values(told=Substr("text", 1, WORDS_SHOWN))[:1]),
+        run=Subquery(
+            AutonomousRun.objects.filter(dialog=OuterRef("pk"), ended_at=None).values(
+                told=JSONObject(made="generations", most="max_generations")
+            )[:1]
+        ),
+        last=_newest_generation(error="error_code", retry_at="retry_at"),
+        compacting=_runs(Q(status__in=("queued", "running")), now="tokens_now", limit="limit_tokens"),
+        freed=_runs(
+            Q(status="applied", estimated_after__isnull=False), before="estimated_before", after="estimated_after"
+        ),
+    )
+    found = {row.pk: row for row in rows}
+    meters = meters_of(list(found.values()))
+    return [_shown(found[one.pk], one, meters[one.pk]) for one in some if one.pk in found]
+
+
+def _runs(which: Q, **columns: str) -> Subquery:
+    runs = CompactionRun.objects.filter(which, dialog=OuterRef("pk")).order_by("-pk")
+    return Subquery(runs.values(told=JSONObject(**columns))[:1])
+
+
+def _shown(row: Any, glance: Glance, meter: Meter) -> Shown:
+    freed = row.freed and row.freed["before"] and Freed(**row.freed)
+    return Shown(
+        dialog=row,
+        glance=glance,
+        meter=meter,
+        doing=_doing(row, glance),
+        last_words=_last_words(row),
+        freed=freed if freed and freed.tokens > 0 else None,
+    )
+
+
+def _doing(row: Any, glance: Glance) -> str:
+    """What it is doing now, in words; nothing where it rests."""
+    on_its_own = _on_its_own(row) if row.run else ""
+    return " · ".join(part for part in (_now(row, glance), on_its_own) if part)
+
+
+def _now(row: Any, glance: Glance) -> str:
+    if row.compacting:
+        return _compacting(row.compacting)
+    if glance.doing == WAITING:
+        return _("waits for your answer: %(question)s") % {"question": " ".join((row.asked or "").split())}
+    if glance.doing == PAUSED:
+        return _("paused by %(what)s") % {"what": PausedBy(row.paused_by).label}
+    if glance.doing == FAILED:
+        return str(headline(row.last["error"]))
+    if glance.doing != RUNNING:
+        return ""
+    if row.place_in_line:
+        return _("number %(place)s in line") % {"place": row.place_in_line}
+    return _("trying again soon") if row.last and row.last["retry_at"] else _("answering")
+
+
+def _compacting(run: dict[str, Any]) -> str:
+    if run["now"] is None or not run["limit"]:
+        return _("compacting")
+    return _("compacting, now at %(percent)s %% of its limit") % {"percent": round(100 * run["now"] / run["limit"])}
+
+
+def _on_its_own(row: Any) -> str:
+    return _("generation %(made)s of %(most)s, course %(course)s") % {
+        "made": row.run["made"],
+        "most": row.run["most"],
+        "course": row.course_number or 1,
+    }
+
+
+def _last_words(row: Any) -> str:
+    """What a person or the agent said last; results of tools and notes of ours are nobody's words."""
+    if row.leaf_role not in (Role.USER, Role.ASSISTANT):
+        return ""
+    words = " ".join((row.leaf_text or "").split())
+    return words if len(words) <= WORDS_SHOWN else words[:WORDS_SHOWN] + "…"

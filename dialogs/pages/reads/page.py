@@ -1,0 +1,110 @@
+"""Everything that a dialog's page and its socket show, read once, under the names the templates use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from dialogs.compaction.reads.compaction_card import compaction_card
+from dialogs.context.reads.task_snapshot import task_snapshot
+from dialogs.llms.reads.providers import missing_key
+from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
+from dialogs.pages.reads.rows import AttemptRow
+from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript
+from dialogs.transcript.reads.autonomous import rest_reason, run_status
+from dialogs.transcript.reads.dialogs import dialog_meter
+from dialogs.turns.reads.cleanup import has_open_task
+from dialogs.turns.reads.loops import loop_notice
+from dialogs.turns.reads.over_hits import is_fresh_start_offered
+from dialogs.turns.reads.remediation import remediation_status
+from dialogs.turns.reads.turns import turn_status
+from health.selectors import history
+
+
+def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str, Any]:
+    """Context for every partial of `dialogs.pages.frames`, for the card of compaction, and for `_transcript.html`.
+
+    Nothing is asked of an agent whose dialog a client drives: neither does it rest.
+    """
+    shown = transcript(dialog, limit=limit)
+    return {
+        "dialog": dialog,
+        "driven": driven_by(dialog),
+        "transcript": shown,
+        "can_report": any(isinstance(row, AttemptRow) and row.can_report for row in shown.rows),
+        "fresh_start_offered": is_fresh_start_offered(dialog),
+        "loop": loop_notice(dialog),
+        "cleanup_open": has_open_task(dialog),
+        "status": turn_status(dialog),
+        "run": run_status(dialog),
+        "reminders": kept_reminders(dialog.pk),
+        "removed_reminders": removed_reminders(dialog.pk),
+        "rests": "" if dialog.is_client_driven else rest_reason(dialog),
+        "meter": dialog_meter(dialog),
+        "remediation": None if dialog.is_client_driven else remediation_status(dialog),
+        "task": task_snapshot(dialog),
+        "history": history(dialog.pk),
+        "card": compaction_card(dialog),
+    }
+
+
+def choosable_llms() -> list[LLM]:
+    """LLMs that a dialog may change to: enabled, of an enabled provider whose key is not missing."""
+    return [
+        llm
+        for llm in LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
+        if not missing_key(llm.provider)
+    ]
+
+
+# --- The reminders of a dialog, as its agent sees them and as a person may bring them back ---
+# An agent may remove thousands in a long life; the page that lists them is sent again and again.
+SHOWN_REMOVED = 20
+
+
+def kept_reminders(dialog_id: UUID) -> list[Reminder]:
+    """In their order."""
+    return list(Reminder.objects.filter(dialog=dialog_id, removed_at=None).select_related("course"))
+
+
+def removed_reminders(dialog_id: UUID) -> list[Reminder]:
+    """The newest removed ones, last removed first."""
+    removed = Reminder.objects.filter(dialog=dialog_id, removed_at__isnull=False).select_related("course")
+    return list(removed.order_by("-removed_at", "-number")[:SHOWN_REMOVED])
+
+
+# --- Who drives a dialog that is not written in the browser: what its page says of the client ---
+@dataclass(frozen=True, kw_only=True)
+class DrivenBy:
+    """`model` is the id that was asked for, `chat` the client's own name of the conversation, where it says one."""
+
+    key: ApiKey | None
+    model: str
+    tools: int
+    chat: str
+    asked_at: datetime | None
+    # Its model may keep reminders.
+    has_notebook: bool
+
+
+def driven_by(dialog: Dialog) -> DrivenBy | None:
+    """None where people write in the browser."""
+    if not dialog.is_client_driven:
+        return None
+    client = ClientConversation.objects.select_related("api_key").get(dialog=dialog)
+    return DrivenBy(
+        key=client.api_key,
+        model=client.model,
+        tools=len(client.tools),
+        chat=client.chat,
+        asked_at=_newest_request(dialog),
+        has_notebook=client.offers_recall,
+    )
+
+
+def _newest_request(dialog: Dialog) -> datetime | None:
+    """A request that brings nothing new, such as another try, adds no message: but it is answered."""
+    made = Generation.objects.filter(dialog=dialog).order_by("-pk")
+    return made.values_list("started_at", flat=True).first()

@@ -1,0 +1,246 @@
+"""The rows of a transcript. A row's `key` changes whenever its HTML would: a browser is sent only what is new to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+
+from dialogs.common.errors import headline
+from dialogs.compaction.reads.compaction_rows import CompactionRow
+from dialogs.llms.reads.learned_window import lowered, most_asked
+from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
+from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.transcript.reads.attached import Attachment
+from dialogs.transcript.reads.fates import Fate
+from dialogs.turns.reads.call_rows import CallRow
+
+# Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
+ASIDE_FOLDED_ABOVE = (240, 3)
+SAID_FOLDED_ABOVE = (2_000, 30)
+SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
+# The finish reason of an answer that `dialogs.driver.writes.cutting` cut.
+CUT = "compaction"
+# The codes of generations that failed because their request was too large: refused by us, by the provider.
+OVERFLOWS = ("context_compaction_failed", "compaction_off", "context_overflow", "context_filled")
+# What must stay is more than the room: a compaction would find the same again.
+NOTHING_TO_FREE = ("cannot_free_more", "p1_alone", "words_alone")
+
+
+def can_be_reported(failed: Generation) -> bool:
+    """Whether a compaction could help an answer that failed because the context was too large."""
+    return failed.error_code in OVERFLOWS and failed.why.get("code") not in NOTHING_TO_FREE
+
+
+def _is_longer(text: str, than: tuple[int, int]) -> bool:
+    chars, breaks = than
+    return len(text) > chars or text.count("\n") > breaks
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRow:
+    kind: ClassVar[str] = "message"
+    message: Message
+    generation: Generation | None = None
+    calls: tuple[CallRow, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    # All versions of the message, oldest first.
+    versions: tuple[int, ...]
+    is_last_user: bool = False
+    is_last_answer: bool = False
+    # It stands in the course that goes on: a person may mark it, compact up to it, bring it back.
+    is_current: bool = False
+    # What the model sees of it, and of its calls' results, where that is not what was said.
+    fate: Fate | None = None
+    has_shortened_results: bool = False
+    # The answer was cut for a compaction, and another message goes on with it; or this message is the one that does.
+    is_to_be_continued: bool = False
+    continues: tuple[str, ...] = ()
+    # The share of the limit that pinned messages take, where that is too much and this one was pinned last.
+    pinned_share: float | None = None
+
+    @property
+    def dom_id(self) -> str:
+        return f"message-{self.message.pk}"
+
+    @property
+    def key(self) -> str:
+        calls = ",".join(call.key for call in self.calls)
+        curated = self.prompt.curated if self.prompt else ""
+        marked = f"{self.mark.pinned}{self.mark.priority}{self.mark.area}" if self.mark else ""
+        seen = f"{self.fate}/{self.has_shortened_results}/{self.is_to_be_continued}/{self.pinned_share}"
+        place = f"{self.is_read_in_part}/{self.position}/{self.siblings}/{self.is_last_user}/{self.is_last_answer}"
+        return f"{place}/{curated}/{calls}/{marked}/{seen}"
+
+    @property
+    def mark(self) -> MessageMark | None:
+        return getattr(self.message, "mark", None)
+
+    @property
+    def source(self) -> str:
+        """The text as it was written; of an answer that was cut, all of it."""
+        return "".join((*self.continues, self.message.content))
+
+    @property
+    def is_cut_by_person(self) -> bool:
+        """Stopped, or broken off; not cut to make room and gone on with."""
+        cut_for_room = self.generation is not None and self.generation.finish_reason == CUT
+        return self.message.cut_short and not cut_for_room
+
+    @property
+    def is_read_in_part(self) -> bool:
+        """The server was found to have read only a part of the prompt that this answers."""
+        return bool(self.generation and self.generation.manifest.get("cut"))
+
+    @property
+    def was_asked_again(self) -> bool:
+        """By itself, for that reason: the answer beside it was made after a compaction."""
+        return bool(self.generation and self.generation.manifest.get("asked_again"))
+
+    @property
+    def lowered(self) -> tuple[int, int] | None:
+        return lowered(self.generation)
+
+    @property
+    def most_asked(self) -> int | None:
+        return most_asked(self.generation)
+
+    @property
+    def is_archived(self) -> bool:
+        """A person or the agent said it, and the model no longer sees it. What Dominds inserts goes of itself."""
+        is_something = bool(self.message.content or self.calls)
+        return self.fate == Fate.REMOVED and is_something and self.message.origin not in INSERTED
+
+    @property
+    def is_shortened(self) -> bool:
+        return self.fate == Fate.SHORTENED or self.has_shortened_results
+
+    @property
+    def pinned_percent(self) -> int:
+        return round(100 * (self.pinned_share or 0))
+
+    @property
+    def can_be_marked(self) -> bool:
+        return self.is_current and self.message.origin not in INSERTED
+
+    @property
+    def prompt(self) -> RemediationPrompt | None:
+        """What this message asks of the agent, or the notice that it carried."""
+        return getattr(self.message, "remediation_prompt", None)
+
+    @property
+    def is_inserted(self) -> bool:
+        """Said by Dominds itself, in the place of a person."""
+        return self.message.role == Role.USER and self.message.origin not in SAID_BY_PEOPLE
+
+    @property
+    def is_marked(self) -> bool:
+        """A client says more than questions and answers, and for more than one person: such rows name who speaks."""
+        return self.message.role in (Role.SYSTEM, Role.TOOL) or (
+            self.message.origin == MessageOrigin.CLIENT
+            and (self.message.role == Role.ASSISTANT or "name" in self.message.parts.get("wire", {}))
+        )
+
+    @property
+    def is_prose(self) -> bool:
+        return self.message.role == Role.ASSISTANT
+
+    @property
+    def is_past_editing(self) -> bool:
+        """A person typed it, and more was said since."""
+        return self.message.origin == MessageOrigin.TYPED and not self.is_last_user
+
+    @property
+    def has_text(self) -> bool:
+        """An answer without words says that it is empty, unless it did something."""
+        return bool(self.message.content) or not (self.calls or self.attachments or self.continues)
+
+    @property
+    def is_folded(self) -> bool:
+        is_said = self.message.role == Role.USER and not self.is_inserted
+        limit = SAID_FOLDED_ABOVE if is_said else ASIDE_FOLDED_ABOVE
+        return not self.is_prose and _is_longer(self.message.content, limit)
+
+    @property
+    def siblings(self) -> int:
+        return len(self.versions)
+
+    @property
+    def position(self) -> int:
+        return self.versions.index(self.message.pk) + 1
+
+    @property
+    def previous_id(self) -> int | None:
+        return self.versions[self.position - 2] if self.position > 1 else None
+
+    @property
+    def next_id(self) -> int | None:
+        return self.versions[self.position] if self.position < self.siblings else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptRow:
+    """A try that brought no message: it failed, was interrupted, or was stopped before the first word."""
+
+    kind: ClassVar[str] = "attempt"
+    generation: Generation
+    can_retry: bool
+    # It may be said anew: the person's last message, below which nothing came.
+    editable: int | None = None
+
+    @property
+    def dom_id(self) -> str:
+        return f"attempt-{self.generation.pk}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.generation.status}/{self.can_retry}"
+
+    @property
+    def can_report(self) -> bool:
+        return self.can_retry and can_be_reported(self.generation)
+
+    @property
+    def to_shorten(self) -> int | None:
+        """The message that is too long, where nothing but a shorter one helps."""
+        is_too_long = self.generation.error_code in OVERFLOWS and not can_be_reported(self.generation)
+        return self.editable if self.can_retry and is_too_long else None
+
+    @property
+    def headline(self) -> str | Promise:
+        if self.generation.error_code == "provider_unreachable" and self.generation.partial_text:
+            return _("The connection to the provider broke in the middle of the answer.")
+        return headline(self.generation.error_code) if self.generation.error_code else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveRow:
+    kind: ClassVar[str] = "live"
+    generation: Generation
+    # It goes on with an answer that was cut for a compaction.
+    continues: bool = False
+    dom_id: ClassVar[str] = "live"
+
+    @property
+    def key(self) -> str:
+        return str(self.generation.pk)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedRow:
+    kind: ClassVar[str] = "queued"
+    queued: QueuedMessage
+    key: ClassVar[str] = ""
+
+    @property
+    def dom_id(self) -> str:
+        return f"queued-{self.queued.pk}"
+
+    @property
+    def is_folded(self) -> bool:
+        return _is_longer(self.queued.content, SAID_FOLDED_ABOVE)
+
+
+Row = MessageRow | AttemptRow | CompactionRow | LiveRow | QueuedRow

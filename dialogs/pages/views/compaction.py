@@ -1,0 +1,147 @@
+"""What a person does about the context: compact it, begin afresh, decide about previews, undo and redo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dialogs.common.errors import DialogError
+from dialogs.compaction.writes import manual_compaction, view_changes
+from dialogs.compaction.writes.compaction import cancel_run
+from dialogs.compaction.writes.drafts import discard as discard_draft
+from dialogs.compaction.writes.drafts import edit_draft
+from dialogs.models import Dialog, Message
+from dialogs.pages.views.dialog import act
+from dialogs.pages.views.manage import confirm
+from dialogs.transcript.views.common import dialog_or_404, number_or_zero
+
+TEXT = "text-"
+_RESET_QUESTION: dict[str, Promise | str] = {
+    "question": gettext_lazy("Reset the agent's chat?"),
+    "words": gettext_lazy(
+        "The agent begins afresh with a handover: its first request, your last message, what you pinned, and a short "
+        "account of the rest. All messages stay readable here, and you can undo it."
+    ),
+    "label": gettext_lazy("Reset Agent Chat"),
+    "button": "button-primary",
+}
+
+_MILESTONE_QUESTION = _RESET_QUESTION | {"question": gettext_lazy("The task is done. Begin afresh?")}
+
+
+def _person(request: HttpRequest) -> User:
+    return cast("User", request.user)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def now(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    """The form, and what it asks for. Without JavaScript a refusal brings the form back as it was typed."""
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return _form(request, dialog)
+    focus, preview = request.POST.get("focus", ""), "preview" in request.POST
+    begin = partial(manual_compaction.request, dialog=dialog, by=_person(request), focus=focus, preview=preview)
+    if request.htmx:  # type: ignore[attr-defined]
+        return act(request, dialog, begin)
+    try:
+        begin()
+    except DialogError as error:
+        return _form(request, dialog, status=422, error=str(error), focus=focus, preview=preview)
+    return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")
+
+
+def _form(request: HttpRequest, dialog: Dialog, *, status: int = 200, **typed: Any) -> HttpResponse:
+    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
+    form = "dialogs/_compact.html"
+    context = typed | {
+        "dialog": dialog,
+        "is_modal": is_modal,
+        "sheet": form,
+        "question": _("Compact the context"),
+        "back": reverse("dialog", args=[dialog.pk]),
+        "focus_chars": manual_compaction.FOCUS_CHARS,
+        "present": manual_compaction.present(dialog),
+    }
+    return render(request, form if is_modal else "dialogs/confirm.html", context, status=status)
+
+
+@require_POST
+def up_to(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    message = get_object_or_404(Message, dialog=dialog, pk=message_id)
+    begin = partial(manual_compaction.request, dialog=dialog, by=_person(request), up_to=message)
+    return act(request, dialog, begin)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def reset(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return confirm(request, dialog, _MILESTONE_QUESTION if "milestone" in request.GET else _RESET_QUESTION)
+    return act(request, dialog, partial(manual_compaction.reset, dialog=dialog, by=_person(request)))
+
+
+@require_POST
+def cancel(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(cancel_run, dialog=dialog, run_id=run_id))
+
+
+@require_POST
+def discard(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(discard_draft, dialog=dialog, run_id=run_id))
+
+
+@require_POST
+def edit(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(edit_draft, dialog=dialog, run_id=run_id, texts=_texts(request.POST)))
+
+
+@require_POST
+def apply(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    """With the words as they stand in the form, if it was sent along."""
+    dialog = dialog_or_404(request, dialog_id)
+    texts = _texts(request.POST)
+
+    def edit_and_apply() -> None:
+        if texts:
+            edit_draft(dialog=dialog, run_id=run_id, texts=texts)
+        view_changes.apply_draft(dialog=dialog, run_id=run_id, by=_person(request))
+
+    return act(request, dialog, edit_and_apply)
+
+
+def _texts(sent: QueryDict) -> dict[int, str]:
+    """The fields `text-3`, … by their places."""
+    places = [name.removeprefix(TEXT) for name in sent if name.startswith(TEXT)]
+    return {number_or_zero(place): str(sent[f"{TEXT}{place}"]) for place in places if place.isdecimal()}
+
+
+@require_POST
+def undo(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    return _move(request, dialog_id, run_id, view_changes.undo)
+
+
+@require_POST
+def redo(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    return _move(request, dialog_id, run_id, view_changes.redo)
+
+
+def _move(request: HttpRequest, dialog_id: UUID, run_id: int, way: Callable[..., None]) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(way, dialog=dialog, run_id=run_id, by=_person(request)))

@@ -1,0 +1,261 @@
+"""The list of dialogs, the list beside a dialog, and the page that begins a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.cache import patch_vary_headers
+from django.utils.functional import Promise
+from django.utils.timesince import timesince
+from django.utils.translation import get_language, gettext_lazy
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from dialogs.llms.reads.agents import choosable_agents
+from dialogs.models import Dialog
+from dialogs.pages.forms import NewDialogForm
+from dialogs.pages.reads.dashboard import DOING, LEVELS, Glance, Shown, choices, glances, shown, strip
+from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, with_newest
+from dialogs.transcript.views.common import key_in, trash_days
+from health.selectors import Meter
+
+STEP = 50
+SIDEBAR_LENGTH = 30
+TABS: dict[Shelf, Promise] = {
+    "active": gettext_lazy("Active"),
+    "clients": gettext_lazy("API"),
+    "archived": gettext_lazy("Archived"),
+    "trash": gettext_lazy("Trash"),
+}
+# What is put away needs nobody: the newest stands first there.
+LIVELY: tuple[Shelf, ...] = ("active", "clients")
+FILTERS = ("level", "doing", "agent", "llm", "client")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DialogItem(Shown):
+    """One dialog in the list."""
+
+    @property
+    def level(self) -> str:
+        """ "" before the first reading."""
+        return self.glance.level
+
+    @property
+    def has_meter(self) -> bool:
+        """There is something to show: a measured number, or at least the window."""
+        return self.meter.prompt_tokens is not None or self.meter.context_window is not None
+
+    @property
+    def age(self) -> str:
+        """Relative, because the server does not know the reader's time zone."""
+        since = self.dialog.active_at
+        if timezone.now() - since < timedelta(minutes=1):
+            return _("just now")
+        return _("%(age)s ago") % {"age": timesince(since, depth=1)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SidebarItem:
+    dialog: Dialog
+    meter: Meter
+
+    @property
+    def level(self) -> str:
+        return "" if self.meter.stale == "none_yet" else self.meter.level
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many dialogs there are of a level, or of what is going on."""
+
+    kind: str
+    name: str
+    count: int
+    url: str
+    is_on: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One select of the filter."""
+
+    name: str
+    label: str
+    every: str
+    options: list[tuple[int, str]]
+    chosen: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Which part of the list the address asks for. Nonsense is read as the default, never an error."""
+
+    shelf: Shelf
+    search: str
+    shown: int
+    renaming: str
+    level: str = ""
+    doing: str = ""
+    agent: int = 0
+    llm: int = 0
+    client: int = 0
+
+    @classmethod
+    def of(cls, query: QueryDict) -> Asked:
+        shelf, shown = query.get("shelf", ""), query.get("shown", "")
+        level, doing = query.get("level", ""), query.get("doing", "")
+        return cls(
+            shelf=shelf if shelf in SHELVES else "active",
+            search=query.get("q", "").strip()[:200],
+            shown=max(int(shown), STEP) if shown.isascii() and shown.isdigit() and len(shown) < 7 else STEP,
+            renaming=query.get("rename", ""),
+            level=level if level in LEVELS else "",
+            doing=doing if doing in DOING else "",
+            **{name: key_in(query, name) for name in ("agent", "llm", "client")},
+        )
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(getattr(self, name) for name in FILTERS)
+
+    def takes(self, one: Glance) -> bool:
+        """Does the filter leave this dialog?"""
+        found = {"level": one.level, "doing": one.doing, "agent": one.agent[0], "llm": one.llm[0]}
+        found["client"] = one.client[0] if one.client else 0
+        return all(found[name] == asked for name in FILTERS if (asked := getattr(self, name)))
+
+    def url(self, **changes: Any) -> str:
+        """This list's address, with some of it changed; what is the default is left out."""
+        values = {"shelf": self.shelf, "q": self.search, "shown": self.shown}
+        values |= {name: getattr(self, name) for name in FILTERS}
+        defaults = {"shelf": "active", "q": "", "shown": STEP}
+        query = {key: value for key, value in (values | changes).items() if value != defaults.get(key) and value}
+        return reverse("dialog_list") + (f"?{urlencode(query)}" if query else "")
+
+
+@never_cache
+@require_GET
+def dialog_list(request: HttpRequest) -> HttpResponse:
+    """The page, or for htmx the list alone."""
+    asked = Asked.of(request.GET)
+    is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
+    template = "dialogs/_list.html" if is_fragment else "dialogs/list.html"
+    context = list_context(request.user, asked) | {"swap_messages": is_fragment}
+    response = render(request, template, context)
+    # Both answers share one address: a cache must not mix them up.
+    patch_vary_headers(response, ["HX-Request"])
+    if is_fragment:
+        # Reloading shows the same list again, whichever action led to it.
+        response["HX-Replace-Url"] = asked.url()
+    return response
+
+
+def list_context(user: User | AnonymousUser, asked: Asked) -> dict[str, Any]:
+    """What the list shows. `state` changes whenever it would show something else."""
+    found = list_dialogs(user=cast("User", user), state=asked.shelf, search=asked.search)
+    every = glances(found, newest_first=asked.shelf not in LIVELY)
+    left = [one for one in every if asked.takes(one)]
+    items = [DialogItem(**vars(row)) for row in shown(left[: asked.shown])]
+    counted = _strip(every, asked) if asked.shelf in LIVELY else []
+    return {
+        "asked": asked,
+        "tabs": [(shelf, label, asked.url(shelf=shelf, shown=STEP, **NO_FILTER)) for shelf, label in TABS.items()],
+        "items": items,
+        "every": every,
+        "strip": counted,
+        "choices": _choices(every, asked),
+        "trash_days": trash_days(),
+        "list_url": asked.url(),
+        "unsearched_url": asked.url(q="", shown=STEP),
+        "unfiltered_url": asked.url(shown=STEP, **NO_FILTER),
+        "more_url": asked.url(shown=asked.shown + STEP) if len(left) > asked.shown else "",
+        "state": state_of(items, counted),
+        "socket_url": _socket_url(asked, items, counted),
+    }
+
+
+NO_FILTER = dict.fromkeys(FILTERS, "")
+
+
+def state_of(items: list[DialogItem], counted: list[Count]) -> str:
+    said = "".join((*(f"{item.dialog.pk}{item.key}" for item in items), repr(counted)))
+    return sha256(said.encode()).hexdigest()[:16]
+
+
+def _socket_url(asked: Asked, items: list[DialogItem], counted: list[Count]) -> str:
+    """Where the list is watched: as it was asked for, in which language, and what the page shows already."""
+    query = asked.url().partition("?")[2]
+    more = {"lang": get_language() or "", "state": state_of(items, counted)}
+    if asked.renaming:
+        more["rename"] = asked.renaming
+    return f"/ws/dialogs/?{query}&{urlencode(more)}"
+
+
+def _strip(every: list[Glance], asked: Asked) -> list[Count]:
+    """The counts over the list, each a link that cuts the list to it, or back."""
+    counts = strip(every)
+    of_kinds = (("doing", counts.doing), ("level", counts.levels))
+    return [
+        Count(
+            kind=kind, name=name, count=count, url=asked.url(shown=STEP, **{kind: "" if is_on else name}), is_on=is_on
+        )
+        for kind, values in of_kinds
+        for name, count in values
+        for is_on in (getattr(asked, kind) == name,)
+    ]
+
+
+def _choices(every: list[Glance], asked: Asked) -> list[Choice]:
+    """Selects, each only where there is something to choose between."""
+    labels = {"agent": _("Agent"), "llm": _("LLM"), "client": _("Client")}
+    every_of = {"agent": _("All agents"), "llm": _("All LLMs"), "client": _("All clients and your own")}
+    return [
+        Choice(name=name, label=labels[name], every=every_of[name], options=options, chosen=getattr(asked, name))
+        for name, options in choices(every).items()
+        if len(options) > 1 or (name == "client" and options) or getattr(asked, name)
+    ]
+
+
+def sidebar(user: User) -> list[SidebarItem]:
+    """The active dialogs that were used last, for `_sidebar.html` beside a dialog."""
+    dialogs = list(with_newest(list_dialogs(user=user))[:SIDEBAR_LENGTH])
+    meters = meters_of(dialogs)
+    return [SidebarItem(dialog=dialog, meter=meters[dialog.pk]) for dialog in dialogs]
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """Begin a dialog. A POST that names no agent begins at once when there is only one to choose."""
+    if request.method != "POST":
+        return _chooser(request)
+    data = request.POST
+    if "agent" not in data:
+        slugs = list(choosable_agents().values_list("slug", flat=True)[:2])
+        if len(slugs) != 1:
+            return redirect("dialog_new")
+        data = QueryDict(urlencode({"agent": slugs[0]}))
+    form = NewDialogForm(data)
+    if not form.is_valid():
+        for error in form.errors["agent"]:
+            messages.error(request, str(error))
+        return redirect("dialog_new")
+    dialog = create_dialog(owner=cast("User", request.user), agent=form.cleaned_data["agent"])
+    return redirect("dialog", dialog_id=dialog.pk)
+
+
+def _chooser(request: HttpRequest) -> HttpResponse:
+    return render(request, "dialogs/new.html", {"agents": choosable_agents()})

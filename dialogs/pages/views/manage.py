@@ -1,0 +1,150 @@
+"""What a person does to a whole dialog from a list: name, shelve, delete, restore, take out, bring in.
+
+Every action is a POST that leads back to the list it came from. Deleting asks first, on a page of its own
+that htmx shows as a modal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.http import content_disposition_header
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from dialogs.common.errors import DialogError
+from dialogs.models import Dialog
+from dialogs.pages.forms import ImportForm
+from dialogs.pages.writes import dialogs
+from dialogs.transcript.views.common import dialog_or_404, go_back, trash_days, way_back
+from dialogs.transcript.writes import trash as trash_can
+from dialogs.transfer import export_json, export_markdown
+
+_TRASH_QUESTION: dict[str, Promise] = {
+    "question": gettext_lazy("Delete this dialog?"),
+    "words": gettext_lazy("It goes to the trash and is kept for %(days)s days. Until then you can restore it."),
+    "label": gettext_lazy("Delete"),
+}
+_ERASE_QUESTION: dict[str, Promise] = {
+    "question": gettext_lazy("Delete this dialog for ever?"),
+    "words": gettext_lazy("All its messages and readings are erased. This cannot be undone."),
+    "label": gettext_lazy("Delete for ever"),
+}
+
+
+def _name(dialog: Dialog) -> str:
+    return dialog.title or _("Untitled dialog")
+
+
+def _act(
+    request: HttpRequest, dialog: Dialog, action: Callable[..., Any], said: Promise, **fields: Any
+) -> HttpResponse:
+    """Do it, say so, and go back; a refusal is said too."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    try:
+        changed = action(dialog=dialog, **fields)
+    except DialogError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, str(said) % {"name": _name(changed or dialog)})
+    return go_back(request)
+
+
+def rename(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    title = request.POST.get("title", "")
+    return _act(request, dialog, dialogs.rename_dialog, gettext_lazy("Renamed to “%(name)s”."), title=title)
+
+
+def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return _act(request, dialog, dialogs.archive_dialog, gettext_lazy("“%(name)s” is archived."))
+
+
+def unarchive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return _act(request, dialog, dialogs.unarchive_dialog, gettext_lazy("“%(name)s” is active again."))
+
+
+def restore(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return _act(request, dialog, dialogs.restore_dialog, gettext_lazy("“%(name)s” is restored."))
+
+
+def trash(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method == "GET":
+        return confirm(request, dialog, _TRASH_QUESTION)
+    return _act(request, dialog, dialogs.trash_dialog, gettext_lazy("“%(name)s” is in the trash."))
+
+
+def erase(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method == "GET":
+        return confirm(request, dialog, _ERASE_QUESTION)
+    return _act(request, dialog, trash_can.erase_dialog, gettext_lazy("“%(name)s” is erased."))
+
+
+@never_cache
+def confirm(request: HttpRequest, dialog: Dialog, question: Mapping[str, Promise | str]) -> HttpResponse:
+    """The question, as a modal's content for htmx and as a page without it."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    shown_over = urlsplit(htmx.current_url or "").path
+    context = {
+        **question,
+        "words": str(question["words"]) % {"days": trash_days()},
+        "dialog": dialog,
+        "action": request.path,
+        "back": way_back(request),
+        "is_modal": bool(htmx),
+        # Only over the list is there a list to update; elsewhere the form leads away from the page.
+        "in_place": bool(htmx) and shown_over == reverse("dialog_list"),
+    }
+    return render(request, "dialogs/_confirm.html" if htmx else "dialogs/confirm.html", context)
+
+
+def as_json(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    text = json.dumps(export_json(dialog), ensure_ascii=False, indent=1)
+    return _download(request, dialog, text, "json", "application/json")
+
+
+def as_markdown(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return _download(request, dialog, export_markdown(dialog), "md", "text/markdown; charset=utf-8")
+
+
+@never_cache
+def _download(request: HttpRequest, dialog: Dialog, text: str, suffix: str, content_type: str) -> HttpResponse:
+    if request.method not in {"GET", "HEAD"}:
+        return HttpResponseNotAllowed(["GET", "HEAD"])
+    stem = slugify(dialog.title, allow_unicode=True)[:80] or "dialog"
+    disposition = content_disposition_header(as_attachment=True, filename=f"{stem}.{suffix}")
+    return HttpResponse(text, content_type=content_type, headers={"Content-Disposition": disposition})
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def bring(request: HttpRequest) -> HttpResponse:
+    """Import a dialog from a file that an export made."""
+    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
+    if form.is_bound:
+        dialog = form.save(owner=cast("User", request.user)) if form.is_valid() else None
+        if dialog is not None:
+            messages.success(request, _("“%(name)s” is imported.") % {"name": _name(dialog)})
+            return redirect("dialog", dialog_id=dialog.pk)
+    return render(request, "dialogs/import.html", {"form": form}, status=422 if form.errors else 200)

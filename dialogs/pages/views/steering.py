@@ -1,0 +1,209 @@
+"""How a person steers a dialog: a new course, an answer to the agent, its language, rest, and autonomous mode."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from dialogs.common.errors import DialogError
+from dialogs.context.reads.own_tools import own_tools_of
+from dialogs.context.reads.task_snapshot import task_snapshot
+from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, size_of_earlier, start_course
+from dialogs.llms.words import switched_off
+from dialogs.models import Dialog
+from dialogs.models.dialog import OwnTools, WorkLanguage
+from dialogs.models.llm import Compaction
+from dialogs.pages.views.dialog import act
+from dialogs.pages.views.manage import confirm
+from dialogs.pages.writes.dialogs import set_compaction, set_own_tools, set_work_language
+from dialogs.transcript.views.common import dialog_or_404, number_or_zero
+from dialogs.transcript.writes.task_snapshot import set_goal
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes import autonomous, messages
+from dialogs.turns.writes.questions import answer_question
+
+USUAL_GENERATIONS = 50
+_COURSE_QUESTION: dict[str, Any] = {
+    "question": gettext_lazy("Begin a new course?"),
+    "words": gettext_lazy(
+        "The Taskdoc and all reminders are carried over. Earlier messages stay readable here, "
+        "but the model no longer sees them."
+    ),
+    "label": gettext_lazy("Begin a new course"),
+    "button": "button-primary",
+    "name_of_choice": "what",
+    "choices": (
+        (
+            "carry",
+            gettext_lazy("Carry over"),
+            gettext_lazy(
+                "The model keeps what you laid down, what is pinned, the last exchange and the most telling passages."
+            ),
+        ),
+        ("empty", gettext_lazy("Begin empty"), gettext_lazy("The model keeps nothing else of what was said.")),
+    ),
+}
+_BACK_QUESTION: dict[str, Promise | str] = {
+    "question": gettext_lazy("Go back to the earlier course?"),
+    "words": gettext_lazy(
+        "The model sees the earlier course again. What was said in this course stays stored: once you write, it is "
+        "another version of what follows."
+    ),
+    "label": gettext_lazy("Go back"),
+    "button": "button-primary",
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def course_new(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return confirm(request, dialog, _COURSE_QUESTION)
+    return act(request, dialog, partial(start_course, dialog=dialog, empty=request.POST.get("what") == "empty"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def course_back(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return confirm(request, dialog, _BACK_QUESTION | {"words": _words_of_going_back(dialog, number)})
+    return act(request, dialog, partial(return_to_earlier, dialog=dialog, number=number))
+
+
+def _words_of_going_back(dialog: Dialog, number: int) -> str:
+    words, found = str(_BACK_QUESTION["words"]), size_of_earlier(dialog, number)
+    if found is None:
+        return words
+    tokens, is_compacted = found
+    then = (
+        _("With it the next request takes ≈%(tokens)s tokens, and is compacted first.")
+        if is_compacted
+        else _("With it the next request takes ≈%(tokens)s tokens, and is sent as it is.")
+    )
+    return f"{then % {'tokens': f'{tokens:,}'}} {words}"
+
+
+@require_POST
+def handover(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+    """Take the handover of a course away from the model, or bring it back."""
+    dialog = dialog_or_404(request, dialog_id)
+    away = bool(request.POST.get("away"))
+    return act(request, dialog, partial(set_handover_away, dialog=dialog, number=number, away=away))
+
+
+@require_POST
+def answer(request: HttpRequest, dialog_id: UUID, question_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    words = request.POST.get("answer", "")
+    give = partial(answer_question, dialog=dialog, question_id=question_id, answer=words)
+    return act(request, dialog, give, draft=words)
+
+
+@never_cache
+@require_GET
+def settings(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    """What holds for this dialog alone. Each choice is a form that leads back here."""
+    dialog = dialog_or_404(request, dialog_id)
+    context = {
+        "dialog": dialog,
+        "work_languages": WorkLanguage.choices,
+        "switched_off": switched_off(dialog),
+        "task": task_snapshot(dialog),
+        "tools": own_tools_of(dialog_to_drive(dialog.pk)),
+    }
+    return render(request, "dialogs/settings.html", context)
+
+
+@require_POST
+def goal(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(set_goal, dialog=dialog, goal=request.POST.get("goal", "")))
+
+
+@require_POST
+def own_tools(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    chosen = request.POST.get("own_tools", "")
+    if chosen not in OwnTools.values:
+        raise Http404(_("There is no such choice."))
+    return act(request, dialog, partial(set_own_tools, dialog=dialog, choice=chosen))
+
+
+@require_POST
+def language(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    chosen = request.POST.get("language", "")
+    if chosen not in WorkLanguage.values:
+        raise Http404(_("There is no such language."))
+    return act(request, dialog, partial(set_work_language, dialog=dialog, language=chosen))
+
+
+@require_POST
+def compaction(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    """Switch off, or on again, that this dialog is compacted by itself."""
+    dialog = dialog_or_404(request, dialog_id)
+    chosen = request.POST.get("compaction", "")
+    if chosen not in Compaction.values:
+        raise Http404(_("There is no such choice."))
+    return act(request, dialog, partial(set_compaction, dialog=dialog, compaction=chosen))
+
+
+@require_POST
+def pause(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(messages.pause, dialog=dialog))
+
+
+@require_POST
+def go_on(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(messages.go_on, dialog=dialog))
+
+
+@require_POST
+def run_end(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    return act(request, dialog, partial(autonomous.end_run, dialog=dialog))
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    """The form, and what it asks for. Without JavaScript a refusal brings the form back as it was typed."""
+    dialog = dialog_or_404(request, dialog_id)
+    if request.method != "POST":
+        return _start_form(request, dialog, max_generations=USUAL_GENERATIONS)
+    goal, most = request.POST.get("goal", ""), request.POST.get("max_generations", "")
+    start = partial(autonomous.start_run, dialog=dialog, goal=goal, max_generations=number_or_zero(most))
+    if request.htmx:  # type: ignore[attr-defined]
+        return act(request, dialog, start)
+    try:
+        start()
+    except DialogError as error:
+        return _start_form(request, dialog, status=422, error=str(error), goal=goal, max_generations=most)
+    return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")
+
+
+def _start_form(request: HttpRequest, dialog: Dialog, *, status: int = 200, **typed: Any) -> HttpResponse:
+    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
+    form = "dialogs/_autonomous_start.html"
+    context = typed | {
+        "dialog": dialog,
+        "is_modal": is_modal,
+        "sheet": form,
+        "question": _("Keep going on its own"),
+        "back": reverse("dialog", args=[dialog.pk]),
+        "goal_chars": autonomous.GOAL_CHARS,
+        "most": autonomous.MAX_GENERATIONS,
+    }
+    return render(request, form if is_modal else "dialogs/confirm.html", context, status=status)

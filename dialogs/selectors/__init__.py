@@ -1,3 +1,0 @@
-"""Every read, one file a question. A selector never writes."""
-
-from __future__ import annotations

@@ -1,0 +1,3 @@
+"""What was said: the branch, its courses, views and marks; search; whose dialog it is."""
+
+from __future__ import annotations

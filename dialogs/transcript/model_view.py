@@ -1,0 +1,128 @@
+"""A view: what the model sees of a course instead of all that was said. Values, and how they are stored as JSON.
+
+An entry is a stored message, perhaps with a shorter text, or a message that compaction wrote and the ids it covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialogs.models import Message
+from dialogs.models.message import Role
+from dialogs.transcript import quotes
+from health.compaction.laws.floor import is_handover
+from health.compaction.terms.units import WRITTEN, Unit
+from health.models import CompactionRun
+
+HANDOVER = "handover"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """`content` None: the message as it was said. `kind` of what was written: summary, placeholder, handover, quote."""
+
+    message_id: int | None = None
+    content: str | None = None
+    kind: str = ""
+    covers: tuple[int, ...] = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The messages it stands for."""
+        return self.covers if self.message_id is None else (self.message_id,)
+
+
+def dump(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Only what is not empty, as thousands of entries are plain message ids."""
+    return [
+        {
+            name: value
+            for name, value in (
+                ("message", entry.message_id),
+                ("content", entry.content),
+                ("kind", entry.kind),
+                ("covers", list(entry.covers)),
+            )
+            if value not in (None, "", []) or (name == "content" and value is not None)
+        }
+        for entry in entries
+    ]
+
+
+def load(rows: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
+    return tuple(
+        Entry(
+            message_id=row.get("message"),
+            content=row.get("content"),
+            kind=row.get("kind", ""),
+            covers=tuple(row.get("covers", ())),
+        )
+        for row in rows
+    )
+
+
+def as_said(messages: Iterable[Message]) -> tuple[Entry, ...]:
+    return tuple(Entry(message_id=message.pk) for message in messages)
+
+
+def holding(run: CompactionRun | None, said: Container[int]) -> CompactionRun | None:
+    """The run whose view holds on a branch of these message ids: this one, or the newest before it that does."""
+    while run is not None and not is_in_force(run, said):
+        run = run.parent_run
+    return run
+
+
+def is_in_force(run: CompactionRun, said: Container[int]) -> bool:
+    """Not where it was undone, nor on another branch than its own: the person edited an earlier message."""
+    return run.leaf_id in said and run.status != CompactionRun.Status.UNDONE
+
+
+def view_of(run: CompactionRun | None, branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """What the model sees of a branch on which this run holds: its view and all that was said later."""
+    if run is None:
+        return as_said(branch)
+    later = (message for message in branch if message.seq > run.through_seq)
+    return (*load(run.view), *as_said(later))
+
+
+def placed(view: Sequence[Entry], added: Sequence[Entry], branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """The view with these entries at their place in time, and never between a call and its results."""
+    order = {message.pk: at for at, message in enumerate(branch)}
+    results = {message.pk for message in branch if message.role == Role.TOOL}
+    said = min((order.get(pk, -1) for entry in added for pk in entry.ids), default=-1)
+    at = next((at for at, entry in enumerate(view) if order.get(entry.message_id or 0, -1) > said), len(view))
+    while added[0].kind == quotes.KIND and at < len(view) and view[at].message_id in results:
+        at += 1
+    return (*view[:at], *added, *view[at:])
+
+
+def as_said_with_quotes(view: Sequence[Entry], branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """The course as it was said, and what a person brought back into its view."""
+    found = as_said(branch)
+    for entry in view:
+        if entry.kind == quotes.KIND:
+            found = placed(found, (entry,), branch)
+    return found
+
+
+def entries_of(units: Iterable[Unit], said: dict[str, str]) -> tuple[Entry, ...]:
+    """The view that these units are. `said` holds what each stored message sends by itself, by its id as text.
+
+    A result that stands in for one that is still to come is none of it: the true one follows.
+    """
+    return tuple(_entry(unit, said) for unit in units if unit.role != Role.TOOL or unit.id in said)
+
+
+def _entry(unit: Unit, said: dict[str, str]) -> Entry:
+    if unit.id in said:
+        return Entry(message_id=int(unit.id), content=None if unit.content == said[unit.id] else unit.content)
+    covers = tuple(sorted({int(one) for one in unit.sources if one.isdigit()}))
+    return Entry(content=unit.content, kind=_kind(unit), covers=covers)
+
+
+def _kind(unit: Unit) -> str:
+    if unit.kind in WRITTEN and quotes.is_quote(unit.content):
+        return quotes.KIND
+    return HANDOVER if is_handover(unit) else unit.kind.value

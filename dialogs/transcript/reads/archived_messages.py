@@ -1,0 +1,98 @@
+"""Which messages of the branch the model no longer sees as they were said, and what took each of them away.
+
+A message that stands shortened counts too. Nothing is read of the messages but their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from uuid import UUID
+
+from dialogs.models import Course, Dialog, Message
+from dialogs.transcript.model_view import is_in_force
+from dialogs.transcript.reads.courses import earlier_ids
+from health.models import CompactionRun
+
+# Messages of one course, oldest first: the number of each in its dialog, by id.
+Branch = dict[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """Messages that left together, by id and in order. `run_id` None: the next course left them behind."""
+
+    course_id: int
+    run_id: int | None
+    ids: tuple[int, ...]
+
+
+def archived_ids(dialog_id: UUID) -> frozenset[int]:
+    dialog = Dialog.objects.select_related("current_leaf").get(pk=dialog_id)
+    return frozenset(pk for removal in removals(dialog) for pk in removal.ids)
+
+
+def removals(dialog: Dialog) -> tuple[Removal, ...]:
+    """All of them, the newest first. A hundred courses take as many queries as one."""
+    leaf = dialog.current_leaf
+    if leaf is None:
+        return ()
+    branches = _branches(dialog, [(leaf.course_id, leaf.pk), *reversed(earlier_ids(dialog))])
+    runs = _runs(branches)
+    found = (
+        removal
+        for course_id, branch in branches.items()
+        for removal in _of_course(course_id, branch, runs[course_id], is_over=course_id != leaf.course_id)
+    )
+    return tuple(removal for removal in found if removal.ids)
+
+
+def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Branch]:
+    """Of each course the way to its last message."""
+    rows = Message.objects.filter(dialog=dialog).values_list("pk", "course_id", "parent_id", "seq")
+    found = {pk: (of_course, parent_id, seq) for pk, of_course, parent_id, seq in rows}
+    branches: dict[int, Branch] = {}
+    for course_id, last_id in ways:
+        way: list[tuple[int, int]] = []
+        at: int | None = last_id
+        while at in found and found[at][0] == course_id:
+            way.append((at, found[at][2]))
+            at = found[at][1]
+        branches[course_id] = dict(reversed(way))
+    return branches
+
+
+def _runs(branches: Mapping[int, Branch]) -> dict[int, list[CompactionRun]]:
+    """By course the views that led to the one that holds on this branch, that one first."""
+    facts = CompactionRun.objects.filter(course__in=branches)
+    by_id = facts.only("view", "through_seq", "leaf_id", "parent_run_id", "status").in_bulk()
+    found: dict[int, list[CompactionRun]] = {}
+    for course_id, head_id in Course.objects.filter(pk__in=branches).values_list("pk", "head_run_id"):
+        found[course_id] = []
+        at: int | None = head_id
+        while at in by_id:
+            found[course_id] += [by_id[at]] if is_in_force(by_id[at], branches[course_id]) else []
+            at = by_id[at].parent_run_id
+    return found
+
+
+def _of_course(course_id: int, branch: Branch, runs: Sequence[CompactionRun], *, is_over: bool) -> Iterator[Removal]:
+    whole = [_whole(run, branch) for run in runs]
+    by_runs = branch.keys() - whole[0] if whole else frozenset[int]()
+    if is_over:
+        yield Removal(course_id=course_id, run_id=None, ids=_ordered(branch, branch.keys() - by_runs))
+    for at, run in enumerate(runs):
+        # Gone since this run: it is missing here, and was still there, or not yet said, before.
+        earlier = whole[at + 1] if at + 1 < len(runs) else frozenset(branch)
+        yield Removal(course_id=course_id, run_id=run.pk, ids=_ordered(branch, by_runs & earlier))
+        by_runs -= earlier
+
+
+def _ordered(branch: Branch, chosen: Set[int]) -> tuple[int, ...]:
+    return tuple(pk for pk in branch if pk in chosen)
+
+
+def _whole(run: CompactionRun, branch: Branch) -> frozenset[int]:
+    """What stands in a view as it was said, with all that came after it."""
+    standing = {row["message"] for row in run.view if "message" in row and "content" not in row}
+    return frozenset(pk for pk, seq in branch.items() if pk in standing or seq > run.through_seq)

@@ -1,0 +1,102 @@
+"""Which dialogs a person sees, and their health. Ownership is decided here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+from uuid import UUID
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, JSONObject
+
+from dialogs.llms.reads.providers import configured
+from dialogs.models import Dialog, Generation, Message, ViewChange
+from dialogs.transcript.reads.path import stands_behind
+from health.models import HealthReading
+from health.selectors import Meter, meter, meter_of, readings_in
+
+Shelf = Literal["active", "clients", "archived", "trash"]
+SHELVES: dict[Shelf, Q] = {
+    "active": Q(archived_at=None, trashed_at=None),
+    # Those of the active ones that clients drive.
+    "clients": Q(archived_at=None, trashed_at=None, is_client_driven=True),
+    "archived": Q(archived_at__isnull=False, trashed_at=None),
+    "trash": Q(trashed_at__isnull=False),
+}
+
+
+def owned_dialog(*, user: User | AnonymousUser, dialog_id: UUID) -> Dialog:
+    """The dialog, if it is this person's. Raises Dialog.DoesNotExist for a foreign one as for a missing one."""
+    if not user.is_authenticated:
+        raise Dialog.DoesNotExist
+    return Dialog.objects.select_related("agent", "llm__provider", "current_leaf").get(pk=dialog_id, owner=user)
+
+
+def list_dialogs(*, user: User, state: Shelf = "active", search: str = "") -> QuerySet[Dialog]:
+    """This person's dialogs on one shelf, newest first; every word must occur in the title or in a message."""
+    found = Dialog.objects.filter(SHELVES[state], owner=user).select_related("agent", "llm__provider")
+    for word in search.replace("\0", "").split():
+        said = Message.objects.filter(dialog=OuterRef("pk"), content__icontains=word)
+        found = found.filter(Q(title__icontains=word) | Exists(said))
+    return found.order_by("-active_at")
+
+
+def dialog_meter(dialog: Dialog) -> Meter:
+    return meter(
+        dialog.pk,
+        configured=configured(dialog.llm),
+        window_source=dialog.llm.context_length_source,
+        llm_name=dialog.llm.slug,
+        left=_left(dialog),
+    )
+
+
+def _left(dialog: Dialog) -> str:
+    """Why the newest reading is of another context than that of the next request; empty where it is of the same."""
+    measured = Generation.objects.filter(dialog=dialog, reading__isnull=False).select_related("prompt_leaf__course")
+    read, leaf = measured.order_by("-id").first(), dialog.current_leaf
+    if read is None or leaf is None or read.prompt_leaf is None:
+        return ""
+    if leaf.course_id != read.course_id:
+        return "new_course" if leaf.course.number > read.prompt_leaf.course.number else "other_branch"
+    if not stands_behind(read.prompt_leaf, leaf):
+        return "other_branch"
+    since = read.finished_at or read.started_at
+    return "compacted" if ViewChange.objects.filter(course_id=read.course_id, changed_at__gt=since).exists() else ""
+
+
+# --- Many dialogs at once: their newest readings come with them, and no query for each ---
+def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
+    """Each with `newest`, of its newest reading: its key, its level, and what tells whether it is of this context."""
+    since = Coalesce(OuterRef("generation__finished_at"), OuterRef("generation__started_at"))
+    changed = ViewChange.objects.filter(course=OuterRef("generation__course"), changed_at__gt=since)
+    readings = HealthReading.objects.filter(generation__dialog=OuterRef("pk")).order_by("-pk")
+    told = JSONObject(
+        pk="pk", level="level", llm="generation__llm_name", course="generation__course_id", left=Exists(changed)
+    )
+    newest = Subquery(readings.values(told=told)[:1])
+    return found.annotate(newest=newest, leaf_course=F("current_leaf__course"))
+
+
+def left_by(newest: dict[str, object], leaf_course: int | None) -> str:
+    """As `dialog_meter` has it, but that a version of the same course beside it is not told apart."""
+    if leaf_course is not None and newest["course"] != leaf_course:
+        return "new_course"
+    return "compacted" if newest["left"] else ""
+
+
+def meters_of(dialogs: Collection[Dialog]) -> dict[UUID, Meter]:
+    """Of dialogs that came `with_newest`, in one query."""
+    newest = {dialog.pk: getattr(dialog, "newest", None) or {} for dialog in dialogs}
+    readings = readings_in([told["pk"] for told in newest.values() if told])
+    return {
+        dialog.pk: meter_of(
+            readings.get(newest[dialog.pk].get("pk", 0)),
+            configured=configured(dialog.llm),
+            window_source=dialog.llm.context_length_source,
+            llm_name=dialog.llm.slug,
+            left=left_by(newest[dialog.pk], getattr(dialog, "leaf_course", None)) if newest[dialog.pk] else "",
+        )
+        for dialog in dialogs
+    }

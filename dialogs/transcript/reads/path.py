@@ -1,0 +1,150 @@
+"""The branch of a dialog that is shown and sent: from the first message down to a leaf."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.db.models.base import ModelState
+from django.db.models.signals import post_init
+
+from dialogs.models import Message
+from dialogs.models.message import MessageOrigin, Role
+from health.models import CompactionRun
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The ids of a dialog's messages, by parent. Small: no message text is read for it."""
+
+    parents: dict[int, int | None]
+    children: dict[int | None, tuple[int, ...]]
+
+    def path(self, leaf: int | None) -> tuple[int, ...]:
+        """Message ids from the root to `leaf`."""
+        ids: list[int] = []
+        while leaf is not None:
+            ids.append(leaf)
+            leaf = self.parents[leaf]
+        return tuple(reversed(ids))
+
+    def siblings(self, message_id: int) -> tuple[int, ...]:
+        """All versions of one message, itself included, oldest first."""
+        return self.children[self.parents[message_id]]
+
+
+def read_tree(dialog_id: UUID) -> Tree:
+    pairs = Message.objects.filter(dialog_id=dialog_id).order_by("seq").values_list("id", "parent_id")
+    parents: dict[int, int | None] = dict(pairs.iterator())
+    children: defaultdict[int | None, list[int]] = defaultdict(list)
+    for message_id, parent_id in parents.items():
+        children[parent_id].append(message_id)
+    return Tree(parents, {parent: tuple(ids) for parent, ids in children.items()})
+
+
+def messages_by_id(ids: Iterable[int]) -> tuple[Message, ...]:
+    """These messages in this order."""
+    wanted = tuple(ids)
+    found = Message.objects.in_bulk(wanted)
+    return tuple(found[message_id] for message_id in wanted)
+
+
+# What is read of a message where many are read.
+_COLUMNS = (
+    "id",
+    "course_id",
+    "seq",
+    "parent_id",
+    "turn",
+    "role",
+    "origin",
+    "content",
+    "parts",
+    "cut_short",
+    "created_at",
+)
+
+
+def made_of(rows: QuerySet[Message], leaf: Message) -> Iterator[Message]:
+    """These messages of the leaf's dialog, in any order. Of hundreds Django's own way takes most of a request's time:
+    it converts the dialog's id for each, and looks for what may be cached in a row that is new."""
+    for values in rows.order_by().values_list(*_COLUMNS):
+        message = Message.__new__(Message)
+        message.__dict__ |= {**dict(zip(_COLUMNS, values, strict=True)), "dialog_id": leaf.dialog_id}
+        message._state = ModelState()
+        message._state.adding, message._state.db = False, rows.db
+        post_init.send(sender=Message, instance=message)
+        yield message
+
+
+def course_branch(leaf: Message | None) -> tuple[Message, ...]:
+    """The messages of the leaf's course on its branch, first one first. Costs what the course is long, no more."""
+    if leaf is None:
+        return ()
+    found = {message.pk: message for message in made_of(Message.objects.filter(course_id=leaf.course_id), leaf)}
+    branch: list[Message] = []
+    at: int | None = leaf.pk
+    while at in found:
+        branch.append(found[at])
+        at = found[at].parent_id
+    return tuple(reversed(branch))
+
+
+def said_since(run: CompactionRun, leaf: Message) -> tuple[Message, ...] | None:
+    """What the leaf's branch says behind the message up to which this run made its view, first one first.
+
+    None where that message is not on the branch. Costs what was said since, however long the course is.
+    """
+    later = {one.pk: one for one in made_of(_later(run, leaf), leaf)}
+    path = _path_to(run, leaf, {one.pk: one.parent_id for one in later.values()})
+    return None if path is None else tuple(later[pk] for pk in path)
+
+
+def is_behind(run: CompactionRun, leaf: Message) -> bool:
+    """Is the message up to which this run made its view on the leaf's branch? Costs less than `said_since`."""
+    return _path_to(run, leaf, dict(_later(run, leaf).order_by().values_list("pk", "parent_id"))) is not None
+
+
+def stands_behind(message: Message, leaf: Message) -> bool:
+    """Is this message on the leaf's branch? Reads what was said after it, on any branch."""
+    later = Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=message.seq).order_by()
+    parents = dict(later.values_list("pk", "parent_id"))
+    at: int | None = leaf.pk
+    while at is not None and at in parents:
+        at = parents[at]
+    return at == message.pk
+
+
+def _later(run: CompactionRun, leaf: Message) -> QuerySet[Message]:
+    return Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=run.through_seq)
+
+
+def _path_to(run: CompactionRun, leaf: Message, parents: Mapping[int, int | None]) -> list[int] | None:
+    path: list[int] = []
+    at: int | None = leaf.pk
+    while at is not None and at in parents:
+        path.append(at)
+        at = parents[at]
+    return path[::-1] if at == run.leaf_id else None
+
+
+def with_seams(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:
+    """These messages of the leaf's branch, and what tells which of them are pieces of one answer: the messages that
+    asked to go on with it, and the pieces of the one that is to be gone on with now."""
+    found = {one.pk: one for one in (*messages, leaf)}
+    before = {one.parent_id or 0 for one in found.values() if one.role == Role.ASSISTANT} - found.keys()
+    asking = Message.objects.filter(pk__in=before, origin=MessageOrigin.CONTINUATION).order_by() if before else ()
+    found |= {one.pk: one for one in asking}
+    at = leaf
+    while at.origin == MessageOrigin.CONTINUATION and (cut := _parent(at, found)) and (asked := _parent(cut, found)):
+        found |= {cut.pk: cut, asked.pk: asked}
+        at = asked
+    return tuple(sorted(found.values(), key=attrgetter("seq")))
+
+
+def _parent(message: Message, read: Mapping[int, Message]) -> Message | None:
+    return read.get(message.parent_id or 0) or message.parent

@@ -1,0 +1,97 @@
+"""The calls of an answer, which tools of ours are offered, and how large a result may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+
+from django.conf import settings
+
+from dialogs.llms.guard import guard_of
+from dialogs.models import LLM, Dialog, Message, ToolCall
+from dialogs.models.agent import WhenFull
+from dialogs.models.dialog import OwnTools
+from dialogs.models.llm import ToolCalling
+from dialogs.transcript.reads.autonomous import active_run
+from health.tokens.families import ToolsAs, family_of
+
+ASK_HUMAN = "ask_human"
+CLEAR_MIND = "clear_mind"
+# Tools of ours that a client's model may call; everything else is the client's.
+MADE_HERE = ("recall", "add_reminder", "update_reminder", "delete_reminder", "read_reminder")
+SHORT_OF_ROOM = ("caution", "critical")
+# Tokens that all tools of ours, and that three of them, take at most, by how templates write schemas.
+ALL_OF_OURS = {ToolsAs.TYPESCRIPT: 270, ToolsAs.JSON: 645, ToolsAs.INDENTED_JSON: 835}
+THREE_OF_OURS = {ToolsAs.TYPESCRIPT: 115, ToolsAs.JSON: 320, ToolsAs.INDENTED_JSON: 380}
+# Of the room, unless somebody wants more of them, or one alone is more.
+MOST_SHARE = 1 / 20
+# These providers' contexts are guarded by compaction, which keeps a large result whole.
+NEVER_WITHHELD = frozenset({"lmstudio"})
+
+
+def calls_of(message: Message) -> list[ToolCall]:
+    return list(ToolCall.objects.filter(message=message).select_related("message__course"))
+
+
+def calls_by_message(ids: Sequence[int]) -> dict[int, tuple[ToolCall, ...]]:
+    """The calls that these messages made, in their order; messages without any are left out."""
+    calls: dict[int, tuple[ToolCall, ...]] = {}
+    if not ids:
+        return calls
+    for call in sorted(ToolCall.objects.filter(message_id__in=ids).order_by(), key=attrgetter("position")):
+        calls[call.message_id] = (*calls.get(call.message_id, ()), call)
+    return calls
+
+
+def offers_tools(llm: LLM) -> bool:
+    return llm.tool_calling == ToolCalling.AUTO
+
+
+def made_here(dialog: Dialog) -> list[str]:
+    """In a client's conversation. A tool of the client's that has such a name is the client's."""
+    theirs = {tool["function"]["name"] for tool in dialog.client.tools}
+    return [name for name in MADE_HERE if name not in theirs]
+
+
+def offers_own_tools(dialog: Dialog) -> bool:
+    """False where the LLM takes no tools, and where a person switched Dominds' own off in this dialog."""
+    return offers_tools(dialog.llm) and dialog.own_tools != OwnTools.OFF
+
+
+def offers_notes(dialog: Dialog) -> bool:
+    """Is the agent shown the tools that write reminders and the Taskdoc and that begin a course?
+
+    Not where they would take more than a twentieth of a room in which compaction keeps what matters anyway; an agent
+    that works by itself, that is to be reminded first, or for which a person wants all tools, has them all the same.
+    """
+    if not offers_own_tools(dialog):
+        return False
+    if dialog.agent.when_full == WhenFull.REMIND or dialog.own_tools == OwnTools.ON:
+        return True
+    return _is_room_for(dialog, ALL_OF_OURS) or active_run(dialog) is not None
+
+
+def has_room_for_one(dialog: Dialog) -> bool:
+    """Would three tools of ours take more than a twentieth of the room? One of them has to do there."""
+    return not _is_room_for(dialog, THREE_OF_OURS)
+
+
+def _is_room_for(dialog: Dialog, tools: Mapping[ToolsAs, int]) -> bool:
+    guard, family = guard_of(dialog), family_of(dialog.llm.model_id)
+    if guard is None or guard.off:
+        return True
+    return tools[family.tools_as] + family.calling <= MOST_SHARE * guard.room
+
+
+def withheld_above(llm: LLM, *, level: str, guarded: bool) -> int | None:
+    """Bytes above which a result is withheld from the model at this level; None when none is.
+
+    Where compaction makes room (`guarded`), only what an admin wrote down for this LLM counts.
+    """
+    if level not in SHORT_OF_ROOM:
+        return None
+    limit = llm.tool_result_limit_bytes
+    if limit is None:
+        spared = guarded or llm.provider.kind in NEVER_WITHHELD
+        return None if spared else settings.DOMINDS_TOOL_RESULT_BYTES
+    return limit or None

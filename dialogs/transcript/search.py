@@ -1,0 +1,125 @@
+"""Full-text search in a dialog's messages: one cutting of texts into words, and two databases that look them up.
+
+Words are cut here and not by the databases, so that both find the same: without case and accents, identifiers in
+their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from dialogs.models import Message
+from dialogs.transcript.reads.archived_messages import archived_ids
+from health.compaction.reading.text import CJK
+
+# More of a message is not read, and more is not kept of its words: a tsvector holds a megabyte at most.
+READ_CHARS = 1_000_000
+KEPT_BYTES = 400_000
+# What PostgreSQL adds to a word in a tsvector.
+BESIDE_BYTES = 8
+WORD_CHARS = 64
+QUERY_WORDS = 32
+SNIPPET_CHARS = 240
+_ACCENTS = re.compile(r"[\u0300-\u036f]")
+_WORD = re.compile(rf"(?P<cjk>[{CJK}]+)|[^\W_{CJK}]+")
+
+# In both, a smaller rank is a better match. What is sought is made of letters and digits only.
+SQLITE = """
+    SELECT m.id, bm25(dialogs_searchtext_index) AS rank
+    FROM dialogs_searchtext_index JOIN dialogs_message m ON m.id = dialogs_searchtext_index.rowid
+    WHERE dialogs_searchtext_index MATCH %s AND m.dialog_id = %s
+    ORDER BY rank, m.seq DESC
+"""
+POSTGRESQL = """
+    SELECT m.id, -ts_rank(to_tsvector('simple', s.words), sought, 1) AS rank
+    FROM to_tsquery('simple', %s) AS sought, dialogs_searchtext s JOIN dialogs_message m ON m.id = s.message_id
+    WHERE to_tsvector('simple', s.words) @@ sought AND m.dialog_id = %s
+    ORDER BY rank, m.seq DESC
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """`snippet` is the message's own text around the first word found. A smaller `rank` is a better match."""
+
+    message: Message
+    snippet: str
+    rank: float
+
+
+def index_words(*texts: str) -> str:
+    """What is kept of a message's texts: each of their words once, in order."""
+    found: dict[str, None] = {}
+    left = KEPT_BYTES
+    for word in _cut("\n".join(texts)[:READ_CHARS], ends=True):
+        if word not in found:
+            left -= len(word.encode()) + BESIDE_BYTES
+            if left < 0:
+                break
+            found[word] = None
+    return " ".join(found)
+
+
+def _cut(text: str, *, ends: bool) -> Iterator[str]:
+    """Pairs of CJK; with its last character by itself, so that every single one is the beginning of a word."""
+    for word in _WORD.finditer(_plain(text)):
+        run = word["cjk"]
+        if run is None:
+            yield word[0][:WORD_CHARS]
+            continue
+        yield from (run[at : at + 2] for at in range(len(run) - 1))
+        if ends or len(run) == 1:
+            yield run[-1]
+
+
+def _plain(text: str) -> str:
+    """One form of every letter: wide and narrow, large and small, with and without accents."""
+    spread = unicodedata.normalize("NFKD", text).casefold()
+    return unicodedata.normalize("NFKC", _ACCENTS.sub("", spread))
+
+
+def query_words(text: str) -> list[str]:
+    """The words that a query asks for, at most QUERY_WORDS. Operators and quotes are none."""
+    return list(dict.fromkeys(_cut(text[:READ_CHARS], ends=False)))[:QUERY_WORDS]
+
+
+def search(dialog_id: UUID, text: str, *, limit: int, removed_only: bool = False, any_word: bool = False) -> list[Hit]:
+    """The best matches among the dialog's messages; `removed_only`: those that the model no longer sees whole.
+
+    Every word must occur, or with `any_word` one of them.
+    """
+    words = query_words(text)
+    ranks = found_ids(dialog_id, words, any_word=any_word)
+    if removed_only and ranks:
+        kept = archived_ids(dialog_id)
+        ranks = {pk: rank for pk, rank in ranks.items() if pk in kept}
+    best = list(ranks)[:limit]
+    messages = Message.objects.select_related("course").in_bulk(best)
+    return [Hit(message=messages[pk], snippet=snippet(messages[pk].content, words), rank=ranks[pk]) for pk in best]
+
+
+def found_ids(dialog_id: UUID, words: Collection[str], *, any_word: bool = False) -> dict[int, float]:
+    """The rank of every message of the dialog that matches, the best first."""
+    if not words:
+        return {}
+    is_sqlite = connection.vendor == "sqlite"
+    each = [f'"{word}"*' if is_sqlite else f"'{word}':*" for word in words]
+    joint = {(True, False): " AND ", (True, True): " OR ", (False, False): " & ", (False, True): " | "}
+    sought = joint[is_sqlite, any_word].join(each)
+    with connection.cursor() as cursor:
+        cursor.execute(SQLITE if is_sqlite else POSTGRESQL, [sought, dialog_id.hex if is_sqlite else dialog_id])
+        return dict(cursor.fetchall())
+
+
+def snippet(text: str, words: Collection[str]) -> str:
+    """The text around the first place where one of the words stands, on one line."""
+    at = min((place for word in words if (place := text.casefold().find(word)) >= 0), default=0)
+    start = max(0, at - SNIPPET_CHARS // 3)
+    piece = " ".join(text[start : start + SNIPPET_CHARS].split())
+    return f"{'…' if start else ''}{piece}{'…' if start + SNIPPET_CHARS < len(text) else ''}"

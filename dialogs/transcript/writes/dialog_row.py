@@ -1,0 +1,127 @@
+"""What every write to a dialog shares: the row lock, the version, waking the driver, adding a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.common.broadcast import changed_on_commit
+from dialogs.common.errors import ClientDriven
+from dialogs.common.schedule import drive_on_commit
+from dialogs.models import Course, Dialog, Message, SearchText
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.search import index_words
+
+# What changes when an answer comes to be wanted.
+WANTED = (
+    "wake_seq",
+    "answer_due",
+    "stop_requested",
+    "active_at",
+    "current_leaf",
+    "last_seq",
+    "archived_at",
+    "paused_by",
+    "crashes",
+    "counted_from",
+)
+
+
+def lock(dialog: Dialog) -> Dialog:
+    """The dialog's row, fresh and locked until the transaction ends. SQLite locks at BEGIN IMMEDIATE."""
+    return Dialog.objects.select_for_update().get(pk=dialog.pk)
+
+
+def written_here(row: Dialog) -> Dialog:
+    """The row of a dialog that people write in the browser. Raises ClientDriven where a client drives it."""
+    if row.is_client_driven:
+        raise ClientDriven(_("A client drives this conversation: Dominds adds nothing to it. Write in the client."))
+    return row
+
+
+def save(row: Dialog, *fields: str) -> None:
+    """Write these fields, raise the version, and tell the browsers after the commit."""
+    row.version += 1
+    row.save(update_fields=["version", *fields])
+    changed_on_commit(row.pk)
+
+
+def want_answer(row: Dialog) -> None:
+    """The current leaf wants an answer: wake the driver. The caller saves nothing more."""
+    row.wake_seq += 1
+    row.answer_due = True
+    row.stop_requested = False
+    row.active_at = timezone.now()
+    save(row, *WANTED)
+    drive_on_commit(row.pk)
+
+
+def count_anew(row: Dialog) -> None:
+    """A person has spoken, or a run pushes on: crashes, rounds and automatic prompts are counted from here.
+
+    Called before what they said is added. Changes `row`, which the caller saves.
+    """
+    row.crashes, row.counted_from = 0, row.last_seq
+
+
+def add_message(
+    row: Dialog,
+    *,
+    role: Role,
+    origin: MessageOrigin,
+    content: str,
+    parent: Message | None,
+    parts: dict[str, Any] | None = None,
+    cut_short: bool = False,
+    course: Course | None = None,
+) -> Message:
+    """Append a message under `parent` and make it the current leaf. Changes `row`, which the caller saves.
+
+    A user message opens the next turn of its branch; every other message, and one that asks to go on with a cut
+    answer, belongs to its parent's turn. It stands in its parent's course, unless it opens another.
+    """
+    row.last_seq += 1
+    turn = parent.turn if parent else 0
+    message = Message.objects.create(
+        dialog=row,
+        course=course or (parent.course if parent else newest_course(row)),
+        seq=row.last_seq,
+        parent=parent,
+        turn=turn + 1 if role == Role.USER and origin != MessageOrigin.CONTINUATION else turn,
+        role=role,
+        origin=origin,
+        content=content,
+        parts=parts or {},
+        cut_short=cut_short,
+    )
+    SearchText.objects.create(message=message, words=index_words(content))
+    row.current_leaf = message
+    return message
+
+
+def current_course(row: Dialog) -> Course:
+    """The course of the branch that is shown: an earlier one where a person went back before a later one began."""
+    return row.current_leaf.course if row.current_leaf else newest_course(row)
+
+
+def newest_course(row: Dialog) -> Course:
+    return Course.objects.filter(dialog=row).latest("number")
+
+
+def newest_leaf(message: Message) -> Message:
+    """The end of the newest branch below a message; the message itself when nothing follows it."""
+    while child := message.children.order_by("-seq").first():
+        message = child
+    return message
+
+
+def close_answer(row: Dialog, *fields: str) -> None:
+    """No answer is wanted any more. Where a new try brought none, the earlier answer shows again."""
+    # Below the newest message of all there is nothing.
+    if row.current_leaf is not None and row.current_leaf.seq < row.last_seq:
+        row.current_leaf = newest_leaf(row.current_leaf)
+    row.answer_due = False
+    row.active_at = timezone.now()
+    save(row, "answer_due", "active_at", "current_leaf", "last_seq", *fields)

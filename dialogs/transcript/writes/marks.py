@@ -1,0 +1,58 @@
+"""What a person says about a message: pinned, or how important and of what. The message itself never changes."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from dialogs.common.errors import InvalidMessage
+from dialogs.common.text import storable
+from dialogs.models import Dialog, Message, MessageMark
+from dialogs.models.message import INSERTED
+from dialogs.transcript.writes.dialog_row import lock, save
+from health.compaction.reading.messages import as_area
+from health.configured import context_config
+
+AREA_CHARS = 80
+
+
+@transaction.atomic
+def set_pin(*, dialog: Dialog, message_id: int, pinned: bool) -> None:
+    """A pinned message survives every compaction, as one of priority P1 does."""
+    row = lock(dialog)
+    mark = _mark(row, message_id)
+    mark.pinned = pinned
+    _keep(row, mark)
+
+
+@transaction.atomic
+def set_priority(*, dialog: Dialog, message_id: int, priority: str, area: str = "") -> None:
+    """`priority` is "1", "2", "3", or nothing, which takes the area away too. An area that staff put first makes it 1,
+    whatever was chosen."""
+    row = lock(dialog)
+    mark = _mark(row, message_id)
+    if priority and priority not in {str(value) for value in MessageMark.Priority.values}:
+        raise InvalidMessage(_("Priorities are P1, P2 and P3."))
+    words = " ".join(storable(area).split())
+    if len(words) > AREA_CHARS:
+        raise InvalidMessage(_("An area has %(chars)s characters at most.") % {"chars": AREA_CHARS})
+    is_first = as_area(words) in map(as_area, context_config().priority_areas)
+    mark.priority = MessageMark.Priority.P1 if is_first else int(priority) if priority else None
+    mark.area = words if mark.priority else ""
+    _keep(row, mark)
+
+
+def _mark(row: Dialog, message_id: int) -> MessageMark:
+    message = Message.objects.filter(dialog=row, pk=message_id).first()
+    if message is None or message.origin in INSERTED:
+        raise InvalidMessage(_("Only messages of yours and of the agent can be marked."))
+    return MessageMark.objects.filter(message=message).first() or MessageMark(message=message)
+
+
+def _keep(row: Dialog, mark: MessageMark) -> None:
+    """A mark that says nothing is no mark."""
+    if mark.pinned or mark.priority:
+        mark.save()
+    elif mark.pk:
+        mark.delete()
+    save(row)

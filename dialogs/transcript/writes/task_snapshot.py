@@ -1,0 +1,94 @@
+"""The snapshot of a dialog's task as the work goes on: begun, acted, observed, completed. For a locked row.
+
+Each change is written at once and to nothing else, so that whoever holds the row need not know. Where no task has
+begun, as in a dialog that a client drives, there is nothing to note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from dialogs.common.errors import DialogError
+from dialogs.models import Dialog, ToolCall
+from dialogs.transcript.writes.cleaning import clean_text
+from dialogs.transcript.writes.dialog_row import lock, save, written_here
+from health.compaction.snapshot import COMPLETED, EXECUTING, TaskSnapshot, as_json, asks_for_something, begun, from_json
+
+Change = Callable[[TaskSnapshot], TaskSnapshot]
+
+
+def begin(row: Dialog, goal: str) -> None:
+    """A new task, whatever the last one came to."""
+    _write(row, begun(goal))
+
+
+def go_on(row: Dialog, said: str) -> None:
+    """A person says something: the goal, where no task has begun or the last one is completed, or where until now they
+    asked for nothing and nothing was done."""
+    now = _now(row)
+    if now is None or now.current_phase == COMPLETED or not (now.actions_in_all or asks_for_something(now.goal)):
+        begin(row, said)
+
+
+@transaction.atomic
+def set_goal(*, dialog: Dialog, goal: str) -> None:
+    """A person words the goal; what was done for it stays. Raises DialogError where no task has begun."""
+    text = clean_text(goal)
+    row = written_here(lock(dialog))
+    if _now(row) is None:
+        raise DialogError(_("No task has begun in this dialog."))
+    _change(row, lambda now: now.updated(goal=begun(text).goal))
+    save(row)
+
+
+def say_anew(row: Dialog, *, before: str, goal: str) -> None:
+    """A person rewords a message: where it was the goal, the task begins anew."""
+    now = _now(row)
+    if now is None or now.goal == begun(before).goal:
+        begin(row, goal)
+
+
+def reset(row: Dialog) -> None:
+    """The next thing that a person says is a new task. What was done stays in the record."""
+    _write(row, None)
+
+
+def note_call(row: Dialog, call: ToolCall) -> None:
+    """A call that was made is an action; one that failed, something to know."""
+    if call.status == ToolCall.Status.DONE:
+        _change(row, lambda now: now.acted(call.name))
+    elif call.status in (ToolCall.Status.FAILED, ToolCall.Status.INTERRUPTED):
+        _change(row, lambda now: now.observed(f"{call.name} failed: {call.result}"))
+
+
+def observe(row: Dialog, text: str) -> None:
+    _change(row, lambda now: now.observed(text))
+
+
+def complete(row: Dialog, summary: str) -> None:
+    """The agent says that the goal is reached."""
+    _change(row, lambda now: (now.observed(summary) if summary.strip() else now).updated(current_phase=COMPLETED))
+
+
+def reopen(row: Dialog) -> None:
+    """It was not completed after all."""
+    _change(row, lambda now: now.updated(current_phase=EXECUTING))
+
+
+def _change(row: Dialog, change: Change) -> None:
+    now = None if row.is_client_driven else _now(row)
+    if now is not None:
+        _write(row, change(now))
+
+
+def _now(row: Dialog) -> TaskSnapshot | None:
+    """As it is stored: another copy of the same locked row may have written since this one was read."""
+    return from_json(Dialog.objects.values_list("task_snapshot", flat=True).get(pk=row.pk))
+
+
+def _write(row: Dialog, snapshot: TaskSnapshot | None) -> None:
+    row.task_snapshot = as_json(snapshot) if snapshot else {}
+    row.save(update_fields=["task_snapshot"])

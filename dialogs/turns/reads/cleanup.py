@@ -1,0 +1,27 @@
+"""Tasks to clean contexts up, for who may see them: the owner all of it, who is given one or gives them no contents."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
+
+from dialogs.llms.guard import may_be_guarded
+from dialogs.models import Dialog
+from health.models import CleanupTask
+
+
+def tasks_for(user: User) -> QuerySet[CleanupTask]:
+    """Staff give tasks to people, so they see that there are some."""
+    found = CleanupTask.objects.select_related("dialog__agent", "dialog__owner", "assignee", "closed_by")
+    return found if user.is_staff else found.filter(Q(dialog__owner=user) | Q(assignee=user))
+
+
+def has_open_task(dialog: Dialog) -> bool:
+    """Where nobody is guarded nobody is warned, and nothing is asked."""
+    return may_be_guarded(dialog) and CleanupTask.objects.filter(dialog=dialog, closed_at=None).exists()
+
+
+def assignable(task: CleanupTask) -> QuerySet[User]:
+    """Its owner and staff."""
+    people = User.objects.filter(Q(is_staff=True) | Q(pk=task.dialog.owner_id), is_active=True)
+    return people.order_by("username")

@@ -1,0 +1,121 @@
+"""What an agent did since a person last spoke, for whoever looks for circles in it; and what is shown of one."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+
+from django.db.models.functions import Left, Length
+
+from dialogs.models import Dialog, Message, ToolCall
+from dialogs.models.dialog import PausedBy
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.turns.loop_words import in_words
+from dialogs.turns.reads.call_rows import RESULT
+from dialogs.turns.reads.over_hits import was_reset_since
+from health.loops.patterns import MOST_STEPS, Call, Step
+from health.models import CompactionRun, ContextEvent
+
+Code = ContextEvent.Code
+# So much of a result, and how long a longer one is, tell two results apart.
+COMPARED_CHARS = 5_000
+# Enough for the steps with their results; a round of very many calls shortens the stretch, and that is all.
+MOST_MESSAGES = 10 * MOST_STEPS
+BY_A_PERSON = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
+OVER = (ToolCall.Status.DONE, ToolCall.Status.FAILED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    steps: tuple[Step, ...]
+    over_hits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopNotice:
+    seen: tuple[str, ...]
+
+
+def stretch_of(dialog: Dialog) -> Stretch:
+    """The newest answers of the branch that is shown: since a person spoke, the course began, a fresh start, or what
+    was last found. Costs what the stretch is long."""
+    answers = _answers(dialog)
+    if not answers:
+        return Stretch(steps=(), over_hits=0)
+    calls = _calls([answer.pk for answer in answers])
+    over_hits = ContextEvent.objects.filter(
+        dialog=dialog, code=Code.OVER_HIT, happened_at__gte=answers[0].created_at
+    ).count()
+    return Stretch(
+        steps=tuple(Step(text=answer.content, calls=tuple(calls[answer.pk])) for answer in answers),
+        over_hits=over_hits,
+    )
+
+
+def _answers(dialog: Dialog) -> list[Message]:
+    leaf = dialog.current_leaf
+    if leaf is None:
+        return []
+    newer = Message.objects.filter(course_id=leaf.course_id, seq__gt=_looked_at(dialog), seq__lte=leaf.seq)
+    shown = newer.order_by("-seq").only("parent_id", "role", "origin", "created_at")[:MOST_MESSAGES]
+    found = {message.pk: message for message in shown}
+    branch: list[Message] = []
+    at: int | None = leaf.pk
+    while at in found and not (found[at].role == Role.USER and found[at].origin in BY_A_PERSON):
+        branch.append(found[at])
+        at = found[at].parent_id
+    ids = [message.pk for message in branch if message.role == Role.ASSISTANT][:MOST_STEPS]
+    return list(Message.objects.filter(pk__in=ids).order_by("seq"))
+
+
+def _looked_at(dialog: Dialog) -> int:
+    """What comes up to here counts no more."""
+    event = _newest(dialog)
+    reset = CompactionRun.objects.filter(
+        dialog=dialog, trigger=CompactionRun.Trigger.RESET, status=CompactionRun.Status.APPLIED
+    ).order_by("-id")
+    return max(event.facts["through"] if event else 0, reset.values_list("through_seq", flat=True).first() or 0)
+
+
+def _calls(message_ids: list[int]) -> defaultdict[int, list[Call]]:
+    """Those that are over. What they were asked and what they brought is only ever compared."""
+    found: defaultdict[int, list[Call]] = defaultdict(list)
+    rows = ToolCall.objects.filter(message_id__in=message_ids, status__in=OVER)
+    for row in rows.annotate(head=Left(RESULT, COMPARED_CHARS), chars=Length(RESULT)).defer("result"):
+        call = Call(
+            name=row.name,
+            arguments=_plain(row.arguments),
+            outcome=f"{max(row.chars, COMPARED_CHARS)}:{row.head}",
+            failed=row.status == ToolCall.Status.FAILED,
+        )
+        found[row.message_id].append(call)
+    return found
+
+
+def _plain(arguments: str) -> str:
+    """JSON in one form, whatever the order of its keys; what is none as it is."""
+    try:
+        return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _newest(dialog: Dialog) -> ContextEvent | None:
+    return ContextEvent.objects.filter(dialog=dialog, code=Code.LOOP_DETECTED).order_by("-id").first()
+
+
+def loop_notice(dialog: Dialog) -> LoopNotice | None:
+    """What was seen, until the person dismisses it, goes on in another way, or begins afresh."""
+    event = None if dialog.is_client_driven or dialog.current_leaf_id is None else _newest(dialog)
+    if event is None or event.facts.get("dismissed") or _has_gone_on(dialog, event):
+        return None
+    return LoopNotice(seen=in_words(event.facts))
+
+
+def _has_gone_on(dialog: Dialog, event: ContextEvent) -> bool:
+    if event.facts["paused"]:
+        return dialog.paused_by != PausedBy.LOOP or was_reset_since(dialog, event.happened_at)
+    typed = Message.objects.filter(dialog=dialog, origin=MessageOrigin.TYPED, seq__gt=event.facts["through"])
+    is_another_course = dialog.current_leaf is not None and dialog.current_leaf.course_id != event.facts["course"]
+    return is_another_course or typed.exists() or was_reset_since(dialog, event.happened_at)

@@ -1,0 +1,241 @@
+"""What the driver needs to know of a dialog, and what a person sees of its turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
+
+from dialogs.common.errors import headline
+from dialogs.models import Dialog, Generation, Message, QueuedMessage, RemediationPrompt, ToolCall
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.reads.autonomous import active_run
+from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
+from dialogs.turns.reads.remediation_state import is_reminded_first, may_be_asked
+from dialogs.turns.state import Leaf, State
+from health.loops.patterns import EVERY_CALLS
+from health.monitor.remediation import Due
+
+# What grows with a course. Who asks only how a run ended leaves it where it is.
+LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
+
+Status = Generation.Status
+
+
+def state_of(dialog: Dialog) -> State:
+    leaf = dialog.current_leaf
+    if dialog.is_client_driven:
+        return _clients_state(dialog, leaf) if leaf and dialog.answer_due else State(answer_due=False)
+    run = active_run(dialog)
+    return State(
+        answer_due=dialog.answer_due,
+        stop_requested=dialog.stop_requested,
+        trashed=dialog.trashed_at is not None,
+        paused=bool(dialog.paused_by),
+        **_tried(dialog),
+        queued=QueuedMessage.objects.filter(dialog=dialog).count(),
+        leaf=_kind_of(leaf),
+        **_asked_for(dialog, leaf),
+        reminds=is_reminded_first(dialog),
+        autonomous=run is not None,
+        run_used_up=run is not None and run.generations >= run.max_generations,
+        continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
+        loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
+        **(_round(dialog, leaf) if leaf and dialog.answer_due else {}),
+    )
+
+
+def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
+    """What remediation makes due, and how often it has asked since a person spoke."""
+    asked = RemediationPrompt.objects.filter(dialog=dialog, notice="", message__seq__gt=dialog.counted_from).count()
+    is_due = leaf is not None and bool(leaf.course.due) and may_be_asked(dialog)
+    return {"due": Due(leaf.course.due) if leaf and is_due else Due.NOTHING, "prompts": asked}
+
+
+def _clients_state(dialog: Dialog, leaf: Message) -> State:
+    """Nothing is due but the answer: nobody queues, prompts or pushes."""
+    return State(
+        answer_due=True,
+        client_driven=True,
+        stop_requested=dialog.stop_requested,
+        trashed=dialog.trashed_at is not None,
+        **_tried(dialog),
+        leaf=_kind_of(leaf),
+        continuing=leaf.origin == MessageOrigin.CONTINUATION,
+        loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
+        **(_round(dialog, leaf) if leaf.role == Role.ASSISTANT else {}),
+    )
+
+
+def _tried(dialog: Dialog) -> dict[str, Any]:
+    found = _all_tries(dialog)
+    tries = _of_due_answer(found)
+    return {
+        "failures": sum(generation.status == Status.FAILED for generation in tries),
+        "interruptions": sum(generation.status == Status.INTERRUPTED for generation in tries),
+        "retry_in": seconds_until(tries[0].retry_at) if tries else None,
+        "overflowed": bool(tries) and tries[0].error_code == "context_overflow",
+        "filled": bool(found) and found[0].error_code == "context_filled",
+    }
+
+
+def _kind_of(leaf: Message | None) -> Leaf:
+    if leaf is None:
+        return Leaf.NONE
+    if leaf.role in (Role.USER, Role.SYSTEM):
+        return Leaf.TYPED if leaf.origin in (MessageOrigin.TYPED, MessageOrigin.CLIENT) else Leaf.INSERTED
+    return Leaf.RESULT if leaf.role == Role.TOOL else Leaf.ANSWER
+
+
+def _round(dialog: Dialog, leaf: Message) -> dict[str, Any]:
+    """Where the calls of the newest answer stand. `clear_mind` is made last, after all its siblings.
+
+    A call whose result is a message is no call of this branch: that stands below the answer on another one.
+    """
+    ours = [call for call in calls_of(leaf) if call.status != ToolCall.Status.CLIENT]
+    calls = [call for call in ours if call.result_message_id is None]
+    waiting = any(call.status == ToolCall.Status.WAITING for call in calls)
+    others = any(call.is_open and call.status != ToolCall.Status.WAITING and call.name != CLEAR_MIND for call in calls)
+    return {
+        "round_open": bool(calls),
+        "waiting_for_person": waiting and not others,
+        "rounds": rounds_of(dialog, leaf) if calls else 0,
+    }
+
+
+def rounds_of(dialog: Dialog, leaf: Message) -> int:
+    """How many answers with calls there have been since a person spoke or a run pushed on, the newest included: through
+    automatic prompts and new courses. In a client's conversation, of this turn."""
+    calling = Message.objects.filter(dialog_id=leaf.dialog_id, calls__isnull=False)
+    if dialog.is_client_driven:
+        calling = calling.filter(course_id=leaf.course_id, turn=leaf.turn)
+    else:
+        calling = calling.filter(seq__gt=dialog.counted_from)
+    return calling.distinct().count()
+
+
+DRIVEN = (
+    *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
+    *("client", "current_leaf__course__head_run"),
+)
+# Of the view that holds: what a request is not made of, and grows with the course.
+NOT_SENT = tuple(f"current_leaf__course__head_run__{name}" for name in LARGE if name != "view")
+
+
+def driven(dialog_id: UUID) -> Dialog | None:
+    """The dialog with everything that is decided by and that a request is made of; None when it is gone."""
+    # `first()` would sort, which costs more than a fifth of this.
+    return next(iter(Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).filter(pk=dialog_id).order_by()), None)
+
+
+def dialog_to_drive(dialog_id: UUID) -> Dialog:
+    """The same of one that is there."""
+    return Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).get(pk=dialog_id)
+
+
+def tries_of_due_answer(dialog: Dialog) -> list[Generation]:
+    """The tries since the answer became due, newest first: those that ended with another one to follow."""
+    return _of_due_answer(_all_tries(dialog))
+
+
+def _all_tries(dialog: Dialog) -> list[Generation]:
+    """All calls that were made from the newest message, newest first."""
+    if dialog.current_leaf_id is None:
+        return []
+    found = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by()
+    return sorted(found, key=attrgetter("pk"), reverse=True)
+
+
+def _of_due_answer(found: list[Generation]) -> list[Generation]:
+    tries: list[Generation] = []
+    for generation in found:
+        if generation.status != Status.INTERRUPTED and generation.retry_at is None:
+            break
+        tries.append(generation)
+    return tries
+
+
+def seconds_until(moment: datetime | None) -> float | None:
+    return None if moment is None else max(0.0, (moment - timezone.now()).total_seconds())
+
+
+def is_answer_due(dialog_id: UUID) -> bool:
+    return Dialog.objects.filter(pk=dialog_id, answer_due=True).exists()
+
+
+def is_stop_requested(dialog_id: UUID) -> bool:
+    """Also true when the dialog is gone or in the trash: nobody waits for the answer then."""
+    return not Dialog.objects.filter(pk=dialog_id, stop_requested=False).exists()
+
+
+def is_message_waiting(dialog_id: UUID) -> bool:
+    """Has a person typed something that stands in no request yet?"""
+    return QueuedMessage.objects.filter(dialog=dialog_id).exists()
+
+
+def lease_free() -> Q:
+    """Nobody drives it: never claimed, released, or held by a worker that stopped renewing."""
+    return Q(lease_until=None) | Q(lease_until__lt=timezone.now())
+
+
+def due_dialogs() -> list[UUID]:
+    """Dialogs with work due that nobody drives: never taken, or left by a worker that died. Not those whose next try
+    is still to be waited for."""
+    waiting = Generation.objects.filter(prompt_leaf=OuterRef("current_leaf"), retry_at__gt=timezone.now())
+    due = Dialog.objects.filter(lease_free(), ~Exists(waiting), wake_seq__gt=F("handled_seq"))
+    return list(due.values_list("pk", flat=True))
+
+
+def failing_for(dialog_id: UUID) -> float | None:
+    """How long ago the first try of the due answer failed, in seconds, where the agent goes on by itself; else None."""
+    dialog = Dialog.objects.get(pk=dialog_id)
+    if dialog.is_client_driven or dialog.paused_by or active_run(dialog) is None:
+        return None
+    ended = [one.finished_at for one in tries_of_due_answer(dialog) if one.finished_at and one.retry_at]
+    return (timezone.now() - min(ended)).total_seconds() if ended else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnStatus:
+    """The running turn as a person sees it."""
+
+    busy: bool
+    stopping: bool
+    generating: bool
+    # When the next try is due, after a provider failure, and what that failure was.
+    retry_at: datetime | None
+    error: str
+    # An agent on its own is not given up before this.
+    tried_until: datetime | None
+    # While the provider answers as many as it may: 1 is the next.
+    place: int | None
+    # Since when work has been due without a worker taking it.
+    waiting_since: datetime | None
+
+
+def turn_status(dialog: Dialog) -> TurnStatus:
+    running = Generation.objects.filter(dialog=dialog, status=Status.RUNNING).exists()
+    tries = tries_of_due_answer(dialog) if dialog.answer_due else []
+    failed = tries[0] if tries and tries[0].retry_at else None
+    untaken = dialog.is_busy and (dialog.lease_until is None or dialog.lease_until < timezone.now())
+    return TurnStatus(
+        busy=dialog.is_busy,
+        stopping=dialog.stop_requested,
+        generating=running,
+        retry_at=failed.retry_at if failed and not running else None,
+        error=str(headline(failed.error_code)) if failed and not running else "",
+        tried_until=_tried_until(dialog) if failed and not running else None,
+        place=None if untaken else dialog.place_in_line,
+        waiting_since=dialog.active_at if untaken else None,
+    )
+
+
+def _tried_until(dialog: Dialog) -> datetime | None:
+    seconds = failing_for(dialog.pk)
+    return None if seconds is None else timezone.now() + timedelta(seconds=settings.DOMINDS_OUTAGE_SECONDS - seconds)

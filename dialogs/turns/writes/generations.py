@@ -1,0 +1,289 @@
+"""The record of one provider call: begun, flushed while it streams, and ended in one of four ways."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from dialogs.llms.guard import bounds_of, guard_of, is_off, may_be_guarded
+from dialogs.llms.reads.providers import configured
+from dialogs.models import Blob, Course, Dialog, Generation, Message
+from dialogs.models.agent import WhenFull
+from dialogs.models.dialog import OwnTools, PausedBy
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.providers.base import ContextOverflow, ToolCall
+from dialogs.transcript.writes.dialog_row import add_message, close_answer, save
+from dialogs.turns.prompts import DONE_MARK
+from dialogs.turns.writes import autonomous, remediation
+from dialogs.turns.writes.events import Code, log
+from dialogs.turns.writes.lease import Claim, fenced
+from dialogs.turns.writes.tool_calls import add_calls, hand_over
+from health.models import HealthReading
+from health.monitor.levels import Level
+from health.monitor.usage import Usage, UsageUnavailable
+from health.services import record_reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a provider sent in one generation, whole or cut short."""
+
+    text: str
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage | UsageUnavailable = field(default_factory=UsageUnavailable)
+    usage_raw: dict[str, Any] | None = None
+    finish_reason: str = ""
+    first_token_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """What one generation sends, by reference: message ids, and texts by the name under which they are kept."""
+
+    message_ids: tuple[int, ...]
+    texts: Mapping[str, str]
+    options: dict[str, Any]
+    # The compaction run whose view was sent; what the request was estimated to take, where it is guarded.
+    view: int | None = None
+    estimated_tokens: int | None = None
+    # The longest answer that was asked for, where a shorter one had to do.
+    asked_tokens: int | None = None
+
+
+EMPTY = "empty_answer"
+
+
+def was_empty(leaf: Message) -> bool:
+    """Did the model end its last answer to this message without a word?"""
+    last = Generation.objects.filter(prompt_leaf=leaf).order_by("-pk").first()
+    return last is not None and last.error_code == EMPTY
+
+
+def prompt_named_by_refusal(dialog: Dialog) -> int | None:
+    """Tokens of the request that is due, as the provider counted them when it refused the last try of it."""
+    last = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by("-pk").first()
+    if last is None or last.status != Generation.Status.FAILED:
+        return None
+    return last.manifest.get("prompt")
+
+
+def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
+    """Store texts under their hashes, each once; SHA-256 by text.
+
+    Locked, so that `trash` cannot drop one before its use commits, and in the order of the hashes, as `trash` does:
+    two transactions that share some of them then cannot wait for each other.
+    """
+    hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
+    for text, sha256 in sorted(hashes.items(), key=itemgetter(1)):
+        Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": text})
+    return hashes
+
+
+@transaction.atomic
+def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None) -> Generation:
+    """Record the call before it is made, so that no death can hide it."""
+    row = fenced(held, known=known)
+    leaf = _leaf(row)
+    course = leaf.course
+    kept = keep_blobs(filter(None, sent.texts.values()))
+    generation = Generation.objects.create(
+        dialog=row,
+        course=course,
+        number=next_number(course),
+        turn=leaf.turn,
+        attempt=attempt,
+        llm=row.llm,
+        llm_name=row.llm.slug,
+        prompt_leaf=leaf,
+        fencing_token=held.token,
+        manifest={
+            "messages": list(sent.message_ids),
+            "options": sent.options,
+            **({"view": sent.view} if sent.view else {}),
+            **({"estimated": sent.estimated_tokens} if sent.estimated_tokens else {}),
+            **({"asked": sent.asked_tokens} if sent.asked_tokens else {}),
+            **{name: kept[text] for name, text in sent.texts.items() if text},
+        },
+    )
+    save(row)
+    return generation
+
+
+def next_number(course: Course) -> int:
+    """Imported courses may leave numbers out."""
+    return (Generation.objects.filter(course=course).aggregate(highest=Max("number"))["highest"] or 0) + 1
+
+
+def _leaf(row: Dialog) -> Message:
+    if row.current_leaf is None:
+        raise ValueError(f"Dialog {row.pk} has nothing to answer.")
+    return row.current_leaf
+
+
+def clients(dialog: Dialog) -> Dialog | None:
+    """A dialog that nobody but its client changes while it is driven: it need not be read twice."""
+    return dialog if dialog.is_client_driven else None
+
+
+def flush(held: Claim, *, generation_id: int, text: str, reasoning: str, seq: int) -> None:
+    """Keep what has come so far, in case this worker dies. One conditional update, fenced by token."""
+    Generation.objects.filter(pk=generation_id, fencing_token=held.token, status=Generation.Status.RUNNING).update(
+        partial_text=text, partial_reasoning=reasoning, stream_seq=seq
+    )
+
+
+@transaction.atomic
+def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bool = False) -> Message:
+    """Record the whole answer, its usage, its health, and what remediation makes of that.
+
+    An answer with calls leaves the turn open: their results are wanted, and then another answer.
+    """
+    row = fenced(held, known=clients(generation.dialog))
+    message = add_answer(row, generation, answer, cut_short=cut_short)
+    close(generation, Generation.Status.FINISHED, answer, message)
+    read_health(row, generation, answer)
+    if not row.is_client_driven:
+        _count(row, answer, offered="tools" in generation.manifest and row.own_tools != OwnTools.OFF)
+    # An answer without calls counts too: an agent without tools can go round in circles.
+    row.unchecked_calls += max(1, len(answer.calls))
+    if answer.calls:
+        add_calls(message, answer.calls)
+    if answer.calls and not (row.is_client_driven and hand_over(row, message)):
+        save(row, "current_leaf", "last_seq", "unchecked_calls")
+    else:
+        _end_turn(row, generation.course)
+    return message
+
+
+def _end_turn(row: Dialog, course: Course) -> None:
+    if not row.is_client_driven:
+        remediation.close_prompts(course)
+    close_answer(row, "unchecked_calls")
+
+
+def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:
+    """Autonomous mode: one more generation; an agent without tools says in its last line that it is done."""
+    autonomous.count_generation(row)
+    lines = answer.text.strip().splitlines()
+    if not offered and lines and lines[-1].strip(" *_`.") == DONE_MARK:
+        autonomous.finish_run(row, summary="\n".join(lines[:-1]))
+
+
+@transaction.atomic
+def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | None:
+    """Record an answer that a person stopped: what came is kept as a message, if anything came."""
+    row = fenced(held)
+    message = add_answer(row, generation, answer, cut_short=True) if answer.text else None
+    close(generation, Generation.Status.STOPPED, answer, message)
+    read_health(row, generation, answer)
+    remediation.close_prompts(generation.course)
+    row.stop_requested = False
+    close_answer(row, "stop_requested")
+    return message
+
+
+@transaction.atomic
+def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, error: str, retry_in: float | None) -> None:
+    """Record a failed try. It has no reading: the last good one stays. None for `retry_in` gives up.
+
+    A prompt that no longer fits is not tried again as it is: it is compacted where somebody guards the dialog.
+    Otherwise a new course becomes due, unless this one has had no answer at all: the next would not fit either.
+    """
+    row = fenced(held)
+    generation.error_code, generation.error_message = code, error
+    if code == ContextOverflow.code:
+        retry_in = _after_overflow(row, generation, retry_in)
+    if retry_in is not None:
+        generation.retry_at = timezone.now() + timedelta(seconds=retry_in)
+    close(generation, Generation.Status.FAILED, answer, None)
+    if retry_in is None:
+        row.paused_by = PausedBy.FAILURE
+        close_answer(row, "paused_by")
+    else:
+        save(row)
+
+
+def _after_overflow(row: Dialog, generation: Generation, retry_in: float | None) -> float | None:
+    """It is asked again at once, after a compaction; where nothing can be compacted by itself, the refusal is told.
+
+    Where not even a bound was learned, a new course may help a person's dialog.
+    """
+    guard = guard_of(row)
+    estimated = generation.manifest.get("estimated")
+    log(Code.PROVIDER_OVERFLOW, row, estimated=estimated, limit=guard.limit if guard else None)
+    if guard:
+        return None if guard.off else 0.0
+    if row.is_client_driven or is_off(row) or not _has_answers(generation.course):
+        return retry_in
+    remediation.record_overflow(generation.course)
+    return 0.0
+
+
+def _has_answers(course: Course) -> bool:
+    return Generation.objects.filter(course=course, status=Generation.Status.FINISHED).exists()
+
+
+def add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short: bool) -> Message:
+    return add_message(
+        row,
+        role=Role.ASSISTANT,
+        origin=MessageOrigin.AGENT,
+        content=answer.text,
+        parent=generation.prompt_leaf,
+        parts={"reasoning": answer.reasoning} if answer.reasoning else {},
+        cut_short=cut_short,
+    )
+
+
+def close(generation: Generation, status: str, answer: Answer, message: Message | None) -> None:
+    generation.status = status
+    generation.message = message
+    generation.finished_at = timezone.now()
+    generation.first_token_at = answer.first_token_at
+    generation.finish_reason = answer.finish_reason[:60]
+    generation.usage_raw = answer.usage_raw
+    # A message holds the text now; a try that became none keeps it here.
+    generation.partial_text = "" if message else answer.text
+    generation.partial_reasoning = "" if message else answer.reasoning
+    if isinstance(answer.usage, Usage):
+        generation.prompt_tokens = answer.usage.prompt_tokens
+        generation.completion_tokens = answer.usage.completion_tokens
+        generation.total_tokens = answer.usage.total_tokens
+        generation.cached_tokens = answer.usage.cached_tokens
+    generation.save()
+
+
+def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
+    llm = generation.llm or row.llm
+    # A server that reports only a part of what it reads says nothing about how full its window is.
+    usage = UsageUnavailable() if bounds_of(llm).reports_part else answer.usage
+    reading = record_reading(
+        generation_id=generation.pk,
+        usage=usage,
+        configured=configured(llm),
+        window_source=llm.context_length_source,
+    )
+    # Nobody adds a prompt to a client's conversation: there the level is shown, and that is all.
+    if not row.is_client_driven:
+        remediation.record_level(row, generation.course, _level_to_ask_at(row, reading))
+
+
+def _level_to_ask_at(row: Dialog, reading: HealthReading) -> str:
+    """The level that remediation goes by. Where compaction makes room and nobody wrote a ceiling down, the agent is not
+    asked before half the window is used: a large window is yellow long before anything is short."""
+    too_early = (
+        reading.level == Level.CAUTION
+        and not reading.optimal_configured
+        and (reading.prompt_tokens or 0) <= (reading.context_window or 0) / 2
+    )
+    is_spared = may_be_guarded(row) and row.agent.when_full != WhenFull.REMIND
+    return Level.HEALTHY if too_early and is_spared else reading.level

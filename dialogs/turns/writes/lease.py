@@ -1,0 +1,125 @@
+"""The right to drive a dialog: claimed by conditional update, renewed, released, and checked by every write.
+
+Whoever lost the lease can write nothing more: the token in the row is then another's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Case, F, PositiveSmallIntegerField, Value, When
+from django.utils import timezone
+
+from dialogs.common.broadcast import changed_on_commit
+from dialogs.models import Dialog, Generation
+from dialogs.turns.reads.turns import lease_free
+from dialogs.turns.writes.tool_calls import interrupt_running
+
+
+class LeaseLost(Exception):
+    """Another worker drives this dialog now."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to drive one dialog until the lease runs out, as of one wake-up.
+
+    `deaths` is how many workers in a row have died over it before anything was said.
+    """
+
+    dialog_id: UUID
+    token: int
+    wake_seq: int
+    deaths: int = 0
+
+
+def _lease_end() -> datetime:
+    return timezone.now() + timedelta(seconds=settings.DOMINDS_LEASE_SECONDS)
+
+
+@transaction.atomic
+def claim(dialog_id: UUID) -> Claim | None:
+    """Take the dialog if work is due and nobody holds it; mark what a dead worker left as interrupted."""
+    taken = (
+        Dialog.objects.filter(lease_free(), pk=dialog_id, wake_seq__gt=F("handled_seq"))
+        # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
+        .update(
+            lease_token=F("lease_token") + 1,
+            lease_until=_lease_end(),
+            place_in_line=None,
+            # A slice that recorded no end, and in which nothing was said: its worker died over it.
+            deaths=Case(
+                When(slice_seq=F("last_seq"), then=F("deaths") + 1),
+                default=Value(0),
+                output_field=PositiveSmallIntegerField(),
+            ),
+            slice_seq=F("last_seq"),
+        )
+    )
+    if not taken:
+        return None
+    row = Dialog.objects.get(pk=dialog_id)
+    left = Generation.objects.filter(dialog=row, status=Generation.Status.RUNNING)
+    left.update(status=Generation.Status.INTERRUPTED, finished_at=timezone.now())
+    interrupt_running(row)
+    return Claim(row.pk, row.lease_token, row.wake_seq, row.deaths)
+
+
+def take(row: Dialog) -> Claim:
+    """The claim of a dialog that is locked and at rest: nobody has left anything in it. Its caller saves `LEASE`."""
+    row.lease_token += 1
+    row.lease_until = _lease_end()
+    return Claim(row.pk, row.lease_token, row.wake_seq)
+
+
+LEASE = ("lease_token", "lease_until")
+
+
+def renew(held: Claim) -> None:
+    """Push the lease's end away. Raises LeaseLost when it is another's."""
+    if not _held(held).update(lease_until=_lease_end()):
+        raise LeaseLost
+
+
+def release(held: Claim) -> bool:
+    """Say that everything due up to this wake-up is done. False when something new came up meanwhile."""
+    done = _held(held).filter(wake_seq=held.wake_seq)
+    if not done.update(handled_seq=held.wake_seq, lease_until=None, slice_seq=None, version=F("version") + 1):
+        return False
+    changed_on_commit(held.dialog_id)
+    return True
+
+
+def give_back(held: Claim) -> None:
+    """End a slice with work still due: whoever comes next may claim it."""
+    _held(held).update(lease_until=None, slice_seq=None)
+
+
+def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's
+    return Dialog.objects.filter(pk=held.dialog_id, lease_token=held.token)
+
+
+def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
+    """The dialog's row, locked, with what writing to it needs, if this claim still holds it. Raises LeaseLost.
+
+    `known` is the dialog as it was read a moment ago: what it refers to is not read again.
+    """
+    rows = _held(held).select_for_update(of=("self",))
+    rows = rows if known else rows.select_related("current_leaf__course", "llm__provider")
+    row = next(iter(rows.order_by()), None)
+    if row is None:
+        raise LeaseLost
+    if known:
+        _share(known, row)
+    return row
+
+
+def _share(known: Dialog, row: Dialog) -> None:
+    """Reading these takes longer than everything else about locking a row."""
+    for name in ("current_leaf", "llm", "agent"):
+        if name in known._state.fields_cache and getattr(known, f"{name}_id") == getattr(row, f"{name}_id"):
+            setattr(row, name, getattr(known, name))

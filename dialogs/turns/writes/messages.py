@@ -1,0 +1,227 @@
+"""What a person does to the messages of a dialog: post, edit, retry, choose a branch, stop.
+
+Nothing here edits or deletes a message. Every function raises a DialogError that says what to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dialogs.common.errors import DialogBusy, InvalidMessage
+from dialogs.common.schedule import drive_on_commit
+from dialogs.models import Course, Dialog, Message, QueuedMessage
+from dialogs.models.dialog import PausedBy
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.writes import task_snapshot
+from dialogs.transcript.writes.cleaning import clean_text
+from dialogs.transcript.writes.dialog_row import (
+    add_message,
+    close_answer,
+    count_anew,
+    current_course,
+    lock,
+    newest_leaf,
+    save,
+    want_answer,
+    written_here,
+)
+from dialogs.turns.writes.questions import answer_by_message
+from dialogs.turns.writes.remediation import forget
+from dialogs.turns.writes.tool_calls import withdraw_open_calls
+
+TITLE_CHARS = 60
+
+
+def _idle(row: Dialog) -> Dialog:
+    """The row of a dialog at rest. A question that waits for the person is withdrawn: they go on otherwise."""
+    if row.is_busy:
+        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+    withdraw_open_calls(row)
+    return row
+
+
+def _usable(row: Dialog) -> Dialog:
+    if row.trashed_at:
+        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
+    return written_here(row)
+
+
+@transaction.atomic
+def post_once(*, dialog: Dialog, content: str, sending: str) -> None:
+    """As `post_message`. The same text of the same `sending` again, whose answer did not arrive, is there already.
+
+    Another text is another message, whatever `sending` a browser has kept in its form. Without one, so is any text.
+    """
+    text, row = clean_text(content), lock(dialog)
+    sent = hashlib.sha256(f"{sending}\n{text}".encode()).hexdigest()
+    if not sending or row.last_sent != sent:
+        Dialog.objects.filter(pk=row.pk).update(last_sent=sent)
+        post_message(dialog=dialog, content=text, locked=row)
+
+
+@transaction.atomic
+def post_message(*, dialog: Dialog, content: str, locked: Dialog | None = None) -> Message | QueuedMessage:
+    """Store a typed message and wake the driver; while a turn runs, the message waits for its own.
+
+    Where the agent has asked something and waits, the message is the answer. `locked` is the row, where it is held.
+    """
+    text = clean_text(content)
+    row = _usable(locked or lock(dialog))
+    if row.is_busy:
+        return _queue(row, text)
+    answer_by_message(row)
+    withdraw_open_calls(row)
+    message = add_typed(row, text)
+    want_answer(row)
+    return message
+
+
+def add_typed(row: Dialog, text: str) -> Message:
+    """Append what a person typed at the current leaf. The first message names the dialog."""
+    if not row.titled_by_person and row.current_leaf_id is None:
+        row.title = title_from(text)
+        row.save(update_fields=["title"])
+    row.archived_at = None
+    row.paused_by = PausedBy.NOBODY
+    count_anew(row)
+    # What a person undid is compacted again before this message is answered, if it is still too much.
+    Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
+    task_snapshot.go_on(row, text)
+    return add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=row.current_leaf)
+
+
+def title_from(text: str) -> str:
+    """The first line, cut at a word."""
+    line = next(line.strip(" #>*`-\t") or line.strip() for line in text.splitlines() if line.strip())
+    if len(line) <= TITLE_CHARS:
+        return line
+    head, space, _rest = line[:TITLE_CHARS].rpartition(" ")
+    return (head if space else line[:TITLE_CHARS]) + "…"
+
+
+def _queue(row: Dialog, text: str) -> QueuedMessage:
+    queued = QueuedMessage.objects.create(dialog=row, content=text)
+    # Raised although the driver runs: its release fails then, and it looks at the queue again.
+    row.wake_seq += 1
+    save(row, "wake_seq")
+    drive_on_commit(row.pk)
+    return queued
+
+
+@transaction.atomic
+def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
+    """Say the last user message anew: a sibling beside the old one, which stays readable."""
+    text = clean_text(content)
+    row = _idle(_usable(lock(dialog)))
+    if message.pk != _last_typed(row).pk:
+        raise InvalidMessage(_("Only your last message can be edited."))
+    forget(message.course)
+    task_snapshot.say_anew(row, before=message.content, goal=text)
+    row.paused_by = PausedBy.NOBODY
+    count_anew(row)
+    edited = add_message(
+        row,
+        role=Role.USER,
+        origin=MessageOrigin.TYPED,
+        content=text,
+        parent=message.parent,
+        course=message.course,
+    )
+    want_answer(row)
+    return edited
+
+
+@transaction.atomic
+def retry(*, dialog: Dialog) -> None:
+    """Answer the last user message again, typed or inserted. An answer that is there stays, as a sibling."""
+    row = _idle(_usable(lock(dialog)))
+    row.current_leaf = _last_of_user(row)
+    count_anew(row)
+    row.paused_by = PausedBy.NOBODY
+    want_answer(row)
+
+
+def _last_of_user(row: Dialog) -> Message:
+    message = row.current_leaf
+    while message is not None and message.role != Role.USER:
+        message = message.parent
+    if message is None:
+        raise InvalidMessage(_("There is no message to answer yet."))
+    return message
+
+
+def _last_typed(row: Dialog) -> Message:
+    """In the current course: editing an earlier one would leave the courses after it behind."""
+    message = _last_of_user(row)
+    while message.origin != MessageOrigin.TYPED:
+        if message.parent is None or message.parent.course_id != current_course(row).pk:
+            raise InvalidMessage(_("Only your last message can be edited, and only in the course it was written in."))
+        message = message.parent
+    return message
+
+
+@transaction.atomic
+def choose_branch(*, dialog: Dialog, message: Message) -> None:
+    """Show this message instead of its sibling, with the newest of what followed it."""
+    row = _idle(lock(dialog))
+    row.current_leaf = newest_leaf(message)
+    row.answer_due = False
+    forget(current_course(row))
+    save(row, "current_leaf", "last_seq", "answer_due")
+
+
+@transaction.atomic
+def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
+    """Take a waiting message back. When its turn has begun already, nothing happens."""
+    row = lock(dialog)
+    QueuedMessage.objects.filter(dialog=row, pk=queued_id).delete()
+    save(row)
+
+
+@transaction.atomic
+def request_stop(*, dialog: Dialog) -> None:
+    """Ask the driver to end the running answer and keep what came. Where nobody drives, it ends at once.
+
+    The driver then does nothing of its own accord until the person goes on; between two turns that is all.
+    """
+    row = lock(dialog)
+    if not row.answer_due and not row.is_busy:
+        return
+    row.paused_by = PausedBy.PERSON
+    if not row.answer_due:
+        save(row, "paused_by")
+        return
+    if not row.is_busy or row.lease_until is None or row.lease_until < timezone.now():
+        withdraw_open_calls(row)
+        close_answer(row, "paused_by")
+    else:
+        row.stop_requested = True
+        save(row, "stop_requested", "paused_by")
+
+
+# --- Pause and go on: while a dialog is paused the driver answers messages, but does nothing of its own accord ---
+@transaction.atomic
+def pause(*, dialog: Dialog) -> None:
+    """Let the answer under way end, then rest until a person lets it go on."""
+    row = written_here(lock(dialog))
+    row.paused_by = PausedBy.PERSON
+    save(row, "paused_by")
+
+
+@transaction.atomic
+def go_on(*, dialog: Dialog) -> None:
+    """Take up what remediation or autonomous mode would do next, or the turn that was ended for its many rounds."""
+    row = written_here(lock(dialog))
+    was_working = row.paused_by == PausedBy.ROUNDS and row.current_leaf and row.current_leaf.role == Role.TOOL
+    row.paused_by = PausedBy.NOBODY
+    count_anew(row)
+    if was_working and not row.is_busy:
+        want_answer(row)
+        return
+    row.wake_seq += 1
+    save(row, "paused_by", "wake_seq", "crashes", "counted_from")
+    drive_on_commit(row.pk)

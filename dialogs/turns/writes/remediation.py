@@ -1,0 +1,106 @@
+"""Remediation's writes: the counters on the course, the prompts that are inserted, and what came of them.
+
+Everything takes the dialog's locked row and runs in the transaction of its caller.
+"""
+
+from __future__ import annotations
+
+from dialogs.llms.reads.providers import configured
+from dialogs.models import Course, Dialog, Message, RemediationPrompt, Reminder
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.writes.dialog_row import add_message, current_course, want_answer
+from dialogs.turns.prompts import prompt
+from health.monitor.levels import Level, caution_cadence
+from health.monitor.remediation import Due, Remediation, given, overflowed, step
+
+
+def state_of(course: Course) -> Remediation:
+    return Remediation(
+        level=Level(course.level),
+        caution_generations=course.caution_generations,
+        countdown_turns=course.countdown_turns,
+        due=Due(course.due),
+    )
+
+
+def keep(course: Course, state: Remediation) -> None:
+    course.level, course.due = state.level, state.due
+    course.caution_generations, course.countdown_turns = state.caution_generations, state.countdown_turns
+    course.save(update_fields=["level", "due", "caution_generations", "countdown_turns"])
+
+
+def record_level(row: Dialog, course: Course, level: str) -> None:
+    """One more generation was read."""
+    course.refresh_from_db()
+    keep(course, step(state_of(course), Level(level), cadence=caution_cadence(configured(row.llm))))
+
+
+def record_overflow(course: Course) -> None:
+    course.refresh_from_db()
+    keep(course, overflowed(state_of(course)))
+
+
+def forget(course: Course) -> None:
+    """Another branch of the course is shown: what was counted belongs to the one that was left."""
+    keep(course, Remediation())
+
+
+def lift(row: Dialog, course: Course) -> None:
+    """The context is another one than that which was read: what the reading made due falls, and so does a notice that
+    a typed message carries and nobody has answered yet. Prompts that stand in the dialog stay."""
+    forget(course)
+    if row.answer_due and row.current_leaf_id:
+        RemediationPrompt.objects.filter(message=row.current_leaf_id).exclude(notice="").delete()
+
+
+def insert_prompt(row: Dialog) -> None:
+    """Add the prompt that is due as a user message of its own, and want its answer."""
+    course = current_course(row)
+    text, fields = _prompt(row, course)
+    message = add_message(row, role=Role.USER, origin=MessageOrigin.REMEDIATION, content=text, parent=row.current_leaf)
+    _give(row, course, message, **fields)
+    want_answer(row)
+
+
+def carry_notice(row: Dialog) -> None:
+    """Let the typed message at the leaf carry the notice. Its text stays as it was typed."""
+    course = current_course(row)
+    remaining = given(state_of(course)).countdown_turns
+    notice = prompt("notice", language=row.work_language, remaining=remaining)
+    if row.current_leaf is not None:
+        _give(row, course, row.current_leaf, level=course.due, remaining=remaining, notice=notice)
+
+
+def _prompt(row: Dialog, course: Course) -> tuple[str, dict[str, object]]:
+    reminders = ", ".join(str(number) for number in _numbers(row))
+    if course.due == Due.CAUTION:
+        return prompt("caution", language=row.work_language, reminders=reminders), {"level": Due.CAUTION}
+    remaining = given(state_of(course)).countdown_turns
+    text = prompt("critical", language=row.work_language, reminders=reminders, remaining=remaining)
+    return text, {"level": Due.CRITICAL, "remaining": remaining}
+
+
+def _numbers(row: Dialog) -> list[int]:
+    return list(Reminder.objects.filter(dialog=row, removed_at=None).values_list("number", flat=True))
+
+
+def _give(row: Dialog, course: Course, message: Message, **fields: object) -> None:
+    close_prompts(course)
+    RemediationPrompt.objects.update_or_create(
+        message=message, defaults={"dialog": row, "course": course, "curated": None, **fields}
+    )
+    keep(course, given(state_of(course)))
+
+
+def mark_curated(course: Course) -> None:
+    """The agent has written a reminder: the newest prompt of this course has been complied with, if its turn still is
+    under way. What comes days later does not answer it."""
+    newest = RemediationPrompt.objects.filter(course=course).last()
+    if newest is not None and newest.curated is None:
+        newest.curated = True
+        newest.save(update_fields=["curated"])
+
+
+def close_prompts(course: Course) -> None:
+    """The turn of the newest prompt is over: what was not curated by now was not."""
+    RemediationPrompt.objects.filter(course=course, curated=None).update(curated=False)

@@ -1,0 +1,98 @@
+"""`python -m dominds.web`: Daphne, except that a request that is too long is refused before it is read.
+
+Daphne hands a body to the application when all of it has come, and holds it in memory then: whoever is let in by nobody
+could fill that with one request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from daphne.cli import CommandLineInterface
+from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.server import Server
+from django.conf import settings
+
+# Dialog files come here. Everywhere else: what Django takes of a form, and a little more, so that it can say so itself.
+IMPORT = b"/dialogs/import/"
+SLACK_BYTES = 1024 * 1024
+# So long a client that has not finished sending is still listened to, or it would never read why it is refused.
+GOODBYE_SECONDS = 2.0
+
+
+class BoundedRequest(WebRequest):
+    """Its body is counted as it comes, whatever its headers say."""
+
+    received_bytes = 0
+    is_refused = False
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802  Twisted's name
+        super().gotLength(0 if self._is_too_long(length or 0) else length)
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        self.received_bytes += len(data)
+        if not self._is_too_long(self.received_bytes):
+            super().handleContentChunk(data)
+
+    def process(self) -> Any:
+        return None if self.is_refused else super().process()
+
+    def _is_too_long(self, length: int) -> bool:
+        most = most_bytes(_path_of(self))
+        if length > most and not self.is_refused:
+            self.is_refused = True
+            self.channel.transport.write(refusal(_path_of(self), most))
+            asyncio.get_running_loop().call_later(GOODBYE_SECONDS, self.channel.loseConnection)
+        return self.is_refused
+
+
+class BoundedFactory(HTTPFactory):
+    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802
+        protocol = super().buildProtocol(addr)
+        protocol.requestFactory = BoundedRequest
+        return protocol
+
+
+class BoundedServer(Server):
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Daphne makes its factory in the same breath in which it begins to listen.
+        super().__setattr__(name, BoundedFactory(self) if name == "http_factory" else value)
+
+
+class Web(CommandLineInterface):
+    server_class = BoundedServer
+
+    def load_asgi_app(self, asgi_app_path: str) -> Any:
+        # Daphne has put the folder that it was started in first: a `health.py` there would be taken for ours.
+        sys.path.remove(".")
+        return super().load_asgi_app(asgi_app_path)
+
+
+def most_bytes(path: bytes) -> int:
+    if path.partition(b"?")[0] == IMPORT:
+        return int(settings.DOMINDS_UPLOAD_BYTES)
+    return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE) + SLACK_BYTES
+
+
+def refusal(path: bytes, most: int) -> bytes:
+    said = f"The request is larger than {most:,} bytes, the most that this Dominds reads."
+    error = {"message": said, "type": "invalid_request_error", "param": None, "code": "request_too_large"}
+    is_api = path.startswith((b"/v1/", b"/mcp"))
+    body = json.dumps({"error": error}) if is_api else said
+    kind = "application/json" if is_api else "text/plain; charset=utf-8"
+    head = f"HTTP/1.1 413 Content Too Large\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Connection: close\r\n\r\n{body}".encode()
+
+
+def _path_of(request: BoundedRequest) -> bytes:
+    """Which the request is told only once all of it is there."""
+    return bytes(getattr(request.channel, "_path", None) or request.path or b"")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
+    Web.entrypoint()

@@ -1,0 +1,3 @@
+"""What is worth keeping: scores, matches, sources, summaries, losses."""
+
+from __future__ import annotations

@@ -1,0 +1,153 @@
+"""Which chunks to keep within a budget: greedy by what a chunk adds, for each token it costs.
+
+The worth is submodular (a feature that already stands adds little), so a lazy heap finds the greedy order
+without computing everything again. A chunk that leans on others (a reply on its question) brings them along.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from health.compaction.reading.features import DIMINISHING, Features
+
+GAP_TOKENS = 3
+# A neighbour of what stands is worth so much more: pieces are understood in their place.
+JOIN = 0.2
+# When so many in a row did not fit any more, what is left of the budget is not worth the search.
+MOST_MISSES = 400
+_ADDS = (*DIMINISHING, 0.0)
+
+
+class Candidate(NamedTuple):
+    """A chunk that may be kept. `bonus` is worth of its own (relevance, alarms), `prior` multiplies what it covers.
+
+    `tokens` include the mark of a gap. The first chosen of a `group` (a message) costs its `label` too.
+    """
+
+    tokens: int
+    bonus: float
+    prior: float
+    group: int
+    label: int
+    leans_on: tuple[int, ...] = ()
+
+
+class Chooser:
+    """One choice. `chosen` grows in greedy order, so that any prefix of it is a choice for a smaller budget.
+
+    `steps` are the same in what was chosen together, `spent` the tokens that all of it costs.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], features: Features, *, exponent: float) -> None:
+        self.candidates, self.features = candidates, features
+        self.exponent = exponent
+        self.chosen: list[int] = []
+        self.steps: list[tuple[int, ...]] = []
+        self.spent = 0
+        # The innermost loops only look up: what they need of each candidate stands in lists of its own.
+        self._tokens = [one.tokens for one in candidates]
+        self._labels = [one.label for one in candidates]
+        self._group_of = [one.group for one in candidates]
+        self._leans = [one.leans_on for one in candidates]
+        self._taken = bytearray(len(candidates))
+        self._groups: set[int] = set()
+        # What a feature adds if it is said once more, and how often it stands.
+        self._gains = list(features.weights)
+        self._times = [0] * len(features.weights)
+        # What each adds, as last computed. It never grows, so it is a bound until it is computed again.
+        self._worths = [own * one.prior + one.bonus for own, one in zip(features.own, candidates, strict=True)]
+        # Closed gaps by chunk.
+        self._joins = bytearray(len(candidates))
+
+    def cost(self, places: Iterable[int]) -> int:
+        """The tokens of these of one group, none of which stands."""
+        found = [self.candidates[at] for at in places]
+        return sum(one.tokens for one in found) + found[0].label
+
+    def take(self, places: Iterable[int]) -> None:
+        """Choose these whatever they add, in this order."""
+        for at in places:
+            if not self._taken[at]:
+                self._take(at, self._offer(at, self._worths.__getitem__)[1], [])
+
+    def choose(self, budget_tokens: int, among: Collection[int] | None = None) -> list[int]:
+        """All that is chosen, with the best of these, or of everything, within so many tokens more."""
+        places = range(len(self.candidates)) if among is None else sorted(among)
+        heap = [(-self._first_rate(at), at) for at in places]
+        heapq.heapify(heap)
+        misses = 0
+        while heap and misses < MOST_MISSES:
+            _, at = heapq.heappop(heap)
+            if self._taken[at]:
+                continue
+            rate, cost = self._offer(at, self._worth)
+            if cost > budget_tokens:
+                misses += 1
+            elif heap and rate < -heap[0][0] - 1e-12:
+                heapq.heappush(heap, (-rate, at))
+            elif rate > 0:
+                budget_tokens -= cost
+                self._take(at, cost, heap)
+        return self.chosen
+
+    def _first_rate(self, at: int) -> float:
+        """What it adds for its tokens while nothing stands: `_offer`, without all that it looks up."""
+        worth, group = self._worths[at], self._group_of[at]
+        cost = self._tokens[at] + self._labels[at]
+        for lean in self._leans[at]:
+            worth += self._worths[lean]
+            cost += self._tokens[lean] + (0 if self._group_of[lean] == group else self._labels[lean])
+        return worth / max(1, cost) ** self.exponent
+
+    def _beside(self, at: int) -> Iterator[int]:
+        """The chunks right before and after it in the same message, not taken yet."""
+        group = self._group_of[at]
+        for one in (at - 1, at + 1):
+            if 0 <= one < len(self._taken) and not self._taken[one] and self._group_of[one] == group:
+                yield one
+
+    def _bound(self, at: int) -> float:
+        return self._offer(at, self._worths.__getitem__)[0]
+
+    def _offer(self, at: int, worth_of: Callable[[int], float]) -> tuple[float, int]:
+        """What it adds for its tokens, and its tokens; with what it leans on and does not stand yet."""
+        group, groups, joins = self._group_of[at], self._groups, self._joins[at]
+        worth = worth_of(at)
+        cost = self._tokens[at] + (-GAP_TOKENS * joins if group in groups else self._labels[at])
+        for lean in self._leans[at]:
+            if not self._taken[lean]:
+                other = self._group_of[lean]
+                worth += worth_of(lean)
+                cost += self._tokens[lean] + (0 if other in groups or other == group else self._labels[lean])
+        cost = max(1, cost)
+        return worth * (1 + JOIN * joins) / cost**self.exponent, cost
+
+    def _worth(self, at: int) -> float:
+        covers = sum(map(self._gains.__getitem__, self.features.each[at]))
+        candidate = self.candidates[at]
+        worth = self._worths[at] = covers * candidate.prior + candidate.bonus
+        return worth
+
+    def _take(self, at: int, cost: int, heap: list[tuple[float, int]]) -> None:
+        """Choose it with what it leans on; their neighbours are worth more from now on."""
+        step = tuple(dict.fromkeys([*(lean for lean in self._leans[at] if not self._taken[lean]), at]))
+        self.steps.append(step)
+        self.spent += cost
+        for one in step:
+            self.chosen.append(one)
+            self._taken[one] = 1
+            self._groups.add(self._group_of[one])
+            self._said(self.features.each[one])
+            for beside in self._beside(one):
+                self._joins[beside] += 1
+                heapq.heappush(heap, (-self._bound(beside), beside))
+
+    def _said(self, keys: Iterable[int]) -> None:
+        """These stand once more: said again they add less."""
+        times, gains, weights, most = self._times, self._gains, self.features.weights, len(DIMINISHING)
+        for key in keys:
+            if times[key] < most:
+                times[key] = said = times[key] + 1
+                gains[key] = weights[key] * _ADDS[said]

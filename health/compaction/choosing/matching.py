@@ -1,0 +1,95 @@
+"""How well chunks match what is asked: BM25 and embeddings fused by rank, and shared with the neighbours.
+
+Matching is worth only as much as the question is specific: a general one ("go on") chooses worse than chance.
+A chunk gets half of its neighbours' score, so that a reply comes along with its question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from health.compaction.reading.features import Features, shape_weight, tokens_of
+
+_K1, _B = 1.2, 0.6
+_RANK_OFFSET = 10
+# Words that match weigh more than meanings that are near: at half the weight or more, chats lost by it.
+OTHERS_WEIGHT = 0.3
+# A question names no more things than this; a description of a whole task does.
+FEW_NAMED = 4
+_FEWEST = 3  # letters of a stem
+_ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "ely", "es", "ly", "e", "s")
+
+
+def stem(word: str) -> str:
+    """A crude stem: enough that "booked" finds "booking"."""
+    if not word.isascii() or not word.isalpha():
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _FEWEST:
+            return word[: -len(ending)]
+    return word
+
+
+class Question:
+    """What is asked, in stems. `specific` is 0 where none of it occurs in the history, or all of it everywhere."""
+
+    def __init__(self, text: str, features: Features) -> None:
+        self.features = features
+        asked = {stem(token.lower()) for token in tokens_of(text) if shape_weight(token)}
+        heads = {one[:_FEWEST] for one in asked}  # which a stem never cuts off
+        near = ((key, name) for key, name in enumerate(features.names) if name[:_FEWEST] in heads)
+        stems = {key: one for key, name in near if (one := stem(name)) in asked}
+        frequency: dict[str, int] = {}
+        for key, one in stems.items():
+            frequency[one] = frequency.get(one, 0) + features.frequency[key]
+        count = len(features.each) + 1
+        self.rarity = {one: math.log((count + 1) / (times + 0.5)) for one, times in frequency.items() if times < count}
+        self.stem_of = {key: one for key, one in stems.items() if one in self.rarity}
+
+    @property
+    def narrow(self) -> float:
+        """What names many things asks for none of them: 1 for a question, less the more words of it were said."""
+        return min(1.0, FEW_NAMED / max(1, len(self.rarity)))
+
+    @property
+    def specific(self) -> float:
+        return min(1.0, sum(self.rarity.values()) / (2.5 * math.log(len(self.features.each) + 2)))
+
+    def bm25(self, lengths: Sequence[int], each: Sequence[Iterable[int]] | None = None) -> NDArray[np.float64]:
+        """One score for each chunk, or for each collection of features; `lengths` in tokens."""
+        mean = sum(lengths) / max(1, len(lengths))
+        scores = np.zeros(len(lengths))
+        asked = frozenset(self.stem_of)
+        for at, keys in enumerate(self.features.each if each is None else each):
+            if asked.isdisjoint(keys):
+                continue
+            hit = dict.fromkeys(self.stem_of[key] for key in keys if key in asked)  # a set's order is chance
+            norm = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths[at] / mean))
+            scores[at] = norm * sum(self.rarity[one] for one in hit)
+        return scores
+
+
+def fused(
+    first: NDArray[np.float64], *others: NDArray[np.float64], weight: float = OTHERS_WEIGHT
+) -> NDArray[np.float64]:
+    """Reciprocal ranks added up, those of the others for less, the best being 1. Zero or less has no rank."""
+    total = _reciprocal(first)
+    for other in others:
+        total += weight * _reciprocal(other)
+    return total / max(1e-9, float(total.max(initial=0.0)))
+
+
+def _reciprocal(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
+    return np.where(scores > 0, _RANK_OFFSET / (_RANK_OFFSET + ranks), 0.0)
+
+
+def with_neighbours(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each score, or half of the better neighbour's."""
+    padded = np.concatenate(([0.0], scores, [0.0]))
+    return np.maximum(scores, 0.5 * np.maximum(padded[:-2], padded[2:]))

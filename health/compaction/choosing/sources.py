@@ -1,0 +1,263 @@
+"""The messages that passages are chosen from, each cut into chunks: units, and the lines of earlier digests."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from health.compaction.reading.chunks import Chunk, blocks, chunks
+from health.compaction.reading.digest import GAPS, is_digest, is_notice, read_back
+from health.compaction.reading.force import in_force
+from health.compaction.reading.kinds import kind_of
+from health.compaction.reading.text import CJK, of_text
+from health.compaction.terms.units import Kind, Role, Unit, tools_by_result
+from health.compaction.trimming.json_rows import in_rows
+from health.compaction.trimming.records import told_anew
+
+# Words of a text: no marks of punctuation but what asks, and what code and sums are written with.
+_WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]++(?:[-./:@'’]++[^\W{CJK}]++)*+|[^\w\s.,;:!…\"“”()，。；：！、—–-]")
+_CONTRACTED = re.compile(r"n['’]t\b")
+_COURTESY = frozenset("a an the please hi hello hey thanks again ok okay well just 请 吧 呢 啊 哦 嗯 您".split())  # noqa: SIM905
+# What makes another statement of one: a value, a denial, a condition.
+_TURNS = re.compile(r"\W|(?:no|not|never|without|if|unless|except|only|until|or|cannot|[不没别无非未勿若除或如只])$")
+_DIGIT = re.compile(r"\d")
+# Few words are no near repeat of others; a near one has so many more at most, in shares. How many are looked up.
+_FEWEST_WORDS, _MOST_MORE, _LOOKED_UP, _COMPARED = 6, 0.25, 4, 4
+_PRONOUN = re.compile(r"(?:it|its|that|this|they|them|he|she|those|these|then)\b|[它他她那这此]", re.IGNORECASE)
+_SHORT_REPLY = 160
+SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
+# Nobody types more than this at once; what is pasted is weighed as a result is.
+_LONGEST_TYPED = 3000
+_OUTPUT = re.compile(r"\s*(?:<[a-z_-]+>|\[?(?:output|stdout|stderr|observation|result|returncode)\b)", re.IGNORECASE)
+
+
+class Source(NamedTuple):
+    """One message: `unit_at` is its unit's place in the state. `voice` is the role that it is weighed as.
+
+    Programs that have no tool roles put a command's output into a user message: it is weighed as a result.
+    """
+
+    unit_at: int
+    role: Role
+    text: str
+    chunks: Sequence[Chunk]
+    tool: str = ""
+    voice: Role = Role.USER
+    call_id: tuple[str, str] = ("", "")
+
+    @property
+    def is_call(self) -> bool:
+        return self.role is Role.ASSISTANT and bool(self.tool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What a choice stands in: units kept as they are, results that yield in place, and tokens for the choice.
+
+    `reduced` are of the kept those that stand without what is no longer in force, empty where nothing else was said.
+    """
+
+    kept: frozenset[str]
+    yielding: frozenset[str]
+    room: int
+    reduced: Mapping[str, Unit] = field(default_factory=dict)
+
+
+def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
+    """Every message that is not kept as it is, in order; without what is no longer in force, and what is said again."""
+    tools, old = tools_by_result(units), told_anew(tuple(units))
+    over = {(unit.round_id or "", unit.answers) for unit in units if unit.id in old}
+    stale = in_force(tuple(units)).gone
+    found = [
+        _in_force(source, stale.get(unit.id, ()))
+        for at, unit in enumerate(units)
+        if unit.id not in frame.kept | old and not (is_notice(unit) or unit.inserted)  # prompts of ours are over
+        for source in _sources(at, unit, tools.get(unit.id, ""))
+        if source.call_id not in over
+    ]
+    again = _said_again(found, [unit.content for unit in units if unit.id in frame.kept])
+    return [source for at, source in enumerate(found) if source.chunks and at not in again]
+
+
+def _said_again(sources: Sequence[Source], standing: Iterable[str]) -> set[int]:
+    """The messages whose text stands in any case, or comes again further down: a repeat is never kept twice.
+
+    What the user said stands for what the assistant said back, not the other way round.
+    """
+    said = Repeats(standing)
+    spoken = [at for at, one in enumerate(sources) if one.role in SPOKEN and not one.tool]
+    newest = sorted(spoken, key=lambda at: (sources[at].role is not Role.USER, -at))
+    return {at for at in newest if said.again(sources[at].text)}
+
+
+class Repeats:
+    """Texts that were said, and whether one of them says all that another says: in the same words, or in more.
+
+    Case, punctuation and words of courtesy are no difference. Each other word may be a value: of a text in which
+    another stands in its place, or none, nothing is a repeat. Time is linear: a text is compared with the last few
+    that share one of its longest words with it.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._exact: set[tuple[str, ...]] = set()
+        self._by_word: dict[str, list[Told]] = defaultdict(list)
+        for text in texts:
+            self.again(text)
+
+    def again(self, text: str) -> bool:
+        """Whether it was said before; from now on it was."""
+        told = _told(text)
+        if told.words in self._exact:
+            return True
+        found = any(_says_all(old, told) for word in told.longest for old in self._by_word[word])
+        self._exact.add(told.words)
+        for word in told.longest:
+            self._by_word[word] = [told, *self._by_word[word][: _COMPARED - 1]]
+        return found
+
+
+class Told(NamedTuple):
+    """What tells a text from others: its words (all of a text that says nothing else), the same without order, and the
+    longest of them.
+    """
+
+    words: tuple[str, ...]
+    distinct: frozenset[str]
+    longest: tuple[str, ...]
+
+
+@of_text
+def _told(text: str) -> Told:
+    low = _CONTRACTED.sub(" not", text.lower())
+    words = tuple(word for word in _WORD.findall(low) if word not in _COURTESY) or (" ".join(text.split()),)
+    distinct = frozenset(words)
+    return Told(words, distinct, tuple(sorted(distinct, key=lambda word: (-len(word), word))[:_LOOKED_UP]))
+
+
+def _says_all(old: Told, new: Told) -> bool:
+    """Whether its words stand in the longer text in this order, among few others of which none may turn the sense."""
+    longer, words = old.words, new.words
+    more = len(longer) - len(words)
+    if len(words) < _FEWEST_WORDS or not 0 <= more <= _MOST_MORE * len(words) or not new.distinct <= old.distinct:
+        return False
+    others, at = list[str](), 0
+    for word in longer:
+        if at < len(words) and word == words[at]:
+            at += 1
+        else:
+            others.append(word)
+    return at == len(words) and not any(_TURNS.match(word) or _DIGIT.search(word) for word in others)
+
+
+def _in_force(source: Source, stale: Sequence[tuple[int, int]]) -> Source:
+    """Without the sentences that a later one took the place of."""
+    if not stale or source.is_call:
+        return source
+    chunks = [one for one in source.chunks if not any(one.start < end and start < one.end for start, end in stale)]
+    return source._replace(chunks=chunks)
+
+
+def _sources(at: int, unit: Unit, tool: str) -> Iterator[Source]:
+    if is_digest(unit):
+        yield from _read_back(at, unit)
+        return
+    if unit.content.strip():
+        text = in_rows(unit.content) if unit.role is Role.TOOL else unit.content
+        source = _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
+        # No person typed what a client puts before every conversation.
+        yield source._replace(voice=Role.ASSISTANT) if unit.framed else source
+    for call in unit.calls:
+        text = f"{call.name} {in_rows(call.arguments)}"
+        yield _source(at, unit.role, text, call.name, Kind.OTHER, (unit.round_id or "", call.id))
+
+
+def _read_back(at: int, unit: Unit) -> Iterator[Source]:
+    """The lines of an earlier digest. A result stands below its call."""
+    number = 0
+    for line in read_back(unit.content):
+        role = Role(line.role)
+        number += line.is_call
+        yield _source(at, role, line.text, line.tool, kind_of(line.text, role), (unit.id, str(number)))
+
+
+def is_lines(unit: Unit) -> bool:
+    """Does its choice stand as lines of a digest? Otherwise the message is shortened in place."""
+    return unit.round_id is not None or is_digest(unit)
+
+
+def _source(at: int, role: Role, text: str, tool: str, kind: Kind, call_id: tuple[str, str]) -> Source:
+    voice = Role.TOOL if role is Role.USER and _is_output(text, kind) else role
+    return Source(at, role, text, _pieces(text, voice), tool, voice, call_id)
+
+
+def _is_output(text: str, kind: Kind) -> bool:
+    return len(text) > _LONGEST_TYPED or kind in (Kind.LOG, Kind.CODE) or bool(_OUTPUT.match(text))
+
+
+@of_text
+def _pieces(text: str, role: Role) -> Sequence[Chunk]:
+    """The chunks of a text. None reaches over a gap that an earlier choice left."""
+    cut = blocks if role is Role.TOOL else chunks
+    if "[…]" not in text:
+        return cut(text)
+    found: list[Chunk] = []
+    at = 0
+    for gap in [*GAPS.finditer(text), None]:
+        piece = text[at : gap.start() if gap else len(text)]
+        found.extend(Chunk(at + chunk.start, at + chunk.end, chunk.text) for chunk in cut(piece))
+        at = gap.end() if gap else at
+    return found
+
+
+def begins(
+    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
+) -> list[tuple[str, int] | None]:
+    """For each chunk the id of its message and the character it begins at; none for calls, nobody said them."""
+    said_in = ["" if source.is_call else units[source.unit_at].id for source in sources]
+    return [(said_in[at], sources[at].chunks[number].start) if said_in[at] else None for at, number in places]
+
+
+def leaning(
+    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
+) -> list[tuple[int, ...]]:
+    """For each chunk those it makes little sense without: a reply's question, what "It moved" is said of, a call.
+
+    A value leans on the newest that is told of the same subject: without that it may be an outdated one. One that
+    names no subject leans on the reply that does.
+    """
+    first = {sources[at].call_id: one for one, (at, number) in enumerate(places) if not number and sources[at].is_call}
+    beside = in_force(tuple(units)).beside
+    at_start = {start: one for one, start in enumerate(begins(sources, places, units)) if start} if beside else {}
+    leans = [_leans_on(sources, at, number, one, first) for one, (at, number) in enumerate(places)]
+    for start, others in beside.items():
+        if start in at_start:
+            one = at_start[start]
+            told = [at_start[other] for other in others if other in at_start]
+            leans[one] = tuple(dict.fromkeys([*leans[one], *told]))
+    return leans
+
+
+def _leans_on(
+    sources: Sequence[Source], at: int, number: int, one: int, first: Mapping[tuple[str, str], int]
+) -> tuple[int, ...]:
+    source = sources[at]
+    if source.role is Role.TOOL:
+        return (first[source.call_id],) if source.call_id in first else ()
+    if source.is_call:
+        return (one - number,) if number else ()
+    return (one - 1,) if one and _leans(sources, at, number) else ()
+
+
+def _leans(sources: Sequence[Source], at: int, number: int) -> bool:
+    source = sources[at]
+    if source.voice is Role.TOOL:
+        return False
+    if _PRONOUN.match(source.chunks[number].text):
+        return True
+    if number or not at or len(source.text) > _SHORT_REPLY:
+        return False
+    asked = sources[at - 1]
+    return asked.role is not source.role and asked.text.rstrip().endswith(("?", "？"))

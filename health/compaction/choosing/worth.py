@@ -1,0 +1,159 @@
+"""What each passage is worth beside what it covers: how it matches the task, and who said it.
+
+The priors were set on recordings of service dialogs, coding chats and coding agents; what weighs a task on generated
+conversations (benchmarks/quality.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from health.compaction.choosing.matching import Question, fused, with_neighbours
+from health.compaction.choosing.scoring import said
+from health.compaction.reading.features import Features
+from health.compaction.terms.ports import Embed, Embedded, Need
+from health.compaction.terms.units import ContextState, Role
+
+TASK_WEIGHT = 25.0
+# The share of the room for whole messages that match a question; all of it from so specific a one on.
+TASK_SHARE, SPECIFIC_ENOUGH = 0.4, 0.33
+# A passage that says little by itself matches by accident: its match counts in full from this much on.
+OWN_ENOUGH = 8.0
+PRIOR = {Role.USER: 2.0, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
+# Tables match every word of a task in every row: what of them is needed is named elsewhere.
+MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
+SHARE_POWER = 0.3
+BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
+# Of all text so much is embedded: messages whose words match the task, then those that say most for their tokens; tool
+# results are not. More finds no more.
+EMBEDDED_SHARE = 0.3
+# So few tokens are embedded in any case.
+EMBEDDED_LEAST = 500
+# The nearest count; every text is a little similar to every other, and that would drown what words say.
+NEAREST_SHARE = 0.3
+# Whole messages are found by meaning as well as by words, passages in them by words first.
+MEANING_WEIGHT = 0.7
+MOST_PARTS = 8
+_PART_END = re.compile(r"[;；.。?？!！\n:：]+")
+
+
+class Piece(NamedTuple):
+    """A passage as it is weighed: its text, who said it, the message that it is from."""
+
+    text: str
+    role: Role
+    source_id: str
+    tokens: int
+    chars: int  # of the whole message
+
+
+class Matches(NamedTuple):
+    """How well pieces match the task, in the measure of `Features.weights`; the pieces of each message that matches,
+    the best first; and the share of the room that these may take, as far as the task asks for something.
+    """
+
+    bonuses: list[float]
+    messages: list[list[int]]
+    share: float
+
+
+class Group(NamedTuple):
+    """The pieces of one message."""
+
+    source_id: str
+    role: Role
+    pieces: list[int]
+    tokens: int
+    says: dict[int, None]  # its features
+    own: float
+
+
+def matches(pieces: Sequence[Piece], features: Features, state: ContextState) -> Generator[Need, Any, Matches]:
+    question = Question(state.task, features)
+    if not question.specific:
+        return Matches([0.0] * len(pieces), [], 0.0)
+    groups = list(_groups(pieces, features))
+    worded = question.bm25([group.tokens for group in groups], [group.says for group in groups])
+    meant = yield from _similar(groups, worded, state)
+    likeness = np.zeros(len(pieces))
+    for group, near in zip(groups, meant, strict=True):
+        likeness[group.pieces] = near
+    match = with_neighbours(fused(question.bm25([piece.tokens for piece in pieces]), likeness))
+    scores = fused(worded, meant, weight=MEANING_WEIGHT)
+    return Matches(
+        bonuses=_bonuses(pieces, features, TASK_WEIGHT * question.specific * match),
+        messages=[groups[at].pieces for at in np.argsort(-scores, kind="stable") if scores[at] > 0],
+        share=TASK_SHARE * question.narrow * min(1.0, question.specific / SPECIFIC_ENOUGH),
+    )
+
+
+def _bonuses(pieces: Sequence[Piece], features: Features, match: NDArray[np.float64]) -> list[float]:
+    return [
+        one * min(1.0, own / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
+        for piece, one, own in zip(pieces, match.tolist(), features.own, strict=True)
+    ]
+
+
+def _groups(pieces: Sequence[Piece], features: Features) -> Iterator[Group]:
+    of_message: dict[str, list[int]] = {}
+    for at, piece in enumerate(pieces):
+        of_message.setdefault(piece.source_id, []).append(at)
+    for name, own in of_message.items():
+        says = dict.fromkeys(key for at in own for key in features.each[at])
+        tokens = sum(pieces[at].tokens for at in own)
+        yield Group(name, pieces[own[0]].role, own, tokens, says, sum(features.own[at] for at in own))
+
+
+def priors(pieces: Sequence[Piece]) -> dict[Role, float]:
+    """Whoever says little says it on purpose: a few words of the user between long results weigh more."""
+    spoken: dict[Role, int] = {}
+    for piece in pieces:
+        spoken[piece.role] = spoken.get(piece.role, 0) + piece.tokens
+    everything = max(1, sum(spoken.values()))
+    return {
+        role: PRIOR.get(role, 1.0) * (len(PRIOR) * max(tokens / everything, 0.01)) ** -SHARE_POWER
+        for role, tokens in spoken.items()
+    }
+
+
+def brevity(piece: Piece) -> float:
+    """A short result is a confirmation, and each of its words counts; of a long one most will not be asked for."""
+    if piece.role is not Role.TOOL:
+        return 1.0
+    return min(BREVITY_MOST, max(1.0, BRIEF_CHARS / max(1, piece.chars)))
+
+
+def _similar(
+    groups: Sequence[Group], worded: NDArray[np.float64], state: ContextState
+) -> Generator[Need, Any, NDArray[np.float64]]:
+    """Cosines with the task, 0 for messages that are not embedded or not near, and where no embedder answers."""
+    cosines, chosen, asked = np.zeros(len(groups)), _candidates(groups, worded), _parts(state.task)
+    texts = {unit.id: said(unit) for unit in state.units}
+    answer = yield Embed(texts=(*asked, *(texts[groups[at].source_id] for at in chosen)), queries=len(asked))
+    if chosen and isinstance(answer, Embedded):
+        found = (answer.vectors[len(asked) :] @ answer.vectors[: len(asked)].T).max(axis=1)
+        cosines[chosen] = np.where(found >= np.quantile(found, 1 - NEAREST_SHARE), found, 0.0)
+    return cosines
+
+
+def _candidates(groups: Sequence[Group], worded: NDArray[np.float64]) -> list[int]:
+    """The messages that are embedded: what nobody asks for by a word and what says little would cost time only."""
+    room = max(EMBEDDED_LEAST, EMBEDDED_SHARE * sum(group.tokens for group in groups))
+    spoken = (at for at, group in enumerate(groups) if group.role is not Role.TOOL)
+    found = []
+    for at in sorted(spoken, key=lambda at: (-worded[at], -groups[at].own / (groups[at].tokens + 1))):
+        room -= groups[at].tokens
+        if room < 0:
+            break
+        found.append(at)
+    return sorted(found)
+
+
+def _parts(task: str) -> tuple[str, ...]:
+    """A task that names several things is near to none of them: each is asked for by itself."""
+    return tuple(part.strip() for part in _PART_END.split(task) if part.strip())[:MOST_PARTS] or (task,)

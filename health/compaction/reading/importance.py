@@ -1,0 +1,141 @@
+"""Importance: 0 to 1 from a fixed table of what a message is; it decides what leaves the sliding window.
+
+Not relevance (likeness to the task) and not priority (set by the user). Each factor counts once for a message,
+however often it occurs. What a tool says of its own success goes before the words of its result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from health.compaction.terms.units import Kind, Role, Unit, tools_by_result
+
+UI_TOOLS = frozenset({"elementsJson", "webElements"})
+WEB_TOOL = "webElements"
+# Tools of MCP servers are called by their server's name too: `browser__elementsJson`.
+SERVER_MARK = "__"
+BASE = 0.5
+
+_ERROR = re.compile(
+    # "0 errors", "no exception", "errors: 0": said, and denied. They come first, so that they are stepped over.
+    r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|exceptions?|failures?|failed)\b"
+    r"|\b(?:errors?|exceptions?|failures?|failed)\b[\"']? ?[:=] ?(?:0\b|none\b|null\b|false\b|\[\]|\"\")"
+    r"|\b(?:not|never|\w{1,12}n['’]t) (?:\w{1,12} )?(?:failed|error)\b"
+    r"|(?:没有?|沒有?|未|無|无|(?<!\d)0 ?[个個件]?)(?:出现|出現|发生|發生|发现|發現|遇到)?(?:任何)?"
+    r"(?:错误|錯誤|失败|失敗|异常|エラー)"
+    r"|エラー(?:は|が|も)?(?:なし|無し|ありません|0件|(?:発生し|出|起き|見つかり|検出され)(?:てい)?(?:ません|ない|なか))"
+    r"|(?P<hit>\b(?:errors?|exceptions?|traceback|failed|failures?|fatal|panic)\b"
+    r"|エラー|例外|错误|錯誤|失败|失敗|异常)"
+)
+_NAMED_ERROR = re.compile(r"\b[A-Z]\w{0,60}(?:Error|Exception)\b")
+_ERROR_HINTS = (
+    "error",
+    "exception",
+    "traceback",
+    "fail",
+    "fatal",
+    "panic",
+    "エラー",
+    "例外",
+    "错误",
+    "錯誤",
+    "失",
+    "异常",
+)
+# "haven't done", "cannot be completed", "still to be finished", 还没完成, 完了していません: said, and not so.
+_DONE = re.compile(
+    r"\b(?:not|never|cannot|unable|\w{1,12}n['’]t) (?:\w{1,12} ){0,3}(?:done|completed?|finished)\b"
+    r"|\b(?:to|must|should|will|can) be (?:\w{1,12} )?(?:done|completed|finished)\b"
+    r"|(?:未|没有?|沒有?|不能?|无法|無法|尚待|待)(?:能|被)?(?:全部|完全)?(?:完成|完了)"
+    r"|完[了成](?:を|は|が)?(?:して|できて|でき|し)?い?(?:ません|ない|なか)"
+    r"|(?P<hit>\b(?:done|completed|finished)\b|完成|完了)"
+)
+_PLAN = re.compile(r"\W{0,9}(?:the |my )?plan(?:ning)?\b|\W{0,9}(?:计划|計画|計劃|规划|プラン)")
+_PLANNED = re.compile(r"\bplan(?:s|ned|ning)?\b")
+_DONE_CALLS = frozenset({"done", "task_done", "finish", "complete", "attempt_completion"})
+_THINKING_CALLS = frozenset({"think", "plan"})
+# Enough of a message to tell what it is; an error stands at either end of a long result.
+_EDGE_CHARS = 20_000
+
+
+def mentions_error(text: str) -> bool:
+    """True where an error, exception or failure is told; false where it is denied ("0 errors")."""
+    low = text.lower()
+    hinted = any(hint in low for hint in _ERROR_HINTS)
+    return hinted and (_hits(_ERROR, low) or _NAMED_ERROR.search(text) is not None)
+
+
+def bare_name(tool: str) -> str:
+    """A tool's name without its server's."""
+    return tool.rsplit(SERVER_MARK, 1)[-1]
+
+
+def is_ui_tool(tool: str) -> bool:
+    return bare_name(tool) in UI_TOOLS
+
+
+def _hits(pattern: re.Pattern[str], text: str) -> bool:
+    return any(match["hit"] for match in pattern.finditer(text))
+
+
+def _edges(text: str) -> str:
+    return text if len(text) <= 2 * _EDGE_CHARS else f"{text[:_EDGE_CHARS]}\n{text[-_EDGE_CHARS:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A message, the tool whose result it is (or ""), and its text at both ends."""
+
+    unit: Unit
+    tool: str
+    text: str
+
+
+def _is_error(seen: _Seen) -> bool:
+    return mentions_error(seen.text) if seen.unit.failed is None else seen.unit.failed
+
+
+def _is_done(seen: _Seen) -> bool:
+    called = any(call.name in _DONE_CALLS for call in seen.unit.calls)
+    return called or (seen.unit.role is Role.ASSISTANT and _hits(_DONE, seen.text.lower()))
+
+
+def _is_planning(seen: _Seen) -> bool:
+    said = (f"{call.name} {call.arguments}".lower() for call in seen.unit.calls if call.name in _THINKING_CALLS)
+    thinks = any(_PLANNED.search(text) is not None for text in said)
+    return thinks or (seen.unit.role is Role.ASSISTANT and _PLAN.match(seen.text.lower()) is not None)
+
+
+def _is_screenshot(seen: _Seen) -> bool:
+    return seen.unit.image_tokens > 0 or "screenshot" in seen.tool.lower()
+
+
+def _can_be_fetched_again(seen: _Seen) -> bool:
+    return is_ui_tool(seen.tool)
+
+
+FACTORS: tuple[tuple[float, Callable[[_Seen], bool]], ...] = (
+    (+0.3, _is_error),
+    (+0.3, _is_done),
+    (+0.2, _is_planning),
+    (+0.1, _is_screenshot),
+    (-0.1, _can_be_fetched_again),
+)
+
+
+def importance(unit: Unit, *, tool: str = "") -> float:
+    """0 to 1. `tool` is the name of the tool whose result the unit is."""
+    seen = _Seen(unit, tool, _edges(unit.content))
+    score = BASE + sum(points for points, holds in FACTORS if holds(seen))
+    return round(min(1.0, max(0.0, score)), 2)
+
+
+def importances(units: Iterable[Unit]) -> dict[str, float]:
+    """The importance of each unit by its id. What compaction wrote stands for many messages: the most important."""
+    units = tuple(units)
+    tools = tools_by_result(units)
+    return {
+        unit.id: 1.0 if unit.kind is Kind.SUMMARY else importance(unit, tool=tools.get(unit.id, "")) for unit in units
+    }

@@ -1,0 +1,220 @@
+"""The ledger: what the user and the system laid down, carried word for word through every compaction.
+
+`extract` reads rules, constraints, deadlines, decisions, goals and preferences from user and system messages only,
+and facts from all; the newer replaces the older. `carry` writes a unit of those that no longer stand elsewhere.
+Where room is short, the order of sacrifice is that of `EntryKind` from its end:
+
+    | given up | what                     | of these first                    |
+    |----------|--------------------------|-----------------------------------|
+    | first    | facts                    | those least in play, the oldest   |
+    |          | preferences, then goals  | the oldest                        |
+    |          | decisions, deadlines     | the oldest                        |
+    | last     | constraints, then rules  | the oldest                        |
+
+Of many lines in the same words (a list each of which says "must") all are given up before what says something of its
+own, and before a fact that the user told.
+A sentence is carried whole or not at all. Of a fact's sentence at least the fact may stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from health.compaction.reading.facts_in_play import in_play
+from health.compaction.reading.force import in_force
+from health.compaction.reading.ledger_book import Book
+from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, line, page, read
+from health.compaction.reading.ledger_patterns import EntryKind
+from health.compaction.reading.quoting import own_sentences, sentences
+from health.compaction.reading.subjects import content_words
+from health.compaction.terms.later import Later
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
+
+__all__ = [
+    "LEDGER_HEADER",
+    "Entry",
+    "EntryKind",
+    "Ledger",
+    "Presence",
+    "carry",
+    "extract",
+    "is_ledger",
+    "presence_of",
+]
+
+_AT_ONCE = 64
+# Words are shared where so many entries, and such a share of all, have them; an entry is one of many by most of its.
+LEAST_ALIKE, ALIKE_SHARE, MOSTLY = 8, 0.25, 0.6
+_LAYING_DOWN = INSTRUCTING | {Role.USER}
+_ORDER = {kind: number for number, kind in enumerate(EntryKind)}
+
+
+class Ledger(Later[Entry]):
+    """What is in force after some units, oldest first: what was stated, and facts in play, which are found late."""
+
+    def __init__(self, units: Sequence[Unit], book: Book) -> None:
+        self._units, self._stated, self._gone = tuple(units), tuple(book.entries()), frozenset(book.gone)
+        super().__init__(self._with_facts)
+
+    @property
+    def stated(self) -> tuple[Entry, ...]:
+        return tuple(entry for _, entry in self._stated)
+
+    def _with_facts(self) -> tuple[Entry, ...]:
+        facts = in_play(self._units, known=(entry.text for entry in self.stated), gone=self._gone)
+        return tuple(entry for _, entry in sorted([*self._stated, *facts], key=lambda each: each[0]))
+
+
+def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
+    """Linear in their text; the same units, the same entries. None says what a person took back by hand."""
+    book, stale = Book(), in_force(tuple(units)).gone
+    for place, unit in enumerate(units):
+        if is_ledger(unit):
+            for entry in read(unit.content):
+                book.recall(entry, place=place)
+        elif _may_lay_down(unit):
+            told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
+            for sentence in told:
+                role = Role.USER if unit.spoken else unit.role
+                book.hear(sentence, source_id=unit.id, role=role, place=place)
+    for place, unit in enumerate(units):
+        if unit.id in stale:
+            book.forget((unit.content[start:end] for start, end in stale[unit.id]), place=place)
+    book.take_back(taken_back)
+    return Ledger(units, book)
+
+
+def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: int, kit: Kit) -> Unit | None:
+    """A counted unit of at most `budget_tokens` with the entries that do not stand; None if none does, or fits."""
+    room = budget_tokens - kit.counter.per_message - kit.tokens(page((), left_out=0))
+    if room <= 0:
+        return None
+    missing = _missing(list(entries), standing)
+    chosen = _chosen(missing, room, kit)
+    while chosen:
+        unit = _written(chosen, len(missing) - len(chosen), kit)
+        if (unit.estimated_tokens or 0) <= budget_tokens:
+            return unit
+        chosen.remove(max(chosen, key=_worth_least))
+    return None
+
+
+class Presence(StrEnum):
+    """How an entry stands in a text: word for word, by its facts alone, or not at all."""
+
+    KEPT = "kept"
+    SHORTENED = "shortened"
+    GONE = "gone"
+
+
+def presence_of(entry: Entry, text: str) -> Presence:
+    if entry.text in text or line(entry) in text:
+        return Presence.KEPT
+    is_told = bool(entry.facts) and all(_stands_alone(name, text) for name in entry.facts)
+    return Presence.SHORTENED if is_told else Presence.GONE
+
+
+def _may_lay_down(unit: Unit) -> bool:
+    """Only the user and the system: no prompt of the driver's, no frame of a client's, nothing compaction wrote."""
+    is_theirs = unit.spoken or unit.role in _LAYING_DOWN
+    return is_theirs and not (unit.inserted or unit.framed) and unit.kind not in WRITTEN
+
+
+def _missing(entries: list[Entry], standing: Sequence[Unit]) -> list[Entry]:
+    said = {unit.id: unit.content for unit in standing if not is_ledger(unit)}
+    everything = "\n".join(
+        [*said.values(), *(call.arguments for unit in standing for call in unit.calls)],
+    )
+    # What was laid down must stand where it can be read again: a summary that quotes it is summarised next time.
+    laid_down = "\n".join(unit.content for unit in standing if _may_lay_down(unit))
+    where = {kind: everything if kind is EntryKind.FACT else laid_down for kind in EntryKind}
+    return [entry for entry in entries if not _stands(entry, said.get(entry.source_id, ""), where[entry.kind])]
+
+
+def _stands(entry: Entry, source: str, everything: str) -> bool:
+    """Word for word; of a fact it is enough that the fact itself does."""
+    if entry.text in source or entry.text in everything:
+        return True
+    return bool(entry.facts) and all(_stands_alone(name, everything) for name in entry.facts)
+
+
+def _stands_alone(name: str, text: str) -> bool:
+    """Not as a part of another: 45 does not stand in 1450."""
+    at = text.find(name)
+    while at >= 0:
+        around = text[max(0, at - 1) : at], text[at + len(name) : at + len(name) + 1]
+        if not any(char.isascii() and char.isalnum() for char in around):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def _worth_least(entry: Entry) -> tuple[int, float]:
+    return _ORDER[entry.kind], -entry.weight
+
+
+def _one_of_many(missing: Sequence[Entry]) -> frozenset[int]:
+    """The places of what was laid down in words that most of it shares: lines of a list, say, that each say "must".
+
+    Where not all has room they come behind a rule that says something of its own, or the newest few fill the page.
+    """
+    words = {at: _plain_words(entry.text) for at, entry in enumerate(missing) if entry.kind is not EntryKind.FACT}
+    times = Counter(word for said in words.values() for word in said)
+    least = max(LEAST_ALIKE, ALIKE_SHARE * len(words))
+    shared = {at: sum(times[word] >= least for word in said) for at, said in words.items()}
+    return frozenset(at for at, said in words.items() if said and shared[at] >= MOSTLY * len(said))
+
+
+def _turn(entry: Entry, *, is_of_many: bool) -> int:
+    """What says something of its own, then what the user told, then the many alike, then what was only seen."""
+    if entry.kind is EntryKind.FACT:
+        return 1 if entry.role is Role.USER else 3
+    return 2 if is_of_many else 0
+
+
+def _plain_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in content_words(text) if word.isalpha())
+
+
+def _chosen(missing: Sequence[Entry], left: int, kit: Kit) -> list[Entry]:
+    """What fits in the `left` tokens by the sum of its lines, in order: the best first, then whatever is small enough.
+
+    Looking on ends with _AT_ONCE entries of which none is.
+    """
+    many = _one_of_many(missing)
+    ranked = sorted(
+        range(len(missing)), key=lambda at: (_turn(missing[at], is_of_many=at in many), *_worth_least(missing[at]), -at)
+    )
+    chosen: dict[int, Entry] = {}
+    for start in range(0, len(ranked), _AT_ONCE):
+        batch = [(at, entry) for at in ranked[start : start + _AT_ONCE] for entry in _forms(missing[at])]
+        sizes = kit.counter.count([line(entry) for _, entry in batch])
+        before = left
+        for (at, entry), size in zip(batch, sizes, strict=True):
+            if at not in chosen and size <= left:
+                chosen[at] = entry
+                left -= size
+        if left == before:
+            break
+    return [chosen[at] for at in sorted(chosen)]
+
+
+def _forms(entry: Entry) -> tuple[Entry, ...]:
+    """The entry as it is, and a fact also without the words around it."""
+    return (entry, replace(entry, text=", ".join(entry.facts))) if entry.facts else (entry,)
+
+
+def _written(entries: Sequence[Entry], left_out: int, kit: Kit) -> Unit:
+    """The unit, counted. Its id is that of its lines; it stands for no message, as none may be dropped for it."""
+    unit = Unit(
+        id=synthetic_id("ledger", [line(entry) for entry in entries]),
+        role=Role.USER,
+        content=page(entries, left_out=left_out),
+        kind=Kind.SUMMARY,
+        source_ids=tuple(dict.fromkeys(entry.source_id for entry in entries)),
+    )
+    return kit.counted([unit])[0]

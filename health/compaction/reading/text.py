@@ -1,0 +1,166 @@
+"""Text in pieces: passages (sentences, list items, lines) and words, English and Chinese alike.
+
+A passage is a slice of the original, never a rewriting: what is chosen later is verbatim. Words are lower
+case; a run of Chinese, Japanese or Korean is its overlapping pairs, as nothing else finds them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, cast
+
+CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_FENCES = ("```", "~~~")
+# A sentence ends after its mark and closing quotes; not after a digit's or initial's point.
+# The mark comes first: a search then looks at nothing else.
+_END = re.compile(
+    r"[.!?…。！？；](?:(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9¿¡\"'“(])|(?<=[。！？；])[”’」』）]*)"
+)
+_LONGEST_ABBREVIATION = len("approx.")
+_ABBREVIATED = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|e\.g|i\.e|approx|Fig|[A-Z]))\.$")
+_WORD = re.compile(rf"[{CJK}]++|[^\W_{CJK}]++(?:[-_'][^\W_{CJK}]++)*+")
+_ASCII_WORD = re.compile(r"[a-z0-9]++(?:[-_'][a-z0-9]++)*+")
+
+
+Find = TypeVar("Find", bound=Callable[..., Any])
+Looked = dict[Hashable, Any]
+
+
+class Looks:
+    """What was found in texts, by text: a message is read once, however often the conversation it is in is compacted.
+
+    The key is the whole text, so nothing stale is ever found. Bounded by characters: what is not asked for while one
+    of two generations fills up is forgotten, and a text that would take much of one is read anew each time. Threads
+    may share it: at worst a text is read twice.
+    """
+
+    def __init__(self, generation: int) -> None:
+        self._generation, self._room = generation, generation
+        self._young: dict[Hashable, tuple[Looked, int]] = {}
+        self._old: dict[Hashable, tuple[Looked, int]] = {}
+
+    def at(self, text: str) -> Looked:
+        """What was found in this text until now, to be added to."""
+        found = self.known(text)
+        return self.new(text, len(text)) if found is None else found
+
+    def known(self, key: Hashable) -> Looked | None:
+        entry = self._young.get(key)
+        if entry is None:
+            entry = self._old.get(key)
+            if entry is None:
+                return None
+            self._keep(key, entry)
+        if len(entry[0]) > MOST_LOOKS:
+            entry[0].clear()
+        return entry[0]
+
+    def new(self, key: Hashable, chars: int) -> Looked:
+        """An empty one to be added to; it is kept, unless it would take much of the room."""
+        found: Looked = {}
+        if chars <= self._generation // 8:
+            self._keep(key, (found, chars + EACH))
+        return found
+
+    def _keep(self, key: Hashable, entry: tuple[Looked, int]) -> None:
+        if self._room <= 0:
+            self._old, self._young, self._room = self._young, {}, self._generation
+        self._young[key] = entry
+        self._room -= entry[1]
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+
+# Characters of a generation, EACH counted for every text beside its own; what is found takes 5 to 15 bytes for each, so
+# at most some 80 MB are held, of half a million tokens.
+GENERATION, EACH = 3_000_000, 200
+# Of "ok", which many say, no more is held.
+MOST_LOOKS = 500
+LOOKS = Looks(GENERATION)
+
+
+def of_text(find: Find) -> Find:
+    """`find`, which depends on nothing but a text and what else it is handed, asked once of each text. What it returns
+    is shared, so it must not be changed.
+    """
+
+    @wraps(find)
+    def asked(text: str, *besides: Hashable) -> Any:
+        looks, key = LOOKS.at(text), (find, *besides) if besides else find
+        if key not in looks:
+            looks[key] = find(text, *besides)
+        return looks[key]
+
+    return cast("Find", asked)
+
+
+class Passage(NamedTuple):
+    """`text == source[start:end]`; `code` marks lines inside a fence."""
+
+    start: int
+    end: int
+    text: str
+    code: bool = False
+
+
+@of_text
+def passages(text: str) -> tuple[Passage, ...]:
+    """The passages of a text in order. Blank lines and blanks between them belong to none."""
+    found: list[Passage] = []
+    at, fenced = 0, False
+    for line in text.splitlines(keepends=True):
+        mark = line.lstrip().startswith(_FENCES)
+        if fenced or mark:
+            _add(found, text, at, at + len(line), code=True)
+            fenced = fenced != mark
+        else:
+            _add_sentences(found, text, at, line)
+        at += len(line)
+    return tuple(found)
+
+
+def _add_sentences(found: list[Passage], text: str, at: int, line: str) -> None:
+    start = 0
+    for end in _END.finditer(line):
+        if line[end.start()] == "." and _is_abbreviation(line, start, end.start() + 1):
+            continue
+        _add(found, text, at + start, at + end.end(), code=False)
+        start = end.end()
+    _add(found, text, at + start, at + len(line), code=False)
+
+
+def _is_abbreviation(line: str, start: int, end: int) -> bool:
+    return _ABBREVIATED.search(line, max(start, end - _LONGEST_ABBREVIATION), end) is not None
+
+
+def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -> None:
+    piece = text[start:end].rstrip()
+    bare = piece if code else piece.lstrip()
+    if bare:
+        begin = start + len(piece) - len(bare)
+        found.append(Passage(begin, begin + len(bare), bare, code))
+
+
+def one_of(phrases: Iterable[str]) -> str:
+    """An expression for any of some phrases that begin with a letter each: of most words it looks at no other."""
+    by_letter: dict[str, list[str]] = {}
+    for phrase in phrases:
+        by_letter.setdefault(phrase[0], []).append(phrase[1:])
+    return "|".join(f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in order, repetitions included."""
+    low = text.lower()
+    if low.isascii():
+        return _ASCII_WORD.findall(low)
+    found: list[str] = []
+    for word in _WORD.findall(low):
+        if word[0] > "\u2e80":
+            found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            found.append(word)
+    return found

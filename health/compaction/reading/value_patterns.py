@@ -1,0 +1,242 @@
+"""What values look like, and closed classes of words around them: what adds, ends, changes. English and Chinese."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import lru_cache
+
+from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.text import CJK
+from health.compaction.terms.units import Role
+
+# Of so many sentences is remembered how their words belong together, of so many words whether and what they say.
+SENTENCES, WORDS = 16_384, 65_536
+
+
+class Sort(IntEnum):
+    """What a value is."""
+
+    DAY = 1
+    TIME = 2
+    MARK = 3
+    PLACE = 4
+    AMOUNT = 5
+    NAME = 6
+    CHOICE = 7
+
+
+CHOSEN = frozenset((Sort.NAME, Sort.PLACE))
+MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?"
+CAPITAL = r"[A-ZÀ-Þ][A-Za-zÀ-ÿ0-9_'’-]*"
+SORTS: Mapping[Sort, re.Pattern[str]] = {
+    Sort.MARK: re.compile(
+        r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
+        r"|(?<![\w-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![\w:])"
+    ),
+    Sort.DAY: re.compile(
+        rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
+        r"|\b\d{4}-\d\d-\d\d\b|\b(?i:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+        r"|\d{1,2}月\d{1,2}[日号]?|(?:周|星期|礼拜)[一二三四五六日天]"
+    ),
+    Sort.TIME: re.compile(
+        r"(?<![\d:.])\d{1,2}:\d\d(?:\s?[ap]\.?m\b)?(?![\d:])|\b\d{1,2}\s?[ap]\.?m\b|\b(?:noon|midnight|\w+ o'clock)\b"
+        r"|[\d一二三四五六七八九十]{1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?",
+        re.I,
+    ),
+    Sort.PLACE: re.compile(
+        rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+"
+        r"|[^\W\da-zA-Z_送寄到在是去给就让]{2,4}(?:路|街|道|巷|里|弄|村|园|苑)\d+[号弄]?"
+    ),
+    Sort.AMOUNT: re.compile(
+        r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgt]b|k?[mg]|h)\b)?(?![A-Za-z0-9_/])"
+    ),
+    Sort.NAME: re.compile(rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}"),
+}
+UNITS: Mapping[str, re.Pattern[str]] = {
+    "money": re.compile(
+        r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?)\b|元|块钱)"
+    ),
+    "span": re.compile(
+        r"\d\s?(?:(?:seconds?|min(?:ute)?s?|hours?|days?|weeks?|months?|years?|h|ms)\b|分钟|小时|天|个月|年)"
+    ),
+    "size": re.compile(r"\d\s?(?:[kmgt]b|bytes?)\b"),
+    "length": re.compile(
+        r"\d\s?(?:(?:[kcm]?m|met(?:er|re)s?|miles?|feet|inch(?:es)?|characters?|words|lines)\b|米|公里|字|行)"
+    ),
+    "mass": re.compile(r"\d\s?(?:(?:k?g|grams?|kilos?|lbs?)\b|公斤|克)"),
+    "share": re.compile(r"\d\s?(?:%|percent\b)"),
+    "people": re.compile(r"\d\s?(?:(?:people|persons?|guests?|adults?|children|heads)\b|[人位])"),
+}
+# Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
+UNIT_WORDS = re.compile(
+    r"§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"
+    r"|miles?|feet|inch(?:es)?|characters?|words|lines|grams?|kilos?|lbs?|percent)\b",
+    re.I,
+)
+
+# Closed classes of words: what adds, what holds at times only, what ends, what changes.
+ADDS = re.compile(
+    r"\b(?:also|too|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
+    r"|separate(?:ly)?|other (?!than)\w+|(?<!for )both|either|more(?= (?:for|of))"
+    r"|(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b"
+    r"|还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
+    re.I,
+)
+SOMETIMES = re.compile(
+    r"\b(?:second|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever|for comparison"
+    r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
+    r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
+    r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
+    r"|去年|上次|上回|备用|周末|节假日|如果|要是|万一|[他她]们?的",
+    re.I,
+)
+ENDS = re.compile(
+    r"\b(?:(?:is|are|'s|be|been|called|fell|take|took|call) (?:\w+ ){0,4}off|(?:any ?more|any longer|no longer)"
+    r"|(?<!n't )(?<!n’t )(?<!not )(?<!never )(?:cancel\w*|skip(?:s|ped|ping)?|drop(?:s|ped|ping)?|scrap(?:s|ped)?"
+    r"|(?<!before i )forget|ignore|disregard|abandon\w*|withdr[ae]w\w*|stop(?:s|ped)?)|scratch|won't|falls? through"
+    r"|fell through|no need|not needed|never ?mind|myself|ourselves"
+    r"|revoke\w*|lifted|as you (?:like|please))\b"
+    r"|(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便",
+    re.I,
+)
+CHANGES = re.compile(
+    r"\b(?:now|instead|rather|after all|actually|chang\w*|switch\w*|mov(?:e|es|ed|ing)|replac\w*|swap\w*|confus\w*"
+    r"|correct(?:ion|ed)?|wrong|mistaken?|misread|mix(?:ed)?|sorry|better|prefer|again|back|out|off|less|from|but"
+    r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
+    r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
+    r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
+    r"|takes over|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b"
+    r"|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|先前|原来|最好",
+    re.I,
+)
+OPENS_CHANGE = re.compile(
+    r"(?:no|nope|sorry|ah|oh|oops|wait|actually|hm+|correction)\s*[,.!:;—-]|(?:rather|not|make (?:it|that)|no,? wait)\b"
+    r"|(?:不|不对|错了|哦|啊|等等|等一下|算了)[，。！]|(?:还是|改成|换成)",
+    re.I,
+)
+CLOSES_CHANGE = re.compile(r"\b(?:after all|instead|rather)\W*$|^(?:那就|还是|就).{1,12}(?:吧|好了|算了)\W*$", re.I)
+FORBIDS = re.compile(r"\b(?:no|not|never|nothing|avoid|without|allergic|neither|nor)\b|n['’]t\b|别|不|勿|过敏", re.I)
+ANYBODY = frozenset(("i", "i'm", "we", "you", "he", "she", "they", "it's"))
+DETERMINERS = frozenset("the my our your his her their its this that these those".split())  # noqa: SIM905
+OF = frozenset("for of about with to on in".split())  # noqa: SIM905
+ASIDE = frozenset("for about of with concerning regarding".split())  # noqa: SIM905
+INDEFINITE, STARTS = frozenset(("a", "an", "A", "An")), frozenset(".!?:…")
+TALKING = frozenset((Role.USER, Role.ASSISTANT))
+ONES = frozenset(("one", "ones"))
+BREAKS = frozenset((".", ",", ";", ":", "—", "so", "and", "but"))
+AFTER_SUBJECT = frozenset(
+    """
+    is are should will must shall can can't cannot has have : ? needs need may isn't aren't
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
+# What says no more than that something is so; and what is an attribute of something, no thing itself.
+PLAIN = """
+    able actually add address agree agreed allow already alright also always amount another anything around
+    arrive arrives ask asked away bad become begin begins belong belongs better between beyond big book
+    booked both bring brings budget call called came can care case change changed charge check clear color
+    colour come comes contact cool correct cost costs could date day days deadline decide decided deliver
+    depart departs different done drop easy else end ends enough error everybody everyone everything except
+    fact feel finally find fine first fixed forget format free full gave gets give given gives goes gotcha
+    guests haha happen happens hear heard help here hey hmm hold however idea inside instead keep keeps kept
+    kind know last late later leave leaves left less limit little location long looking looks main makes many
+    matter mean means meant meet mind mistake moment month months morning move moved moves much must name
+    need needs never new next nice nope nothing number offer often okay only order ordered owner people per
+    person pick picked place plan planned please point possible price put quantity quick rather ready
+    remember report responsible run runs said send sent set several shall short show simple since small
+    something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
+    time times together told tomorrow tonight took turn turned turns typo under understood update used usual
+    value venue visitors wait wants way week weekend weeks well went whole will wish without word words work
+    works world worth write wrong yay yea year years yep yesterday
+"""
+ZH_COMMON = frozenset(
+    "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时分用做来"
+    "去说看想让请问好谢应该知道送寄找定写改换更由归管"
+)
+ZH_WAYS = frozenset("去来上下前后")
+ZH_RUN = re.compile(r"[\u4e00-\u9fff]{1,40}")
+# What says no more than when: due, over, begins. What stands behind a day without these is what is done then.
+ZH_WHEN = re.compile(
+    r"截止|到期|开始|举行|出发|起飞|结束|见面|[交齐完成前后内晚早午夜起止开会走有留空约吗嘛啦哈"
+    + "".join(sorted(ZH_COMMON - {"换"}))
+    + "]"
+)
+ZH_GENERIC = frozenset(
+    """
+    负责 预算 地址 时间 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 电话 截止
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
+ZH_NAME = re.compile(
+    r"(?:(?<=[是由找问给跟和叫请归为换成就，、：])|^)"
+    r"[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁宋唐许韩冯邓曹彭曾萧田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔汤]"
+    r"[\u4e00-\u9fff]{1,2}?(?=$|[\s，。！、]|[负在管来去帮接说的是更好吧了就都也就行])"
+)
+TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
+CODE = re.compile(r"[`{}<>=\\|]|\w\(|\w_\w|^\s*[/#$]|--\w|\w/\w+/")
+REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would|will|shall|may) |能不能|可以|可否|能否", re.I)
+SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve", "’ve", "'d", "’d")
+NO_NAME = ("ed", "ly", *SHORTENED)
+QUOTED = re.compile(r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)")
+# What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
+MARKED = (
+    re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),
+    re.compile(
+        r"\b(?P<mark>first|second|third|last|next|final|morning|evening|upper|lower|left|right|front|rear|inner|outer"
+        r"|big|small|long|short) (?P<noun>[a-z]++)"
+    ),
+    re.compile(r"\b(?P<mark>[a-z]++)['’]s (?P<noun>[a-z]++)"),
+)
+# What is done to a thing: "the porch is painted", as long as it is no word for when that is to be.
+DONE = re.compile(
+    r"\b(?:is|are|was|were|be|been|being|gets?|got)(?: not| only| first)? "
+    r"(?!schedul|arrang|confirm|fix|expect|reserv|pencil|agreed|rebook|extend|postpon|delay|shift)(?P<deed>[a-z]{2,20}ed)\b"
+)
+# Deeds are done and follow each other; what is handed over ("these are the files") and what a thing has is no wish.
+DEEDS = re.compile(
+    r"^(?:(?:please|now|then|and|also) )*(?:add|remove|delete|rename|fix|refactor|create|implement|check|run|test|move"
+    r"|update|install|build|debug|find|show|explain|look|open|commit|push|merge|revert|review|print|log|draw)\b"
+    r"|^(?:these are|this is|here(?:'s| is| are))\b|^(?:以下|下面|这是|这里)"
+    r"|(?<!to )\b(?:has|had)\b(?! to\b)",
+    re.I,
+)
+# Who tells what a letter says of a date states the date; where a colon follows, it is another's text.
+TELLS = re.compile(r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*[:：,\"“])", re.I)
+CLAUSE = re.compile(r"[,;:，；：、—]|\bso\b|\bbecause\b|\bbut\b")
+
+
+@lru_cache(maxsize=WORDS)
+def stem(word: str) -> str:
+    """Without the endings of a genitive and a plural."""
+    word = word.removesuffix("'s").removesuffix("’s")
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+COMMON = frozenset(map(stem, PLAIN.split())) | STOPWORDS
+ATTRIBUTES = frozenset(
+    """
+    address budget price date deadline venue location name amount quantity limit value colour color format
+    owner contact guest visitor person people time day place number
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
+
+
+@lru_cache(maxsize=SENTENCES)
+def units_of(text: str) -> frozenset[str]:
+    return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
+
+
+@lru_cache(maxsize=SENTENCES)
+def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
+    low = text.lower()
+    hits = ((at, hit) for at, pattern in enumerate(MARKED) for hit in pattern.finditer(low))
+    return tuple((stem(hit["noun"]), at, hit["mark"]) for at, hit in hits)
+
+
+@lru_cache(maxsize=SENTENCES)
+def deeds_of(text: str) -> frozenset[str]:
+    """What is done to a thing on a day or at a time; in Chinese it stands right behind these."""
+    times = [hit.end() for sort in (Sort.DAY, Sort.TIME) for hit in SORTS[sort].finditer(text)]
+    done = (hit["deed"] for hit in DONE.finditer(text.lower()) if times)
+    behind = [ZH_WHEN.sub("", run[0]) for at in times if (run := ZH_RUN.match(text, at))]
+    return frozenset(done).difference(COMMON).union(*(told for told in behind if len(told) > 1))

@@ -1,0 +1,400 @@
+"""What a user states in a conversation: their sentences with the values in them, and what each is about.
+
+A value is found by its looks, a subject by its place: behind "the" or "for", or at the head of a clause. In Chinese,
+where small words tell little, it is whatever else is said.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from health.compaction.reading.ledger_patterns import is_binding
+from health.compaction.reading.quoting import own_sentences
+from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.text import Passage, of_text, passages
+from health.compaction.reading.value_patterns import (
+    ADDS,
+    AFTER_SUBJECT,
+    ASIDE,
+    ATTRIBUTES,
+    BREAKS,
+    CHANGES,
+    CHOSEN,
+    CLAUSE,
+    CODE,
+    COMMON,
+    DEEDS,
+    DETERMINERS,
+    ENDS,
+    FORBIDS,
+    INDEFINITE,
+    NO_NAME,
+    OF,
+    ONES,
+    OPENS_CHANGE,
+    QUOTED,
+    REQUEST,
+    SENTENCES,
+    SHORTENED,
+    SOMETIMES,
+    SORTS,
+    STARTS,
+    TALKING,
+    TELLS,
+    TOKEN,
+    UNIT_WORDS,
+    WORDS,
+    ZH_COMMON,
+    ZH_GENERIC,
+    ZH_NAME,
+    Sort,
+    stem,
+)
+from health.compaction.terms.units import Role
+
+# So many messages of the user are heard, the newest, each of so many characters at most: a run must not wait for this.
+MOST_MESSAGES, MOST_TYPED = 500, 12_000
+# Nobody states a value in more characters, nor says one back. Who assents adds no more words: "Noted.", "Perfect."
+MOST_STATED, MOST_ECHOED, MOST_NOTED, MOST_OF_ASSENT = 240, 160, 100, 1
+# Characters of a message that are searched for names and echoes.
+HEARD = 4_000
+# Words of a subject; words and Chinese pairs beside a value that has no subject.
+LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
+CJK_BEGINS = "\u2e80"
+MESSAGES = 4_096  # whose statements are remembered
+# Behind other small words may stand what a value is for.
+HEADED = frozenset(("of", "to"))
+
+
+class Said(NamedTuple):
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Statement:
+    """A sentence by the user that may state a value. `turn` counts the messages of the user.
+
+    `topics` are what it is about by its grammar, `content` is all that says something, values that are no names aside.
+    `key` is what of it the assistant said back, `heard` marks what got a short answer, `noted` where this says some of
+    it back, or hardly a word of its own: small talk gets a kind word on something else. `bare` says only a value.
+    """
+
+    message: int
+    turn: int
+    start: int
+    end: int
+    text: str
+    tokens: tuple[str, ...]
+    values: Mapping[Sort, frozenset[str]]
+    topics: frozenset[str]
+    content: frozenset[str]
+    key: frozenset[str]
+    heard: bool
+    noted: bool
+    bare: bool
+
+    @property
+    def at(self) -> tuple[int, int]:
+        return self.message, self.start
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Its values, of all sorts."""
+        return frozenset(value for values in self.values.values() for value in values)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.values.get(Sort.NAME, frozenset())
+
+
+def statements(said: Sequence[Said]) -> Iterator[Statement]:
+    """What the newest messages of the user state, in order; what is longer than a person types is not heard."""
+    typed = [at for at, one in enumerate(said) if one.role is Role.USER]
+    own = typed[-MOST_MESSAGES:]
+    names = _names(said[own[0] :] if own else ())
+    for turn, at in enumerate(own, start=1 + len(typed) - len(own)):
+        if len(said[at].text) <= MOST_TYPED:
+            yield from _of_message(said, at, turn, names)
+
+
+def _names(said: Sequence[Said]) -> frozenset[str]:
+    """Words that are capitalised amid sentences and never written small, nor behind "a"."""
+    written = [_capitalised(one.text[:HEARD]) for one in said if one.role in TALKING]
+    return frozenset[str]().union(*(names for names, _ in written)).difference(*(others for _, others in written))
+
+
+@of_text
+def _capitalised(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Words of a text that may be names, and words that are none."""
+    names: set[str] = set()
+    others: set[str] = set()
+    for passage in passages(text):
+        raw = TOKEN.findall(passage.text)
+        others.update(token for token in raw if token[0].islower())
+        for before, token, behind in zip([".", *raw], raw, [*raw[1:], "."], strict=False):
+            if token[0].isupper():
+                opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
+                (others if before in INDEFINITE else set() if opens else names).add(token.lower())
+    return frozenset(name for name in names if _is_telling(name)), frozenset(others)
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) > 1 and word not in STOPWORDS and stem(word) not in COMMON and not word.endswith(NO_NAME)
+
+
+def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str]) -> tuple[Statement, ...]:
+    text, reply = TELLS.sub(lambda hit: "·" * len(hit[0]), said[at].text), reply_to(said, at)
+    return _stated(text, at, turn, names & _spelt_in(text), _note(reply), len(reply) <= MOST_NOTED)
+
+
+@lru_cache(maxsize=MESSAGES)
+def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_short: bool) -> tuple[Statement, ...]:
+    """A conversation is heard anew each time it has grown: of an earlier message the same statements come of it."""
+    found: list[Statement] = []
+    own, topics = set(own_sentences(text)), frozenset[str]()
+    for passage in passages(text):
+        if passage.text not in own or not _is_plain(passage):
+            continue
+        one = _statement(at, turn, passage, names, note, is_short)
+        if one.values and not one.topics - one.names and len(one.content - one.names) <= MOST_BESIDE:
+            one = replace(one, topics=one.topics | topics, content=one.content | topics)
+        topics = one.topics
+        if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
+            found.append(one)
+    return tuple(found)
+
+
+def _is_plain(passage: Passage) -> bool:
+    """Short, and no code."""
+    return not passage.code and len(passage.text) <= MOST_STATED and not CODE.search(passage.text)
+
+
+@of_text
+def states_a_value(sentence: str) -> bool:
+    """Whether a time, a day, an amount or an address stands in it."""
+    return len(sentence) <= MOST_STATED and bool(_values(sentence, frozenset())[0].keys() - CHOSEN)
+
+
+def is_question(text: str, *, heard: bool = True) -> bool:
+    """Something that is asked; a request in the form of a question is none where it was taken note of."""
+    return text.rstrip("\"'”’) ").endswith(("?", "？")) and not (heard and REQUEST.match(text))
+
+
+def reply_to(said: Sequence[Said], at: int) -> str:
+    """What the assistant says right behind a message."""
+    return said[at + 1].text if at + 1 < len(said) and said[at + 1].role is Role.ASSISTANT else ""
+
+
+@of_text
+def _note(reply: str) -> str:
+    """What a reply begins with, where that is short and no question: the assistant may take note by it."""
+    first = next((passage.text for passage in passages(reply[:HEARD])), "")
+    asks = first.endswith(("?", "？")) and "，" not in first
+    return "" if asks or len(first) > MOST_NOTED else first
+
+
+def subjects(said: Sequence[Said]) -> frozenset[str]:
+    """What the assistant took note of things under."""
+    replies = (one.text for one in said if one.role is Role.ASSISTANT and len(one.text) <= MOST_NOTED)
+    return frozenset[str]().union(*map(_topics_of_note, replies))
+
+
+@of_text
+def _topics_of_note(reply: str) -> frozenset[str]:
+    return frozenset(_topics(_note(reply), frozenset()))
+
+
+def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], note: str, is_short: bool) -> Statement:
+    told = _told(passage.text, names & _spelt(passage.text))
+    back = frozenset(content_of(tokens_of(note)))
+    key = told.content & back
+    heard = bool(note) and (is_short or len(key) > 1)
+    noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
+    key = key if len(key) > 1 else told.content
+    return Statement(at, turn, passage.start, passage.end, passage.text, *told[:4], key, heard, noted, told.bare)
+
+
+class Told(NamedTuple):
+    """What a sentence says by itself, in the fields of a statement."""
+
+    tokens: tuple[str, ...]
+    values: Mapping[Sort, frozenset[str]]
+    topics: frozenset[str]
+    content: frozenset[str]
+    bare: bool
+
+
+@of_text
+def _told(text: str, names: frozenset[str]) -> Told:
+    """A conversation is heard anew at each compaction, its sentences are looked at once."""
+    values, rest = _values(QUOTED.sub(" ", text), names)
+    tokens = tokens_of(rest)
+    content = frozenset(content_of(tokens))
+    stating = [
+        clause
+        for clause in CLAUSE.split(rest)
+        if "§" in clause or not frozenset(tokens_of(clause)).isdisjoint(values.get(Sort.NAME, ()))
+    ]
+    stated = frozenset(_topics(" , ".join(stating), names))
+    named = frozenset(name for clause in stating if not any(_topics(clause, names)) for name in _attributes(clause))
+    changes = bool(CHANGES.search(text) or OPENS_CHANGE.match(text))
+    beside = content - values.get(Sort.NAME, frozenset())
+    bare = _is_bare(tokens, beside if changes else beside | named, stated, changes=changes)
+    return Told(tokens, values, stated | named or frozenset(_topics(rest, names)), content | named, bare)
+
+
+def _attributes(clause: str) -> Iterator[str]:
+    """ "Budget" in "the budget is 900", where no more is said of what it is the budget of; 预算 in 预算改到1100元."""
+    tokens = (",", *tokens_of(clause), ".")
+    for before, word, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (
+            word in ATTRIBUTES
+            and (before in DETERMINERS or before == ",")
+            and (behind in AFTER_SUBJECT or behind == "§")
+        ):
+            yield word
+        if word > CJK_BEGINS and behind == "§":
+            yield from (name for name in ZH_GENERIC if name in word)
+
+
+@of_text
+def _spelt(text: str) -> frozenset[str]:
+    """Its words as they may stand among names, their stems too."""
+    tokens = [token.lower() for token in TOKEN.findall(text)]
+    return frozenset(tokens).union(map(stem, tokens))
+
+
+@of_text
+def _spelt_in(text: str) -> frozenset[str]:
+    return frozenset[str]().union(*(_spelt(passage.text) for passage in passages(text)))
+
+
+def _is_bare(tokens: Iterable[str], beside: frozenset[str], stated: frozenset[str], *, changes: bool) -> bool:
+    """Little is said beside a value, and no subject is named."""
+    if not changes:
+        return not beside and not any(letter > CJK_BEGINS and _tells(letter) for token in tokens for letter in token)
+    most = MOST_PAIRS if max(beside, default="") > CJK_BEGINS else MOST_BESIDE
+    return len(beside) <= most and not any(word < CJK_BEGINS for word in stated & beside)
+
+
+def _tells(letter: str) -> bool:
+    return letter.isalpha() and letter not in ZH_COMMON
+
+
+def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[str]], str]:
+    """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
+    found: dict[Sort, frozenset[str]] = {}
+    for sort, pattern in SORTS.items():
+        hits = [hit[0] for hit in pattern.finditer(text)]
+        if sort is Sort.NAME:
+            hits = [hit for hit in hits if _names_something(hit, names)] + ZH_NAME.findall(text)
+        else:
+            text = UNIT_WORDS.sub("§", pattern.sub(" § ", text))
+        if hits:
+            found[sort] = frozenset(stem(" ".join(hit.lower().split())) for hit in hits)
+    return found, ZH_NAME.sub("§", text)
+
+
+def _names_something(word: str, names: frozenset[str]) -> bool:
+    """Capitalised amid a sentence here or elsewhere, or written like no word."""
+    return word.lower() in names or (
+        _is_telling(word.lower()) and not word[1:].islower() and "'" not in word and "’" not in word
+    )
+
+
+def tokens_of(text: str) -> tuple[str, ...]:
+    return tuple(stem(token) for token in TOKEN.findall(text.lower()))
+
+
+def content_of(tokens: Iterable[str]) -> Iterator[str]:
+    for token in tokens:
+        if token > CJK_BEGINS:
+            pairs = (token[i : i + 2] for i in range(len(token) - 1))
+            yield from (pair for pair in pairs if not ZH_COMMON.intersection(pair) and pair not in ZH_GENERIC)
+        elif is_word(token):
+            yield token
+
+
+@lru_cache(maxsize=WORDS)
+def is_word(token: str) -> bool:
+    return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)
+
+
+def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
+    """What stands behind "the", "my" or "for", or begins a clause and is told of; all of it, in Chinese."""
+    tokens = tokens_of(text)
+    yield from (word for word in content_of(tokens) if word > CJK_BEGINS or word in names)
+    phrase: list[str] = []
+    begun, certain = True, False
+    for token in [*tokens, "."]:
+        if begun and len(phrase) < LONGEST_PHRASE and is_word(token) and not (phrase and token.endswith("ed")):
+            phrase.append(token)
+            continue
+        if (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
+            yield from phrase
+        certain = token in DETERMINERS or token in ASIDE
+        begun, phrase = certain or token in BREAKS, []
+
+
+# What a sentence tells by itself: it is compared with many others, so its words are looked at once
+
+
+class Signs(NamedTuple):
+    """What the words of a sentence tell of it, whatever was said before."""
+
+    adds: bool
+    sometimes: bool
+    ends: bool
+    changes: bool
+    opens: bool
+    forbids: bool
+    deeds: bool
+    binds: bool
+
+
+@lru_cache(maxsize=SENTENCES)
+def signs_of(text: str) -> Signs:
+    return Signs(
+        adds=bool(ADDS.search(text)),
+        sometimes=bool(SOMETIMES.search(text)),
+        ends=bool(ENDS.search(text)),
+        changes=bool(CHANGES.search(text)),
+        opens=bool(OPENS_CHANGE.match(text)),
+        forbids=bool(FORBIDS.search(text)),
+        deeds=bool(DEEDS.search(text)),
+        binds=is_binding(text),
+    )
+
+
+@lru_cache(maxsize=SENTENCES)
+def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tuple[str, ...]], ...]:
+    """Each word with the one behind it, whether it is a definite thing, and whether it may be of what follows."""
+    found, tokens = [], ("", "", *told)
+    for at, (before, word) in enumerate(itertools.pairwise(tokens), 1):
+        if not is_word(before):
+            continue
+        definite, opens = tokens[at - 2] in DETERMINERS, not tokens[at - 2] or tokens[at - 2] in BREAKS
+        part = word == "of" or (word in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
+        if definite or part:
+            behind = tuple(each for each in tokens[at + 1 : at + 4] if each not in DETERMINERS)[:2]
+            found.append((before, word, definite, part, behind))
+    return tuple(found)
+
+
+@lru_cache(maxsize=SENTENCES)
+def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Words with what they belong to: "customer" in "the customer dump", "customers" in "replies to customers"."""
+    found = [
+        (word, head)
+        for before, word, head in zip(told, told[1:], told[2:], strict=False)
+        if before in DETERMINERS and is_word(word) and is_word(head)
+    ]
+    for at, (head, of) in enumerate(itertools.pairwise(told)):
+        if of in HEADED and is_word(head):
+            found += [(word, head) for word in [one for one in told[at + 2 : at + 4] if one not in DETERMINERS][:1]]
+    return tuple(found)

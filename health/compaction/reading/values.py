@@ -1,0 +1,398 @@
+"""Which sentences are no longer in force, since the user changed, corrected or withdrew what they state.
+
+A sentence states a value: a time, a day, an amount, an address, a name, or what is chosen for something. A later one
+about the same subject with another value of the same sort takes its place; so does one without a subject right
+behind it. What is added ("also", "a second one") replaces nothing, nor does what is said of another subject.
+
+    > The dentist is at 8:50.                 outdated
+    > They moved the dentist to 10:15.        in force
+    > The hairdresser is at 16:25.            in force
+
+The subject is what two sentences share and few others have. Nothing is understood: when in doubt both stand.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+
+from health.compaction.reading.text import CJK
+from health.compaction.reading.value_patterns import (
+    ANYBODY,
+    CHANGES,
+    CHOSEN,
+    CLOSES_CHANGE,
+    OPENS_CHANGE,
+    ZH_COMMON,
+    ZH_WAYS,
+    Sort,
+    deeds_of,
+    marks_of,
+    units_of,
+)
+from health.compaction.reading.value_statements import (
+    CJK_BEGINS,
+    Said,
+    Statement,
+    content_of,
+    heads_of,
+    signs_of,
+    statements,
+    subjects,
+    words_before,
+)
+
+CJK_LETTER = re.compile(f"[{CJK}]")
+# What is chosen is said in few characters.
+MOST_CHOSEN = 120
+# Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
+# linear in what was said.
+MOST_LOOKED_UP, MOST_COMPARED = 64, 8
+# Sums of weights are rounded to so many digits.
+DIGITS = 9
+# So many pairs of sentences are remembered: a conversation is heard anew each time it has grown.
+PAIRS = 16_384
+# A correction without a subject belongs to one of the last so many messages of the user.
+NEAR = 2
+# What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
+LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
+# What is shared with a rule weighs at least this part of the rest of the rule.
+RULE_SHARED = 0.5
+# In a short conversation every word is rare.
+FEWEST_STATEMENTS = 40
+# A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
+PAIR, PAIR_APART, OTHER = 0.7, 0.2, 0.5
+
+__all__ = ["Book", "Said", "heard"]
+
+
+def heard(said: Sequence[Said]) -> Book:
+    """What was stated, in order, and what took the place of what."""
+    found = list(statements(said))
+    book = Book(found, subjects(said))
+    for statement in found:
+        book.hear(statement)
+    return book
+
+
+# What takes the place of what
+
+
+class _Weights(dict[str, float]):
+    """Of rare words more than of frequent ones, of topics more than of others; a pair of Chinese for `pair`."""
+
+    def __init__(self, words: Mapping[str, float], pair: float) -> None:
+        super().__init__({word: weight * (pair if word > CJK_BEGINS else 1.0) for word, weight in words.items()})
+        self._pair = pair
+
+    def __missing__(self, word: str) -> float:
+        return self._pair if word > CJK_BEGINS else 1.0
+
+    def of(self, words: Iterable[str]) -> float:
+        return math.fsum(map(self.__getitem__, words))  # the same in whatever order a set has them
+
+
+class Book:
+    """Hears the statements in order; `gone` are those whose force a later message took.
+
+    `followed` says of others which later one is about the same: it may have taken their place in words not understood.
+    """
+
+    def __init__(self, heard: Sequence[Statement], known: Iterable[str]) -> None:
+        self._stated = tuple(heard)
+        self.gone: dict[Statement, Statement] = {}
+        self.followed: dict[Statement, Statement] = {}
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+        self._recent: list[Statement] = []
+        self._said_by = Counter(word for one in heard for word in one.content)
+        self._topics = frozenset(known).union(*(one.topics for one in heard))
+        most = math.log(max(FEWEST_STATEMENTS, len(heard)))
+        shares = {word: 1.0 if word > CJK_BEGINS or word in self._topics else OTHER for word in self._said_by}
+        weights = {word: (1 - math.log(n) / most) * shares[word] for word, n in self._said_by.items()}
+        self._weights, self._apart = _Weights(weights, pair=PAIR), _Weights(weights, pair=PAIR_APART)
+
+    def holding(self) -> Iterator[Statement]:
+        """What holds, as far as it is a value or the assistant took note of it."""
+        return (one for one in self._stated if (one.noted or one.values) and one not in self.gone)
+
+    def hear(self, new: Statement) -> None:
+        near = [old for old in self._alike(new) if self._is_near(new, old)]
+        self.followed.update(dict.fromkeys(near, new))
+        replaced = self._replaced_by(new, near)
+        for old in replaced:
+            new = _in_place_of(old, new)
+        self.gone.update(dict.fromkeys(replaced, new))
+        self._may_change_the_last(new, replaced)
+        for word in new.content:
+            self._by_word[word].append(len(self._recent))
+        self._recent.append(new)
+
+    def _may_change_the_last(self, new: Statement, replaced: Sequence[Statement]) -> None:
+        """A change that names neither its subject nor what it replaces may be of what was said just before."""
+        last = self._recent[-1] if self._recent else None
+        if replaced or last is None or last in self.gone or not 0 < new.turn - last.turn <= NEAR:
+            return
+        if new.bare and new.values and (signs_of(new.text).opens or signs_of(new.text).changes):
+            self.followed.setdefault(last, new)
+
+    def _is_near(self, new: Statement, old: Statement) -> bool:
+        shared = _shared(new, old)
+        if _is_of_another(new, old, shared) or self._weights.of(shared) < LEAST_WEIGHT:
+            return False
+        return not (signs_of(old.text).binds and self._is_beside(old, shared))
+
+    def _is_beside(self, rule: Statement, shared: frozenset[str]) -> bool:
+        """What orders or forbids much else than what is shared: a word in common takes no rule's force."""
+        other = self._apart.of(rule.content - shared - rule.names)
+        return self._weights.of(shared) < RULE_SHARED * other
+
+    def _replaced_by(self, new: Statement, near: Sequence[Statement]) -> list[Statement]:
+        found = [old for old in near if self._takes_place(new, old)] or self._said_just_before(new)
+        return [] if found and self._could_mean_another(new, found[-1], near) else found
+
+    def _could_mean_another(self, new: Statement, old: Statement, near: Iterable[Statement]) -> bool:
+        """ "Make the budget 700", where a food budget and a travel budget were stated."""
+        others = (one for one in near if one is not old and _common(new, one))
+        return any(
+            _shared(new, one) == _shared(new, old) and _is_of_another(one, old, _shared(one, old)) for one in others
+        )
+
+    def _alike(self, new: Statement) -> list[Statement]:
+        """The statements in force that share most, in order."""
+        said = [(self._weights[word], self._by_word[word][-MOST_LOOKED_UP:]) for word in new.content]
+        places = [at for _, found in said for at in found]
+        if not places:
+            return []
+        weights = np.repeat([weight for weight, _ in said], [len(found) for _, found in said])
+        totals = np.bincount(places, weights).round(DIGITS)  # the same in whatever order a set has its words
+        (enough,) = (totals >= LEAST_WEIGHT).nonzero()
+        newest_first = enough[totals[enough].argsort(kind="stable")][::-1].tolist()
+        corrects = signs_of(new.text).opens
+        alike = (
+            at
+            for at in newest_first
+            if (old := self._recent[at]) not in self.gone and (old.message != new.message or corrects)
+        )
+        return [self._recent[at] for at in sorted(islice(alike, MOST_COMPARED))]
+
+    def _takes_place(self, new: Statement, old: Statement) -> bool:
+        shared = _shared(new, old)
+        if not (_may_take_place(new, old, shared) or self._names_more(new, old, shared)):
+            return False
+        weight = self._weights.of(shared)
+        apart = min(self._apart.of((one.key & self._topics) - shared - one.names) for one in (new, old))
+        return weight >= (LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED) * (weight + apart)
+
+    def _names_more(self, new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+        """The names of the old one and another, in a change of the same thing."""
+        if not old.names < new.names or not old.names or signs_of(new.text).adds or not signs_of(new.text).changes:
+            return False
+        return self._weights.of(shared & old.topics & new.topics - old.names) >= LEAST_WEIGHT
+
+    def _said_just_before(self, new: Statement) -> list[Statement]:
+        """What a value without a subject corrects: the newest statement with a value of the sort."""
+        beside = new.content - new.names
+        if not new.bare or any(self._said_by[word] > 1 for word in beside):
+            return []
+        corrects = signs_of(new.text).opens
+        if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes):
+            return []  # a name alone corrects nothing
+        for old in reversed(self._recent):
+            if new.turn - old.turn > NEAR:
+                break
+            if (
+                old not in self.gone
+                and (old.message != new.message or corrects)
+                and (_common(new, old) or _is_chosen_anew(new, old))
+                and not _is_besides(new, old)
+            ):
+                return [old]
+        return []
+
+
+@lru_cache(maxsize=PAIRS)
+def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """By what the two say, however much what they share weighs."""
+    if _retells(new, old, shared):
+        return True
+    return not (_is_besides(new, old) or _says_more(old, new)) and _differs(new, old, shared)
+
+
+def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """What is stated of the subject stands in the correction, beside something else."""
+    if signs_of(new.text).adds:
+        return False
+    if any(values < new.values.get(sort, frozenset()) for sort, values in old.values.items() if sort is not Sort.NAME):
+        return True
+    if not signs_of(new.text).changes or (old.names and (old.names - shared or old.names < new.names)):
+        return False
+    return len(old.key) > 1 and old.key < new.content
+
+
+def _says_more(old: Statement, new: Statement) -> bool:
+    """A time beside the day, which may still hold where only another day is told."""
+    return bool((old.values.keys() - new.values.keys() - CHOSEN) and (old.values.keys() & new.values.keys() - CHOSEN))
+
+
+@lru_cache(maxsize=PAIRS)
+def _shared(new: Statement, old: Statement) -> frozenset[str]:
+    """Content of both; of Chinese, which has no small words to tell by, where both state their values."""
+    both = new.content & old.content
+    return frozenset(word for word in both if word < CJK_BEGINS or word in new.topics or word in old.topics)
+
+
+def _is_chosen_anew(new: Statement, old: Statement) -> bool:
+    """ "No, the blue one", right behind a wish that was taken note of."""
+    if new.turn - old.turn != 1 or not (
+        new.heard and old.heard and new.content and old.content and ANYBODY.isdisjoint(new.tokens)
+    ):
+        return False
+    return (
+        bool((CHANGES if new.names else OPENS_CHANGE).search(new.text) or CLOSES_CHANGE.search(new.text))
+        and not (new.values.keys() | old.values.keys()) - CHOSEN
+    )
+
+
+@lru_cache(maxsize=PAIRS)
+def _in_place_of(old: Statement, new: Statement) -> Statement:
+    """A statement that has the subject of the one it replaced, and no longer the values that it names as old ones."""
+    values = {sort: found - old.values.get(sort, frozenset()) or found for sort, found in new.values.items()}
+    return (
+        replace(new, values=values, topics=new.topics | old.topics, content=new.content | old.topics)
+        if new.bare
+        else replace(new, values=values)
+    )
+
+
+def _own(one: Statement, other: Statement) -> Mapping[Sort, frozenset[str]]:
+    """The values of a sentence that the other does not have; what both name is the subject."""
+    own = {sort: values - other.values.get(sort, frozenset()) for sort, values in one.values.items()}
+    return {sort: values for sort, values in own.items() if values}
+
+
+def _common(new: Statement, old: Statement) -> Sort | None:
+    """The sort of value that both state, and differently."""
+    ours, theirs = _own(new, old), _own(old, new)
+    both = min(ours.keys() & theirs.keys(), default=None)
+    if both is Sort.NAME and min(ours) is not min(theirs):
+        return None
+    if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
+        return None
+    return both
+
+
+def _is_besides(new: Statement, old: Statement) -> bool:
+    """Either is an addition to something, or holds at times only."""
+    return any(signs_of(one.text).adds or signs_of(one.text).sometimes for one in (new, old))
+
+
+def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """Another value of the same sort, another choice, or none any more."""
+    if sort := _common(new, old):
+        return sort is Sort.NAME or not (_own(new, old).get(Sort.NAME) and _own(old, new).get(Sort.NAME))
+    if signs_of(new.text).ends and not signs_of(old.text).ends:
+        return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
+    return _is_other_choice(new, old, shared)
+
+
+def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """Two short wishes that were taken note of, each with something of its own."""
+    wishes = new.heard and old.heard and max(len(new.text), len(old.text)) <= MOST_CHOSEN
+    if (
+        not wishes
+        or (_own(new, old).keys() | _own(old, new).keys()) - CHOSEN
+        or (signs_of(new.text).ends and signs_of(old.text).ends)
+    ):
+        return False
+    if signs_of(new.text).deeds or signs_of(old.text).deeds:
+        return False
+    if signs_of(new.text).forbids and signs_of(old.text).forbids and not signs_of(new.text).changes:
+        return False
+    mine, theirs = new.content | new.words, old.content | old.words
+    return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
+
+
+def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
+    """Of a person much may be true at once, unless a change is told of."""
+    if about & new.names and not signs_of(new.text).changes:
+        return bool(about & new.topics - new.names)
+    return bool(about)
+
+
+@lru_cache(maxsize=PAIRS)
+def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
+    mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
+    ours, others = _before_run(new, shared), _before_run(old, shared)
+    if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
+        return True
+    return bool(mine - old.content or (theirs - new.content and mine) or (ours and others and not ours & others)) or (
+        _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old)
+    )
+
+
+def _is_done_otherwise(new: Statement, old: Statement) -> bool:
+    """ "The porch is painted on Wednesday" and "the porch is tiled on Friday", 阳台周三刷漆 and 阳台周五换灯."""
+    mine, theirs = deeds_of(new.text), deeds_of(old.text)
+    return bool(mine and theirs) and mine.isdisjoint(theirs)
+
+
+def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """ "Replies to customers" and "the customer dump"."""
+    mine, theirs = ({head for word, head in heads_of(one.tokens) if word in shared} - shared for one in (new, old))
+    return bool(mine and theirs) and mine.isdisjoint(theirs)
+
+
+def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
+    mine, theirs = dict(_marks(new, shared)), dict(_marks(old, shared))
+    return any(theirs[word] != mark for word, mark in mine.items() if word in theirs)
+
+
+def _marks(one: Statement, shared: frozenset[str]) -> Iterator[tuple[tuple[str, int], str]]:
+    return (((noun, at), mark) for noun, at, mark in marks_of(one.text) if noun in shared)
+
+
+def _lead(one: Statement) -> frozenset[str]:
+    """What a Chinese sentence begins with, before its value: that is what it is about."""
+    if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
+        return frozenset()
+    return frozenset(content_of(one.tokens[: one.tokens.index("§")]))
+
+
+def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
+    """The characters before what is shared in Chinese, where they say something and are no value."""
+    told = " ".join(one.tokens)
+    return {
+        before
+        for pair in shared
+        if pair > CJK_BEGINS
+        for before in _letters_before(pair, told)
+        if before not in ZH_COMMON - ZH_WAYS and not any(before == other[0] for other in shared)
+    }
+
+
+def _letters_before(pair: str, told: str) -> Iterator[str]:
+    """No expression: one for each pair would be compiled for each, which takes longer than all else."""
+    at = told.find(pair, 1)
+    while at > 0:
+        if is_cjk := CJK_LETTER.match(told, at - 1):
+            yield is_cjk[0]
+        at = told.find(pair, at + (1 + len(pair) if is_cjk else 1))
+
+
+def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
+    """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
+    of_value = bool(one.values.keys() - {Sort.NAME})
+    for before, token, definite, part, behind in words_before(one.tokens):
+        if before in shared or before in one.names or CHANGES.fullmatch(before):
+            continue  # "correction" in "a correction about the groups"
+        if (token in shared and definite) or (part and of_value and not shared.isdisjoint(behind)):
+            yield before

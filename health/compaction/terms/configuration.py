@@ -1,0 +1,331 @@
+"""The configuration as YAML: read and checked key by key, and written again so that it reads the same.
+
+Keys that are missing have their defaults. Keys that are not known, and values that make no sense, are refused with
+the key's path, so that a person finds the line. Our own keys stand beside the seed's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from health.compaction.config import (
+    AtMilestone,
+    CompressRatios,
+    ContentTypeChunking,
+    ContextConfig,
+    DiscardLowRel,
+    How,
+    Hybrid,
+    LlmLimit,
+    LmStudio,
+    PayloadLimits,
+    PlaceholderDetail,
+    PrioritizeRecent,
+    RecoveryMode,
+    RetryPolicy,
+    RewardLog,
+    SelectPassages,
+    SlidingWindow,
+    Summaries,
+    SummarizeOld,
+)
+from health.compaction.terms.config_checks import (
+    Check,
+    InvalidConfig,
+    each,
+    flag,
+    name,
+    number,
+    one_of,
+    refusal,
+    section,
+    share,
+    whole,
+)
+from health.compaction.terms.pressure import SEVERE_SHARE
+
+__all__ = ["MIN_LIMIT", "InvalidConfig", "dump", "load"]
+
+# The floor can be raised, never lowered.
+MIN_LIMIT = 3500
+ABOVE_IT_ANSWERS_ARE_CUT = f"above 0 and at most {SEVERE_SHARE:g}, as an answer under way is cut from there on"
+ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies"
+# What an LLM type, under this key, and an agent may have for themselves: the engine, its chain and its numbers.
+# Beside the whole document a file may have those of agents, each under the agent's short name.
+AGENTS = "agents"
+# Ten years.
+MOST_LOG_DAYS = 3_650
+OWN, OWN_KEYS = "own", ("how", "lm_studio", "warning_threshold", "goal", "accept", BREAKING, "payloads")
+# An agent alone also says what comes first when its context fills.
+WHEN_FULL = "when_full"
+RETRY: Mapping[str, Check] = {
+    "max_attempts": whole(1),
+    "backoff_base_seconds": number(0),
+    "max_delay_seconds": number(0),
+}
+
+
+def _per_llm(value: object, path: str) -> LlmLimit:
+    keys = {"type": name, "limit": whole(1), "follow_default": flag}
+    found = section({**keys, OWN: _own})(value, path)
+    for key in keys:
+        if key not in found:
+            raise InvalidConfig(f"{path} lacks the key {key!r}.", path=path)
+    return LlmLimit(**found)
+
+
+def _own(value: object, path: str) -> str:
+    """The settings of an LLM type or an agent, each key checked, as JSON. None at all are empty."""
+    if value is None or value == {}:
+        return ""
+    section({key: KEYS[key] for key in OWN_KEYS})(value, path)
+    return json.dumps(value, sort_keys=True)
+
+
+class WhenFull(StrEnum):
+    COMPACT = "compact"
+    REMIND = "remind"
+    NO_PROMPTS = "no_prompts"
+
+
+def _agents(value: object, path: str) -> dict[str, tuple[str, str]]:
+    if not isinstance(value, Mapping):
+        raise refusal(path, "a section with a key for each agent", value)
+    return {name(slug, path): _agent(said, f"{path}.{slug}") for slug, said in value.items()}
+
+
+def _agent(value: object, path: str) -> tuple[str, str]:
+    """What it has of its own, and what comes first when its context fills; that is empty where it is not said."""
+    if not (isinstance(value, Mapping) and WHEN_FULL in value):
+        return _own(value, path), ""
+    first = one_of(WhenFull)(value[WHEN_FULL], f"{path}.{WHEN_FULL}")
+    return _own({key: one for key, one in value.items() if key != WHEN_FULL}, path), str(first)
+
+
+def _switch(value: object, path: str) -> StrEnum:
+    """YAML reads a bare `on` as true."""
+    word = ("off", "on")[value] if isinstance(value, bool) else value
+    return one_of(RewardLog)(word, path)
+
+
+def _per_tool(value: object, path: str) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise refusal(path, "a section with a key for each tool", value)
+    return {name(tool, path): section(RETRY)(policy, f"{path}.{tool}") for tool, policy in value.items()}
+
+
+STRATEGIES: Mapping[str, Check] = {
+    "chain_order": each(name),
+    "summarize_old": section(
+        {"old_threshold": share, "summary_length": whole(1), "min_coherence": share}, SummarizeOld
+    ),
+    "prioritize_recent": section(
+        {"rel_threshold": share, "recent_bias": share, "priority_boost": number(1)}, PrioritizeRecent
+    ),
+    "content_type_chunking": section(
+        {
+            "compress_ratios": section(
+                {"code": share, "text": share, "plan_ref": share, "log": share, "other": share}, CompressRatios
+            )
+        },
+        ContentTypeChunking,
+    ),
+    "discard_low_rel": section(
+        {"discard_percent": share, "placeholder_detail": one_of(PlaceholderDetail), "min_coherence": share},
+        DiscardLowRel,
+    ),
+    "hybrid": section({"max_iterations": whole(1)}, Hybrid),
+    "sliding_window": section({"max_messages": whole(1), "recent_share": share}, SlidingWindow),
+    "select_passages": section({"fill": share}, SelectPassages),
+}
+KEYS: Mapping[str, Check] = {
+    "min_limit": whole(MIN_LIMIT),
+    "default_limit": whole(1),
+    "warning_threshold": share,
+    "goal": share,
+    "accept": share,
+    "min_gain": share,
+    "ledger_share": share,
+    "how": one_of(How),
+    "lm_studio": one_of(LmStudio),
+    "summaries": one_of(Summaries),
+    "priority_areas": each(name),
+    "per_llm": each(_per_llm),
+    BREAKING: section(STRATEGIES),
+    "payloads": section({field.name: whole(1) for field in fields(PayloadLimits)}, PayloadLimits),
+    "recovery_mode": one_of(RecoveryMode),
+    "handover_tokens": whole(1),
+    "at_milestone": one_of(AtMilestone),
+    "on_over_hits": one_of(AtMilestone),
+    "reward_log": _switch,
+    "reward_log_days": whole(1),
+    RETRIES: section({"default": section(RETRY), "per_tool": _per_tool}),
+}
+
+
+class _OnceOnly(yaml.SafeLoader):
+    """YAML in which a key that stands twice is a mistake: of two numbers nobody knows which was meant."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key, _value in node.value:
+            if key.value in seen and isinstance(key.value, str):
+                where = f"line {key.start_mark.line + 1}"
+                raise InvalidConfig(f"The key {key.value!r} is written twice ({where}).", path=key.value)
+            seen.add(key.value if isinstance(key.value, str) else id(key))
+        return super().construct_mapping(node, deep)
+
+
+def _read(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_OnceOnly)  # noqa: S506  # it is a safe loader
+    except InvalidConfig:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InvalidConfig(f"This is not YAML: {error}") from error
+
+
+def load(text: str, *, was_stored: bool = False) -> ContextConfig:
+    """The configuration that the YAML states. Raises InvalidConfig, whose message names the key.
+
+    `was_stored`: it was accepted once, by an earlier version it may be; a threshold that is too high now is lowered.
+    """
+    document = _read(text)
+    found = section({ROOT: section(KEYS), AGENTS: _agents})({} if document is None else document, "").get(ROOT, {})
+    retries = found.pop(RETRIES, None)
+    config = ContextConfig(**found.pop(BREAKING, {}), **found, **({} if retries is None else _retry(retries)))
+    config = _lowered(config) if was_stored else config
+    _check_order(config)
+    if not was_stored:
+        _check_types(config)
+    return config
+
+
+def load_agents(text: str) -> dict[str, str]:
+    """What a file says of agents' own settings: each as JSON of `load_own`, empty where it has none. By their short
+    names. Raises InvalidConfig."""
+    return {slug: own for slug, (own, _first) in _said_of_agents(text).items()}
+
+
+def load_when_full(text: str) -> dict[str, str]:
+    """What comes first when their contexts fill, of those agents of which the file says it. Raises InvalidConfig."""
+    return {slug: first for slug, (_own, first) in _said_of_agents(text).items() if first}
+
+
+def _said_of_agents(text: str) -> dict[str, tuple[str, str]]:
+    document = _read(text)
+    found = section({ROOT: lambda *_any: None, AGENTS: _agents})({} if document is None else document, "")
+    agents: dict[str, tuple[str, str]] = found.get(AGENTS, {})
+    return agents
+
+
+def load_own(text: str) -> str:
+    """Settings of an agent's own, in the same keys as in the whole document, with or without its root: as JSON that
+    `with_own` takes. Empty for a text without any. Raises InvalidConfig."""
+    document = _read(text)
+    if isinstance(document, Mapping) and list(document) == [ROOT]:
+        document = document[ROOT]
+    return _own(document, "")
+
+
+def with_own(config: ContextConfig, *layers: str) -> ContextConfig:
+    """The configuration with what each layer says in its stead, the last one last. A layer is JSON of `load_own`."""
+    said = [json.loads(layer) for layer in layers if layer]
+    if not said:
+        return config
+    document = _document(config)
+    for layer in said:
+        document = _merged(document, layer)
+    return load(yaml.safe_dump({ROOT: document}))
+
+
+def own_as_yaml(own: str) -> str:
+    return yaml.safe_dump(json.loads(own), sort_keys=False, allow_unicode=True) if own else ""
+
+
+def _merged(below: Any, above: Any) -> Any:
+    """Sections are merged key by key; a list or a value takes the place of what was there."""
+    if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
+        return above
+    return {**below, **{key: _merged(below[key], one) if key in below else one for key, one in above.items()}}
+
+
+def dump(
+    config: ContextConfig,
+    agents: Mapping[str, str] = MappingProxyType({}),
+    when_full: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """YAML that `load` reads as the same configuration, in the seed's form, and `load_agents` as these."""
+    said: dict[str, Any] = {slug: {WHEN_FULL: first} for slug, first in when_full.items()}
+    for slug, text in agents.items():
+        said[slug] = said.get(slug, {}) | json.loads(text or "{}")
+    own = {AGENTS: said} if said else {}
+    return yaml.safe_dump({ROOT: _document(config), **own}, sort_keys=False, allow_unicode=True)
+
+
+def _document(config: ContextConfig) -> dict[str, Any]:
+    plain = _plain(asdict(config))
+    for llm in plain["per_llm"]:
+        if own := llm.pop(OWN):
+            llm[OWN] = json.loads(own)
+    retries = {"default": plain.pop("retry_default"), "per_tool": dict(plain.pop("retry_per_tool"))}
+    breaking = {key: plain.pop(key) for key in STRATEGIES}
+    return plain | {BREAKING: breaking, RETRIES: retries}
+
+
+def _retry(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's policy inherits what it does not say; a document that names no tool has none of its own."""
+    default = found.get("default", {})
+    tools = found.get("per_tool", {})
+    return {
+        "retry_default": RetryPolicy(**default),
+        "retry_per_tool": tuple((tool, RetryPolicy(**default | policy)) for tool, policy in tools.items()),
+    }
+
+
+def _lowered(config: ContextConfig) -> ContextConfig:
+    """With a threshold of nine tenths at most, the goal as far below it as by default where it was above, and a log of
+    rewards of ten years at most."""
+    config = replace(config, reward_log_days=min(config.reward_log_days, MOST_LOG_DAYS))
+    if config.warning_threshold <= SEVERE_SHARE:
+        return config
+    goal = config.goal if config.goal < SEVERE_SHARE else SEVERE_SHARE - 0.1
+    return replace(config, warning_threshold=SEVERE_SHARE, goal=goal, accept=max(goal, config.accept))
+
+
+def _check_order(config: ContextConfig) -> None:
+    """A run must aim below where it begins, or it would begin again at once; and begin before an answer is cut."""
+    if not 0 < config.warning_threshold <= SEVERE_SHARE:
+        raise refusal(f"{ROOT}.warning_threshold", ABOVE_IT_ANSWERS_ARE_CUT, config.warning_threshold)
+    if config.reward_log_days > MOST_LOG_DAYS:
+        raise refusal(f"{ROOT}.reward_log_days", f"at most {MOST_LOG_DAYS:,}", config.reward_log_days)
+    if config.goal >= config.warning_threshold:
+        raise refusal(f"{ROOT}.goal", f"below the warning_threshold of {config.warning_threshold:g}", config.goal)
+    if config.accept < config.goal:
+        raise refusal(f"{ROOT}.accept", f"at least the goal of {config.goal:g}", config.accept)
+
+
+def _check_types(config: ContextConfig) -> None:
+    """What a type has of its own makes sense over everybody's too: its goal, say, lies below its threshold."""
+    everybody = replace(config, per_llm=())
+    for at, llm in enumerate(config.per_llm):
+        try:
+            with_own(everybody, llm.own)
+        except InvalidConfig as error:
+            raise InvalidConfig(str(error), path=f"{ROOT}.per_llm[{at}].{OWN}", must=error.must) from error
+
+
+def _plain(value: Any) -> Any:
+    """Only what YAML knows: tuples as lists, choices as words."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, StrEnum) else value

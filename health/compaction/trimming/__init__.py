@@ -1,0 +1,3 @@
+"""Texts made shorter in their place: payloads, logs, records, clamps, placeholders."""
+
+from __future__ import annotations

@@ -1,0 +1,130 @@
+"""Payload trimming: bulky results of tools made short by what they are. The door to the `payload_*` files.
+
+`trim` never makes a text longer and never raises: what it cannot read it leaves alone. JSON stays JSON, an error
+line stays in its log, a changed line in its diff. Plain words and code are not its business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from health.compaction.config import PayloadLimits
+from health.compaction.reading.importance import is_ui_tool
+from health.compaction.trimming.payload_json import parse, trim_json, written
+from health.compaction.trimming.payload_log import looks_like_log, trim_log
+from health.compaction.trimming.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs
+from health.compaction.trimming.payload_ui import compress_ui
+
+HISTORY_CONFIG = PayloadLimits()
+# How many messages a window holds, by the length of the task: the least and the most that is advised.
+
+
+def trim(
+    content: str,
+    *,
+    tool: str = "",
+    keep: frozenset[str] = frozenset(),
+    max_chars: int | None = None,
+    limits: PayloadLimits = HISTORY_CONFIG,
+) -> str:
+    """A shorter form of a payload, or the content itself.
+
+    `keep`: words whose elements and lines are not left out. `max_chars`: the result is cut to it, last of all
+    by leaving out its middle. What was trimmed before is only trimmed again to fit.
+    """
+    if max_chars is None and LEFT_OUT in content:
+        return content
+    if is_ui_tool(tool):
+        trimmed = compress_ui(content, tool=tool, limits=limits)
+    else:
+        trimmed = _by_form(content, limits, keep, max_chars)
+    if max_chars is not None and len(trimmed) > max_chars:
+        trimmed = _within(content, max_chars, limits, keep, tool)
+    return trimmed if len(trimmed) < len(content) else content
+
+
+def is_json(content: str) -> bool:
+    """Whether it is a JSON object or array; a line in brackets is none."""
+    if not _looks_like_json(content):
+        return False
+    try:
+        parse(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _looks_like_json(content: str) -> bool:
+    return content.lstrip()[:1] in ("{", "[") and content.rstrip()[-1:] in ("}", "]")
+
+
+def _by_form(content: str, limits: PayloadLimits, keep: frozenset[str], max_chars: int | None = None) -> str:
+    if _looks_like_json(content):
+        try:
+            return trim_json(content, limits, keep, cut=lambda string: _short_string(string, limits, keep))
+        except (ValueError, RecursionError):
+            pass  # a log of bracketed lines, or broken JSON: trimmed by its lines, if at all
+    content = without_blobs(content)
+    if looks_like_diff(content):
+        return trim_diff(content, limits)
+    return trim_log(content, limits, keep, max_chars) if looks_like_log(content) else content
+
+
+def _short_string(string: str, limits: PayloadLimits, keep: frozenset[str]) -> str:
+    """A string inside JSON: a log or a diff as such, anything else by its ends."""
+    if len(string) <= limits.max_text_chars:
+        return string
+    string = without_blobs(string)
+    if looks_like_diff(string):
+        string = trim_diff(string, limits)
+    elif looks_like_log(string):
+        return trim_log(string, limits, keep, limits.max_data_chars)
+    return clip(string, limits.max_data_chars if "\n" in string else limits.max_text_chars)
+
+
+def _within(content: str, max_chars: int, limits: PayloadLimits, keep: frozenset[str], tool: str) -> str:
+    """Narrower and narrower, then by the ends alone; what was JSON is then a JSON string. Of a tree of elements as many
+    as fit."""
+    if is_ui_tool(tool) and (tree := _tree_within(content, max_chars, limits, tool)):
+        return tree
+    for narrowing in (2, 4, 16):
+        narrow = _narrowed(limits, narrowing)
+        if is_ui_tool(tool) and len(ui := compress_ui(content, tool=tool, limits=narrow)) <= max_chars:
+            return ui
+        trimmed = _by_form(content, narrow, frozenset() if narrowing > 4 else keep, max_chars)
+        if len(trimmed) <= max_chars:
+            return trimmed
+    if not is_json(trimmed):
+        return clip(trimmed, max_chars)
+    room = max_chars
+    while len(quoted := written(clip(trimmed, room))) > max_chars and room > 0:
+        room -= len(quoted) - max_chars
+    return quoted if len(quoted) <= max_chars else clip(trimmed, max_chars)
+
+
+def _tree_within(content: str, max_chars: int, limits: PayloadLimits, tool: str) -> str:
+    """The tree with as many elements as fit; empty where not even one does."""
+    fitting, least, most = "", 1, max(limits.max_ui_nodes, limits.max_web_elements)
+    while least <= most:
+        nodes = (least + most) // 2
+        fewer = replace(limits, max_ui_nodes=nodes, max_web_elements=nodes)
+        tree = compress_ui(content, tool=tool, limits=fewer)
+        if len(tree) <= max_chars:
+            fitting, least = tree, nodes + 1
+        else:
+            most = nodes - 1
+    return fitting
+
+
+def _narrowed(limits: PayloadLimits, by: int) -> PayloadLimits:
+    return replace(
+        limits,
+        max_text_chars=limits.max_text_chars // by,
+        max_data_chars=limits.max_data_chars // by,
+        array_head=max(1, limits.array_head // by),
+        array_tail=1,
+        map_keys=max(4, limits.map_keys // by),
+        max_ui_nodes=max(1, limits.max_ui_nodes // by),
+        max_ui_children=max(1, limits.max_ui_children // by),
+        max_web_elements=max(1, limits.max_web_elements // by),
+    )

@@ -1,0 +1,95 @@
+"""Who may add people cannot rise by it: Pat is staff with all permissions about people and groups, and no superuser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+
+RIGHTS = {"is_staff": "on", "is_superuser": "on", "is_active": "on"}
+
+
+@pytest.fixture
+def pat(db: Any) -> User:
+    pat = User.objects.create_user("pat", password="pat-pass-1", is_staff=True)
+    pat.user_permissions.set(Permission.objects.filter(content_type__app_label="auth"))
+    return pat
+
+
+@pytest.fixture
+def theirs(client: Client, pat: User) -> Client:
+    client.force_login(pat)
+    return client
+
+
+def change(client: Client, person: User, **fields: Any) -> int:
+    data = {"username": person.username, "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_active": "on"}
+    return int(client.post(f"/admin/auth/user/{person.pk}/change/", data | fields).status_code)
+
+
+@pytest.mark.parametrize("who", ["pat", "alice"])
+def test_nobody_is_made_a_superuser_by_staff_who_are_none(theirs: Client, alice: User, who: str) -> None:
+    person, everything = User.objects.get(username=who), Permission.objects.get(codename="change_provider")
+
+    assert change(theirs, person, **RIGHTS, user_permissions=[str(everything.pk)]) == 302
+
+    person.refresh_from_db()
+    assert not person.is_superuser
+    assert not person.has_perm("dialogs.change_provider")
+
+
+def test_they_still_switch_people_off(theirs: Client, alice: User) -> None:
+    assert change(theirs, alice, is_active="") == 302
+
+    alice.refresh_from_db()
+    assert not alice.is_active
+
+
+def test_they_add_people_who_may_nothing(theirs: Client) -> None:
+    new = {"username": "nina", "password1": "a-long-pass-1", "password2": "a-long-pass-1", "usable_password": "true"}
+    theirs.post("/admin/auth/user/add/", new | RIGHTS)
+
+    nina = User.objects.get(username="nina")
+    assert (nina.is_staff, nina.is_superuser) == (False, False)
+
+
+@pytest.mark.parametrize("page", ["change/", "password/", "delete/"])
+def test_a_superuser_is_out_of_their_reach(theirs: Client, sam: User, page: str) -> None:
+    answer = theirs.post(f"/admin/auth/user/{sam.pk}/{page}", {"post": "yes", "password1": "x", "password2": "x"})
+
+    assert answer.status_code == 403
+    assert User.objects.get(username="sam").check_password("sam-pass-1")
+
+
+def test_they_set_nobodys_password(theirs: Client, alice: User) -> None:
+    new = {"password1": "a-long-pass-1", "password2": "a-long-pass-1", "usable_password": "true"}
+
+    assert theirs.post(f"/admin/auth/user/{alice.pk}/password/", new).status_code == 403
+
+    alice.refresh_from_db()
+    assert alice.check_password("alice-pass-1")
+
+
+def test_a_group_is_given_permissions_by_superusers_only(theirs: Client) -> None:
+    group = Group.objects.create(name="helpers")
+
+    answers = [
+        theirs.post(f"/admin/auth/group/{group.pk}/change/", {"name": "x"}),
+        theirs.get("/admin/auth/group/add/"),
+    ]
+
+    assert [answer.status_code for answer in answers] == [403, 403]
+
+
+def test_a_superuser_gives_rights_and_passwords(client: Client, sam: User, alice: User) -> None:
+    client.force_login(sam)
+    new = {"password1": "a-long-pass-1", "password2": "a-long-pass-1", "usable_password": "true"}
+
+    change(client, alice, is_staff="on")
+    client.post(f"/admin/auth/user/{alice.pk}/password/", new)
+
+    alice.refresh_from_db()
+    assert alice.is_staff
+    assert alice.check_password("a-long-pass-1")

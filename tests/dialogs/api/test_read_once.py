@@ -1,0 +1,46 @@
+"""How often what is stored is read for one request of a client: counted, as a clock says more of the machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db.models.signals import post_init
+
+from dialogs.models import Message
+from tests.dialogs.api.conftest import Client, Play, assistant, said, user
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture
+def read() -> Iterator[Counter[int]]:
+    """How often each stored message is read, by its id."""
+    seen: Counter[int] = Counter()
+
+    def note(instance: Message, **_: object) -> None:
+        seen[instance.pk] += 1
+
+    post_init.connect(note, sender=Message)
+    yield seen
+    post_init.disconnect(note, sender=Message)
+
+
+async def test_an_old_message_is_read_to_foresee_the_request_and_once_to_make_it(
+    client_of_alice: Client, play: Play, read: Counter[int]
+) -> None:
+    await sync_to_async(play)(*[said(f"Answer {number}.") for number in range(4)])
+    history = []
+    for number in range(3):
+        history.append(user(f"Question {number}?"))
+        await client_of_alice.ask(*history)
+        history.append(assistant(f"Answer {number}."))
+    first = await Message.objects.order_by("seq").values_list("pk", flat=True).afirst()
+    read.clear()
+
+    await client_of_alice.ask(*history, user("And now?"))
+
+    assert first is not None
+    assert read[first] == 2

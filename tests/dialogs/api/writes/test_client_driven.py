@@ -1,0 +1,255 @@
+"""A dialog that a client drives: nothing is added to it here, it can be stopped, and its view can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import F
+from django.utils.translation import override
+
+from dialogs.agents.writes import reminders
+from dialogs.api.writes.api_keys import create_key
+from dialogs.common.errors import ClientDriven, DialogError
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes import manual_compaction, view_changes
+from dialogs.compaction.writes.bring_back import bring_back
+from dialogs.compaction.writes.compaction import cancel_run, queue_run
+from dialogs.compaction.writes.drafts import discard
+from dialogs.context.beginning import standing_now
+from dialogs.context.material import material
+from dialogs.driver.writes import courses
+from dialogs.llms.guard import by_limit
+from dialogs.models import LLM, ApiKey, Course, Dialog, Message, ToolCall
+from dialogs.models.reminder import Author
+from dialogs.pages.writes.dialogs import (
+    change_llm,
+    restore_dialog,
+    set_compaction,
+    set_own_tools,
+    set_work_language,
+    trash_dialog,
+)
+from dialogs.transcript.writes.marks import set_pin, set_priority
+from dialogs.transcript.writes.standing_rules import lay_down
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes import autonomous, messages, questions
+from dialogs.turns.writes import messages as pausing
+from health.compaction.config import ContextConfig
+from health.models import CompactionRun
+from tests.client_dialogs import answered, ask, assistant, user
+from tests.dialogs.compacting_builders import long_text
+
+Write = Callable[[Dialog], object]
+
+TURNS = [
+    *(turn for at in range(12) for turn in (user(long_text(at)), assistant(long_text(at + 500)))),
+    user("And now?"),
+]
+WRITERS: dict[str, Write] = {
+    "post": lambda dialog: messages.post_message(dialog=dialog, content="Hi"),
+    "edit": lambda dialog: messages.edit_message(dialog=dialog, message=first(dialog), content="Hi"),
+    "retry": lambda dialog: messages.retry(dialog=dialog),
+    "course": lambda dialog: courses.start_course(dialog=dialog),
+    "llm": lambda dialog: change_llm(dialog=dialog, llm=dialog.llm),
+    "language": lambda dialog: set_work_language(dialog=dialog, language="en"),
+    "pause": lambda dialog: pausing.pause(dialog=dialog),
+    "go on": lambda dialog: pausing.go_on(dialog=dialog),
+    "answer": lambda dialog: questions.answer_question(dialog=dialog, question_id=1, answer="Yes"),
+    "run": lambda dialog: autonomous.start_run(dialog=dialog, goal="Win", max_generations=3),
+    "reminder": lambda dialog: reminders.add_reminder(dialog=dialog, content="Hi", author=Author.PERSON),
+    "reminder, again": lambda dialog: reminders.update_reminder(
+        dialog=dialog, number=1, content="Hi", author=Author.PERSON
+    ),
+    "reminder, removed": lambda dialog: reminders.remove_reminder(dialog=dialog, number=1),
+    "reminder, restored": lambda dialog: reminders.restore_reminder(dialog=dialog, number=1),
+    "reminder, moved": lambda dialog: reminders.move_reminder(dialog=dialog, number=1, up=True),
+    "taskdoc": lambda dialog: reminders.write_taskdoc(dialog=dialog, content="Hi"),
+}
+
+
+def first(dialog: Dialog) -> Message:
+    return dialog.messages.earliest("seq")
+
+
+def stored(dialog: Dialog) -> list[dict[str, Any]]:
+    tables = (Message, Course, ToolCall)
+    rows = [*Dialog.objects.filter(pk=dialog.pk).values()]
+    return rows + [row for table in tables for row in table._default_manager.order_by("pk").values()]
+
+
+@pytest.fixture
+def key(alice: User) -> ApiKey:
+    return create_key(owner=alice, name="laptop")[0]
+
+
+@pytest.fixture
+def driven(key: ApiKey, llm: LLM) -> Dialog:
+    dialog = ask(key, llm, user("Hello"))
+    answered(dialog)
+    return dialog
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_nobody_adds_anything_to_it(driven: Dialog, write: Write) -> None:
+    before = stored(driven)
+
+    with pytest.raises(ClientDriven, match="A client drives this conversation"):
+        write(driven)
+
+    assert stored(driven) == before
+
+
+def test_the_copy_for_a_request_beside_another_keeps_what_a_person_laid_down(alice: User, llm: LLM) -> None:
+    key = create_key(owner=alice, name="phone", offers_recall=True)[0]
+    driven = ask(key, llm, user("Hello"))
+    answered(driven)
+    lay_down(dialog=driven, text="Never push to main.")
+    set_pin(dialog=driven, message_id=first(driven).pk, pinned=True)
+    reminders.add_reminder(dialog=driven, content="Port 8080", author=Author.AGENT)
+    reminders.add_reminder(dialog=driven, content="Gone", author=Author.AGENT)
+    reminders.remove_reminder(dialog=driven, number=2)
+    set_compaction(dialog=driven, compaction="off")
+    set_own_tools(dialog=driven, choice="off")
+    ask(key, llm, user("Hello"), assistant("Hi."), user("And now?"))
+
+    copy = ask(key, llm, user("Hello"), assistant("Hi."), user("And then?"))
+
+    assert copy.pk != driven.pk
+    beginning = standing_now(dialog_to_drive(copy.pk))
+    assert beginning.rules == ("Never push to main.",)
+    assert [one.content for one in beginning.reminders] == ["Port 8080"]
+    assert first(copy).mark.pinned
+    assert (copy.compaction, copy.own_tools) == ("off", "off")
+
+
+def test_another_version_of_its_history_can_be_looked_at(driven: Dialog, key: ApiKey, llm: LLM) -> None:
+    hello, hi = user("Hello"), assistant("Hi.")
+    ask(key, llm, hello, hi, user("And now?"))
+    answered(driven, "Now.")
+    ask(key, llm, hello, hi, user("And then?"))
+    answered(driven, "Then.")
+    older = driven.messages.get(content="And now?")
+
+    messages.choose_branch(dialog=driven, message=older)
+
+    driven.refresh_from_db()
+    assert driven.current_leaf is not None
+    assert driven.current_leaf.content == "Now."
+
+
+def test_a_look_at_another_version_answers_no_call_of_the_clients(key: ApiKey, llm: LLM) -> None:
+    waiting = ask(key, llm, user("Weather?"), assistant(None, ("c1", "weather")))
+    Dialog.objects.update(handled_seq=F("wake_seq"))
+
+    messages.choose_branch(dialog=waiting, message=first(waiting))
+
+    assert waiting.messages.count() == 2
+    assert ToolCall.objects.get(call_id="c1").result_message is None
+
+
+def test_a_running_turn_can_be_stopped(key: ApiKey, llm: LLM) -> None:
+    running = ask(key, llm, user("Hello"))
+
+    messages.request_stop(dialog=running)
+
+    running.refresh_from_db()
+    assert running.stop_requested
+
+
+def test_the_trash_stops_it_and_gives_it_back_at_rest(key: ApiKey, llm: LLM) -> None:
+    running = ask(key, llm, user("Hello"))
+
+    assert trash_dialog(dialog=running).stop_requested
+    Dialog.objects.update(lease_until=None)
+    restored = restore_dialog(dialog=running)
+
+    assert restored.trashed_at is None
+
+
+@pytest.fixture
+def long(key: ApiKey, llm: LLM) -> Dialog:
+    """Twelve long exchanges that a client brought along, and an answer."""
+    dialog = ask(key, llm, *TURNS)
+    answered(dialog)
+    return dialog
+
+
+def compacted(dialog: Dialog, alice: User) -> CompactionRun:
+    run = manual_compaction.request(dialog=dialog, by=alice)
+    perform(run.pk, embedder="static")
+    run.refresh_from_db()
+    return run
+
+
+def test_a_person_compacts_undoes_and_redoes_what_the_model_sees(long: Dialog, alice: User) -> None:
+    run = compacted(long, alice)
+    assert run.status == "applied", run.reason
+
+    view_changes.undo(dialog=long, run_id=run.pk, by=alice)
+    assert long.courses.get().head_run is None
+    view_changes.redo(dialog=long, run_id=run.pk, by=alice)
+
+    assert long.courses.get().head_run == run
+
+
+def test_a_person_brings_back_what_a_compaction_took(long: Dialog, alice: User) -> None:
+    run = compacted(long, alice)
+    gone = long.messages.get(pk=run.removed[-1])
+
+    bring_back(dialog=long, message_id=gone.pk, by=alice)
+
+    head = long.courses.get().head_run
+    assert head is not None
+    assert gone.pk in {entry.get("message") for entry in head.view}
+
+
+def test_what_nobody_answered_stays_in_what_the_model_sees(alice: User, key: ApiKey, llm: LLM) -> None:
+    whales = f"Write the report about WHALES. {long_text(77, 12)}"
+    dialog = ask(key, llm, *TURNS[:-1], user(whales), user("In French, please."), assistant(None, ("c1", "weather")))
+    Dialog.objects.update(handled_seq=F("wake_seq"), lease_until=None)
+    run = queue_run(dialog, guard=by_limit(dialog), trigger="manual")
+
+    kept = [unit.content for unit in material(run, ContextConfig()).state.units if unit.pinned]
+
+    assert kept == [whales]
+
+
+def test_a_person_marks_previews_and_cancels(long: Dialog, alice: User) -> None:
+    set_pin(dialog=long, message_id=first(long).pk, pinned=True)
+    set_priority(dialog=long, message_id=first(long).pk, priority="1")
+    preview = manual_compaction.request(dialog=long, by=alice, preview=True)
+    perform(preview.pk, embedder="static")
+    discard(dialog=long, run_id=preview.pk)
+    queued = manual_compaction.request(dialog=long, by=alice)
+    cancel_run(dialog=long, run_id=queued.pk)
+
+    statuses = set(CompactionRun.objects.values_list("status", flat=True))
+
+    assert statuses == {"cancelled"}
+
+
+def test_a_person_begins_afresh_for_the_model(long: Dialog, alice: User) -> None:
+    run = manual_compaction.reset(dialog=long, by=alice)
+    perform(run.pk, embedder="static")
+
+    run.refresh_from_db()
+    assert run.status == "applied"
+    assert "handover" in {entry.get("kind") for entry in run.view}
+
+
+def test_the_next_request_compacts_again_what_a_person_undid(long: Dialog, alice: User, key: ApiKey, llm: LLM) -> None:
+    run = compacted(long, alice)
+    view_changes.undo(dialog=long, run_id=run.pk, by=alice)
+    assert long.courses.get().guard_held
+
+    assert ask(key, llm, *TURNS, assistant("Hi."), user("Go on")) == long
+
+    assert not long.courses.get().guard_held
+
+
+def test_it_is_refused_in_the_readers_language(driven: Dialog) -> None:
+    with override("zh-hans"), pytest.raises(DialogError, match="客户端"):
+        messages.post_message(dialog=driven, content="Hi")

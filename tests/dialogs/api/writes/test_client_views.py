@@ -1,0 +1,104 @@
+"""A view that is carried over to a changed history: what both have stays as it was, what is new stands as said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.api.writes.api_keys import create_key
+from dialogs.context.border import chat_request, read_context
+from dialogs.models import LLM, ApiKey, Dialog
+from dialogs.transcript.model_view import Entry, dump
+from dialogs.transcript.reads.path import course_branch
+from health.models import CompactionRun
+from tests.client_dialogs import answered, ask, assistant, result, user
+from tests.dialogs.compaction_runs import an_applied_run
+
+pytestmark = pytest.mark.django_db
+
+ANSWER = "All is well here, as it was, and there is nothing else to tell."
+START = [user("Look around."), assistant(None, ("c1", "ls")), result("c1", "a b c"), assistant("Three files.")]
+OLD = [*START, user("The notes:\none"), assistant("I see."), user("And now? Say it in one sentence.")]
+
+
+@pytest.fixture
+def key(alice: User) -> ApiKey:
+    return create_key(owner=alice, name="laptop")[0]
+
+
+@pytest.fixture
+def dialog(key: ApiKey, llm: LLM) -> Dialog:
+    """Its history was compacted: the round is gone, the first answer is shorter."""
+    dialog = ask(key, llm, *OLD)
+    first, call, listed, told, *rest = course_branch(dialog.current_leaf)
+    view = [
+        Entry(message_id=first.pk),
+        Entry(content="[Omitted 2 messages]", kind="placeholder", covers=(call.pk, listed.pk)),
+        Entry(message_id=told.pk, content="Three."),
+        *(Entry(message_id=one.pk) for one in rest),
+    ]
+    an_applied_run(dialog, view=dump(view), removed=[call.pk, listed.pk])
+    answered(dialog, ANSWER)
+    return dialog
+
+
+def sent(dialog: Dialog) -> list[str]:
+    dialog.refresh_from_db()
+    found = Dialog.objects.select_related("agent", "llm__provider", "client", "current_leaf").get(pk=dialog.pk)
+    return [one.content for one in chat_request(read_context(found, course_branch(found.current_leaf))).messages]
+
+
+def asked_again(key: ApiKey, llm: LLM, *messages: dict[str, Any]) -> list[str]:
+    found = sent(ask(key, llm, *messages))
+    assert Dialog.objects.count() == 1
+    return found
+
+
+def test_a_message_that_moved_and_changed_stands_once_and_the_rest_as_compacted(
+    dialog: Dialog, key: ApiKey, llm: LLM
+) -> None:
+    said = [OLD[-1], assistant(ANSWER)]
+    notes = [user("The notes:\none\ntwo"), assistant("I see.")]
+
+    found = asked_again(key, llm, *START, *said, *notes, user("Go on."))
+
+    assert found == [
+        "Look around.\n\n[Omitted 2 messages]",
+        "Three.",
+        OLD[-1]["content"],
+        ANSWER,
+        "The notes:\none\ntwo",
+        "I see.",
+        "Go on.",
+    ]
+    assert CompactionRun.objects.filter(trigger="carried").count() == 1
+
+
+def test_the_next_request_needs_no_view_of_its_own(dialog: Dialog, key: ApiKey, llm: LLM) -> None:
+    said = [OLD[-1], assistant(ANSWER)]
+    asked_again(key, llm, *START, *said, user("The notes:\ntwo"), assistant("I see."), user("Go on."))
+    answered(Dialog.objects.get(), "Gone on.")
+
+    found = asked_again(key, llm, *START, *said, user("Something else."))
+
+    assert found[:3] == ["Look around.\n\n[Omitted 2 messages]", "Three.", OLD[-1]["content"]]
+    assert CompactionRun.objects.filter(trigger="carried").count() == 1
+
+
+def test_a_round_with_another_result_comes_back_whole(dialog: Dialog, key: ApiKey, llm: LLM) -> None:
+    changed = [OLD[0], OLD[1], result("c1", "a b c d"), *OLD[3:]]
+
+    found = asked_again(key, llm, *changed, assistant(ANSWER), user("Go on."))
+
+    assert found[:4] == ["Look around.", "", "a b c d", "Three."]
+
+
+def test_a_view_of_which_too_much_is_gone_is_left_behind(dialog: Dialog, key: ApiKey, llm: LLM) -> None:
+    history = [user("In short: three files."), assistant("I see."), OLD[-1], assistant(ANSWER), user("Go on.")]
+
+    found = asked_again(key, llm, *history)
+
+    assert found == [one["content"] for one in history]
+    assert not CompactionRun.objects.filter(trigger="carried").exists()

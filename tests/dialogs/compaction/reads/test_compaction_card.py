@@ -1,0 +1,333 @@
+"""What the card of a compaction says: seed 4's words, bar, colours, badge, and when it is not there at all."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dialogs.compaction.reads.compaction_card import Card, compaction_card
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.manual_compaction import request
+from dialogs.models import CompactionDisplay, Course, Dialog, ViewChange
+from health.compaction.config import ContextConfig, RecoveryMode
+from health.compaction.strategies import REGISTRY
+from health.compaction.terms.configuration import dump
+from health.compaction.terms.reasons import Reason, Why, columns_of
+from health.models import CompactionRun, ContextSettings
+from tests.builders import a_course
+from tests.dialogs.compacting_builders import a_history, guard
+from tests.dialogs.compaction_runs import a_run, a_step, an_applied_run
+
+
+def card_of(dialog: Dialog) -> Card:
+    found = compaction_card(dialog)
+    assert found is not None
+    return found
+
+
+def long_ago(run: CompactionRun) -> None:
+    then = timezone.now() - timedelta(minutes=1)
+    CompactionRun.objects.filter(pk=run.pk).update(finished_at=then)
+    ViewChange.objects.update(changed_at=then)
+
+
+TRUNCATED = {"status": "applied", "recovered": "truncate"}
+# A fresh start for whose handover there was no room.
+BARE = {"status": "applied", "recovered": "fresh_start"}
+# Seed 4's table, word for word.
+SEED = [
+    ("detection", "sync", "Checking context length…"),
+    ("prioritize_recent", "star", "Prioritizing P1 units & recent messages…"),
+    ("content_type_chunking", "code", "Chunking code & plan references…"),
+    ("discard_low_rel", "clear-all", "Removing low-relevance units…"),
+    ("hybrid", "layers", "Applying hybrid compression…"),
+    ("recovery", "refresh", "Overflow detected – starting fresh conversation"),
+    ("handover", "sync-complete", "Resumed from summary. Continuing task…"),
+]
+
+
+@pytest.mark.parametrize(("phase", "icon", "message"), SEED)
+def test_a_phase_has_the_seeds_icon_and_message(dialog: Dialog, phase: str, icon: str, message: str) -> None:
+    a_run(dialog, phase=phase)
+
+    card = card_of(dialog)
+
+    assert (card.phase, card.icon, card.message) == (phase, icon, message)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"), [(2100, 300, "2.1k → 300"), (900, 300, "900 → 300"), (12_000, 1500, "12k → 1.5k")]
+)
+def test_a_summary_says_what_it_is_about_to_make(dialog: Dialog, before: int, after: int, words: str) -> None:
+    a_run(dialog, phase="summarize_old", steps=[a_step("summarize_old", before, after, is_running=True)])
+
+    card = card_of(dialog)
+
+    assert (card.icon, card.message) == ("compress", f"Summarizing old context… (est. {words} tokens)")
+    assert card.pulses
+
+
+def test_a_summary_of_which_nothing_is_known_claims_nothing(dialog: Dialog) -> None:
+    a_run(dialog, phase="summarize_old", steps=[a_step("trim_payloads", 4500, 4000)])
+
+    assert card_of(dialog).message == "Summarizing old context…"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in (*REGISTRY, "fresh_start") if name not in {row[0] for row in SEED} | {"summarize_old"}],
+)
+def test_every_other_strategy_has_words_of_its_own(dialog: Dialog, name: str) -> None:
+    a_run(dialog, phase=name)
+
+    card = card_of(dialog)
+
+    assert card.message.endswith("…")
+    assert card.message != "Checking context length…"
+
+
+@pytest.mark.parametrize(
+    ("fields", "phase", "message"),
+    [
+        ({"status": "applied"}, "success", "Context reduced to 3,420 / 5,000 tokens"),
+        (TRUNCATED, "truncated", "Oldest messages dropped: 3,420 / 5,000 tokens"),
+        (BARE, "bare", "Only what must stay is left: 3,420 / 5,000 tokens"),
+        ({"status": "draft"}, "draft", "Ready for your review: 3,420 / 5,000 tokens"),
+        ({"status": "skipped"}, "skipped", "Nothing was compacted"),
+        ({"status": "failed"}, "failed", "Compaction failed. Nothing was changed."),
+        ({"status": "cancelled"}, "cancelled", "Compaction cancelled. Nothing was changed."),
+        ({"status": "undone"}, "undone", "Compaction undone. The model sees the earlier context again."),
+        ({"status": "running", "cancel_requested": True}, "cancelling", "Cancelling…"),
+    ],
+)  # fmt: skip
+def test_every_end_says_what_it_was(dialog: Dialog, fields: dict[str, Any], phase: str, message: str) -> None:
+    a_run(dialog, estimated_after=3420, **fields)
+
+    card = card_of(dialog)
+
+    assert (card.phase, card.message) == (phase, message)
+
+
+@pytest.mark.parametrize("fields", [{"recovered": "fresh_start"}, {"trigger": "reset"}])
+def test_a_fresh_start_with_a_handover_says_that_it_goes_on(dialog: Dialog, fields: dict[str, Any]) -> None:
+    written = {"content": "Resuming from overflow: the pump is repaired.", "kind": "handover", "covers": [1]}
+    an_applied_run(dialog, view=[written], **fields)
+
+    card = card_of(dialog)
+
+    assert (card.phase, card.message) == ("handover", "Resumed from summary. Continuing task…")
+    assert (card.details.preview, card.details.is_handover) == (written["content"], True)
+
+
+@pytest.mark.parametrize(
+    ("phase", "now", "progress"),
+    [
+        ("hybrid", 4500, 90),
+        ("hybrid", 6000, 100),
+        ("hybrid", 2525, 51),  # 50.5 rounds up, as in JavaScript
+        ("recovery", 4500, -1),
+        ("handover", 1000, 20),
+        ("detection", None, -1),
+    ],
+)
+def test_the_bar_is_the_share_of_the_limit(dialog: Dialog, phase: str, now: int | None, progress: int) -> None:
+    a_run(dialog, phase=phase, tokens_now=now)
+
+    assert card_of(dialog).progress == progress
+
+
+@pytest.mark.parametrize(
+    ("phase", "now", "priority", "tone"),
+    [
+        ("hybrid", 3000, None, "normal"),
+        ("hybrid", 3000, 2, "normal"),
+        ("hybrid", 3000, 1, "p1"),
+        ("hybrid", 4001, 1, "warning"),
+        ("hybrid", 4000, 1, "p1"),  # at the threshold is not above it
+        ("recovery", 4500, 1, "recovery"),
+        ("handover", 1000, 1, "recovery"),
+        ("detection", None, 1, "warning"),  # the guard began it: it is over the threshold
+    ],
+)
+def test_recovery_goes_before_warning_before_p1_before_normal(
+    dialog: Dialog, phase: str, now: int | None, priority: int | None, tone: str
+) -> None:
+    a_run(dialog, phase=phase, tokens_now=now, priority=priority)
+
+    assert card_of(dialog).tone == tone
+
+
+def test_a_failure_is_red_and_a_truncation_warns(dialog: Dialog) -> None:
+    a_run(dialog, status="failed", estimated_after=3000)
+    failed = card_of(dialog).tone
+    a_run(dialog, status="applied", recovered="truncate", estimated_after=3000)
+
+    assert (failed, card_of(dialog).tone) == ("recovery", "warning")
+
+
+@pytest.mark.parametrize(
+    ("priority", "area", "badge"),
+    [
+        (1, "", "P1: To Do List"),
+        (2, "", "P2: Calendar"),
+        (3, "", "P3"),
+        (1, "Contract", "P1: Contract"),
+        (None, "Contract", ""),
+    ],
+)
+def test_the_badge_names_the_highest_priority_and_its_area(
+    dialog: Dialog, priority: int | None, area: str, badge: str
+) -> None:
+    a_run(dialog, priority=priority, priority_area=area)
+
+    assert card_of(dialog).badge == badge
+
+
+def test_the_details_tell_what_it_took_and_what_it_left(dialog: Dialog) -> None:
+    steps = [
+        a_step("detection", 4500, 4500),
+        a_step("trim_payloads", 4500, 4500, note="nothing bulky"),
+        a_step("summarize_old", 4500, 3420, ms=800.0),
+        a_step("success", 3420, 3420),
+    ]
+    losses = [
+        {"text": "BK-77310", "kind": "identifier", "message": 1, "kept": True},
+        {"text": "/srv/old", "kind": "path", "message": 1, "kept": False},
+    ]
+    coverage = [{"message": 1, "extent": extent, "read": 1, "total": 2} for extent in ("in full", "in full", "in part")]
+    view = [{"content": "The pump was repaired.", "kind": "summary", "covers": [1]}]
+    an_applied_run(dialog, steps=steps, losses=losses, coverage=coverage, view=view, removed=[1, 2, 3])
+
+    details = card_of(dialog).details
+
+    assert [step.label for step in details.steps] == ["Trim payloads", "Summarize old"]
+    assert [(step.label, step.ms) for step in details.used] == [("Summarize old", 800.0)]
+    assert (details.discarded, details.preview, details.is_handover) == (3, "The pump was repaired.", False)
+    assert (details.in_full, details.in_part, details.not_at_all) == (2, 1, 0)
+    assert (details.kept, details.facts, details.losses) == (1, 2, ("/srv/old",))
+
+
+def test_a_dialog_that_was_never_compacted_has_no_card(dialog: Dialog) -> None:
+    assert compaction_card(dialog) is None
+
+
+def test_a_success_goes_after_the_seconds_that_the_person_chose(dialog: Dialog) -> None:
+    run = an_applied_run(dialog)
+    assert card_of(dialog).hides_after == 3
+
+    long_ago(run)
+
+    assert compaction_card(dialog) is None
+
+
+@pytest.mark.parametrize("fields", [{"status": "failed"}, {"status": "skipped"}, TRUNCATED, BARE])
+def test_what_was_no_success_stays(dialog: Dialog, fields: dict[str, Any]) -> None:
+    long_ago(a_run(dialog, **fields))
+
+    assert card_of(dialog).hides_after is None
+
+
+@pytest.mark.parametrize("status", ["failed", "skipped", "cancelled"])
+def test_what_ended_a_day_ago_is_no_news(dialog: Dialog, status: str) -> None:
+    run = a_run(dialog, status=status, finished_at=timezone.now() - timedelta(hours=23))
+    assert compaction_card(dialog) is not None
+
+    CompactionRun.objects.filter(pk=run.pk).update(finished_at=timezone.now() - timedelta(hours=25))
+
+    assert compaction_card(dialog) is None
+
+
+def test_a_course_that_was_left_has_no_card(dialog: Dialog) -> None:
+    a_run(dialog, status="failed", finished_at=timezone.now())
+    a_course(dialog)
+
+    assert compaction_card(dialog) is None
+
+
+def test_a_recovery_that_drops_the_oldest_says_so(dialog: Dialog) -> None:
+    values = dump(ContextConfig(recovery_mode=RecoveryMode.TRUNCATE))
+    ContextSettings.objects.update_or_create(pk=1, defaults={"values": values})
+    a_run(dialog, phase="recovery")
+
+    assert card_of(dialog).message == "Overflow detected – dropping the oldest messages"
+
+
+def test_a_pin_is_called_a_pin(dialog: Dialog) -> None:
+    a_run(dialog, priority=1, priority_area="pinned")
+
+    assert card_of(dialog).badge == "P1: pinned"
+
+
+def test_a_draft_that_was_applied_later_counts_from_then(dialog: Dialog) -> None:
+    run = an_applied_run(dialog)
+
+    CompactionRun.objects.filter(pk=run.pk).update(finished_at=timezone.now() - timedelta(hours=1))
+
+    assert card_of(dialog).phase == "success"
+
+
+def test_who_wants_no_card_gets_none(dialog: Dialog) -> None:
+    a_run(dialog)
+
+    CompactionDisplay.objects.create(user=dialog.owner, show=False)
+
+    assert compaction_card(dialog) is None
+
+
+def test_p1_is_not_highlighted_for_who_does_not_want_it(dialog: Dialog) -> None:
+    a_run(dialog, priority=1, tokens_now=1000)
+
+    CompactionDisplay.objects.create(user=dialog.owner, highlight_p1=False)
+
+    assert card_of(dialog).tone == "normal"
+
+
+def test_only_the_view_that_holds_can_be_undone(dialog: Dialog) -> None:
+    run = an_applied_run(dialog)
+    assert card_of(dialog).may_undo
+
+    Course.objects.filter(pk=run.course_id).update(head_run=None)
+
+    assert not card_of(dialog).may_undo
+
+
+@pytest.mark.parametrize(
+    ("fields", "may"),
+    [({}, True), ({"status": "queued"}, True), ({"cancel_requested": True}, False), ({"status": "skipped"}, False)],
+)
+def test_only_what_runs_can_be_cancelled(dialog: Dialog, fields: dict[str, Any], may: bool) -> None:
+    a_run(dialog, **fields)
+
+    assert card_of(dialog).may_cancel is may
+
+
+# --- Runs that nobody needed -----------------------------------------------------------------------------------------
+
+
+def test_a_short_dialog_has_nothing_to_compact_and_says_so_calmly(alice: User, dialog: Dialog) -> None:
+    guard(dialog, limit=60_000)
+    a_history(dialog, pairs=1)
+    perform(request(dialog=dialog, by=alice).pk, embedder="static")
+
+    card = card_of(dialog)
+
+    assert re.fullmatch(r"Nothing to compact: ≈[\d,]+ of 60,000 tokens\.", card.message)
+    assert (card.reason, card.tone) == ("", "normal")
+    assert (card.run.limit_tokens, card.details.window) == (60_000, 100_000)
+
+
+def test_what_cannot_be_freed_is_one_line_with_what_to_do_below(dialog: Dialog) -> None:
+    share = Reason(Why.SHARE, {"why": Reason(Why.PINNED), "tokens": 4000})
+    needed = {"needed": 4200, "limit": 5000, "shares": (share,), "ways": (Reason(Why.UNPIN),)}
+    stuck = Reason(Why.STUCK, {"why": Reason(Why.CANNOT_FREE_MORE, needed)})
+    a_run(dialog, status="skipped", estimated_before=4500, estimated_after=4500, **columns_of(stuck))
+
+    card = card_of(dialog)
+
+    assert (card.message, card.tone) == ("Compaction cannot free more", "normal")
+    assert "The largest: pinned ≈4,000 tokens. To go on, unpin messages" in card.reason

@@ -1,0 +1,146 @@
+"""What the server's log tells of a compaction: enough to follow it, and nothing of what was said."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.compaction.log import log_end
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.compaction import queue_run
+from dialogs.compaction.writes.manual_compaction import request
+from dialogs.llms.guard import by_limit
+from dialogs.models import Dialog
+from dialogs.turns.reads.turns import dialog_to_drive
+from health.models import CompactionRun
+from tests.builders import an_answer
+from tests.dialogs.compacting_builders import RULE, TOPICS, a_history, guard
+from tests.dialogs.compaction_runs import a_run, a_step
+
+
+@pytest.fixture(autouse=True)
+def told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="dialogs")
+
+
+def lines(caplog: pytest.LogCaptureFixture, beginning: str = "") -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.getMessage().startswith(beginning)]
+
+
+def test_a_run_is_told_when_it_begins_and_when_it_ends(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    a_history(dialog, pairs=12)
+    guard(dialog)
+    row = dialog_to_drive(dialog.pk)
+    run = queue_run(row, guard=by_limit(row), trigger="pre_request")
+
+    perform(run.pk, embedder="static")
+
+    run.refresh_from_db()
+    [begun], [ended] = lines(caplog, "Compaction begins:"), lines(caplog, "Compaction ended:")
+    which = f"dialog={dialog.pk} run={run.pk} trigger=pre_request attempt=1/3 limit={run.limit_tokens}"
+    assert begun == f"Compaction begins: {which} before=≈{run.estimated_before}"
+    assert f"{which} before=≈{run.estimated_before} after=≈{run.estimated_after} status={run.status}" in ended
+    for step in run.steps:
+        assert f"{step['phase']}:≈{step['estimated_before']}→≈{step['estimated_after']}:{step['ms']:.0f}ms" in ended
+
+
+def test_no_word_of_the_dialog_is_logged(dialog: Dialog, alice: User, caplog: pytest.LogCaptureFixture) -> None:
+    a_history(dialog, pairs=12)
+    run = request(dialog=dialog, by=alice, focus="the secret boiler")
+
+    perform(run.pk, embedder="static")
+
+    assert len(lines(caplog, "Compaction ended:")) == 1
+    assert not [word for word in (*TOPICS, "secret", "Reading", RULE[:12]) if word in caplog.text]
+
+
+def test_each_attempt_of_a_turn_has_its_number(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    runs = [a_run(dialog, status="failed") for _ in range(3)]
+
+    for run in runs:
+        log_end(run)
+
+    told = [line.split("attempt=")[1][:3] for line in lines(caplog, "Compaction ended:")]
+    assert told == ["1/3", "2/3", "3/3"]
+
+
+def test_the_next_request_of_a_turn_begins_with_its_first_attempt(
+    dialog: Dialog, caplog: pytest.LogCaptureFixture
+) -> None:
+    earlier = a_run(dialog, status="applied")
+    an_answer(dialog, "I read on.")
+
+    log_end(a_run(dialog, status="applied"))
+
+    assert earlier.turn == CompactionRun.objects.latest("pk").turn
+    assert "attempt=1/3" in lines(caplog, "Compaction ended:")[0]
+
+
+def test_what_a_person_asked_for_is_no_attempt(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    log_end(a_run(dialog, trigger="manual", status="applied"))
+
+    assert "attempt" not in caplog.text
+
+
+def test_a_failure_is_a_warning_with_its_cause(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    log_end(a_run(dialog, status="failed", code="BREAKER_FAILED", reason="What must stay needs 6,000 tokens."))
+
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    assert 'status=failed code=BREAKER_FAILED reason="What must stay needs 6,000 tokens."' in record.getMessage()
+
+
+def test_a_fresh_start_is_told_in_the_words_of_the_seed(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    run = a_run(dialog, status="applied", recovered="fresh_start")
+
+    log_end(run)
+
+    [line] = lines(caplog, "Context overflow recovery: fresh start triggered")
+    assert f"(dialog={dialog.pk} run={run.pk})" in line
+
+
+def test_a_reset_by_a_person_is_no_overflow_and_no_warning(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    run = a_run(dialog, status="applied", trigger="reset")
+
+    log_end(run)
+
+    [line] = lines(caplog, "Reset by a person: the agent begins afresh")
+    assert f"(dialog={dialog.pk} run={run.pk})" in line
+    assert not lines(caplog, "Context overflow recovery")
+    assert {record.levelno for record in caplog.records} == {logging.INFO}
+
+
+def test_a_fresh_start_that_failed_was_none(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    log_end(a_run(dialog, status="failed", trigger="reset"))
+
+    assert not lines(caplog, "Context overflow recovery")
+    assert not lines(caplog, "Reset by a person")
+
+
+def test_a_step_that_never_ended_has_no_time(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    begun = a_step("summarize_old", 900, 300, is_running=True)
+
+    log_end(a_run(dialog, status="cancelled", steps=[a_step("trim_payloads", 4500, 4400), begun]))
+
+    assert caplog.text.strip().endswith("steps=trim_payloads:≈4500→≈4400:12ms")
+
+
+def test_a_run_that_another_worker_has_is_not_told_twice(caplog: pytest.LogCaptureFixture) -> None:
+    log_end(None)
+
+    assert not caplog.records
+
+
+def test_a_crash_is_told_as_a_failure(
+    dialog: Dialog, alice: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    a_history(dialog, pairs=3)
+    run = request(dialog=dialog, by=alice)
+    monkeypatch.setattr("dialogs.compaction.work.drive", lambda *_arguments: 1 / 0)
+
+    perform(run.pk, embedder="static")
+
+    assert CompactionRun.objects.get(pk=run.pk).status == "failed"
+    assert 'reason="It failed from within: ZeroDivisionError."' in lines(caplog, "Compaction ended:")[0]

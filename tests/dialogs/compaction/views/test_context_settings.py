@@ -1,0 +1,608 @@
+"""The settings page: who sees it, what is saved, what is refused and where that is told, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from dialogs.models import LLM, Agent, Dialog
+from dialogs.turns.writes.messages import post_message
+from health import rewards
+from health.compaction.config import ContextConfig, RecoveryMode
+from health.configured import config_for, context_config, context_settings
+from health.models import ContextSettings, SettingsChange
+from tests.builders import an_answer
+from tests.dialogs.pages.views.forms import Fields, field, sent
+from tests.dialogs.pages.views.pages import HTMX, Page, page
+from tests.health.compaction.terms.test_configuration import SEED
+from tests.health.test_rewards import a_row
+
+URL = "/settings/context/"
+CHAIN = "breaking_strategy.chain_order"
+
+
+@pytest.fixture
+def alice(alice: User) -> User:
+    """Here Alice is staff; Bob is not."""
+    alice.is_staff = True
+    alice.save()
+    return alice
+
+
+@pytest.fixture
+def fields(as_alice: Client) -> Fields:
+    """What Alice's browser would send if she changed nothing."""
+    return sent(page(as_alice, URL), "context-form")
+
+
+def post(client: Client, fields: Fields, *, status: int = 200, **changes: Any) -> Page:
+    data = fields | {name: value if isinstance(value, list) else [value] for name, value in changes.items()}
+    response = client.post(URL, {name: value for name, value in data.items() if value != [None]}, follow=True)
+    assert response.status_code == status, response.status_code
+    return Page(response.content.decode())
+
+
+def upload(client: Client, text: str) -> Page:
+    response = client.post(f"{URL}import/", {"file": SimpleUploadedFile("settings.yaml", text.encode())})
+    return Page(response.content.decode())
+
+
+def words(found: Page) -> str:
+    return " ".join(found.text.split())
+
+
+# --- Who may -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["", "export.yaml"])
+def test_bob_is_refused_and_sees_no_link(as_bob: Client, path: str) -> None:
+    assert as_bob.get(URL + path).status_code == 403
+    assert URL not in page(as_bob, "/").links()
+
+
+@pytest.mark.parametrize("path", ["", "import/"])
+def test_bob_changes_nothing(as_bob: Client, path: str) -> None:
+    assert as_bob.post(URL + path, {"version": "1", "min_limit": "4000"}).status_code == 403
+    assert not ContextSettings.objects.exists()
+
+
+def test_the_log_of_rewards_is_taken_out_and_leaves_a_trace(
+    as_alice: Client, as_bob: Client, alice: User, settings: Any, tmp_path: Path
+) -> None:
+    settings.DOMINDS_DATA_DIR = tmp_path
+    rewards.append(a_row())
+    assert f"{URL}rewards.jsonl" in [attrs.get("action") for tag, attrs in page(as_alice, URL).tags if tag == "form"]
+
+    answer = as_alice.post(f"{URL}rewards.jsonl")
+
+    assert [json.loads(line) for line in answer.content.decode().splitlines()] == [a_row()]
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="rewards.jsonl"'
+    assert SettingsChange.objects.values_list("key", "after", "changed_by").get() == (
+        "reward_log.export",
+        "1",
+        alice.pk,
+    )
+    assert as_bob.post(f"{URL}rewards.jsonl").status_code == 403
+    assert as_alice.get(f"{URL}rewards.jsonl").status_code == 405
+
+
+def test_who_is_not_signed_in_is_asked_to(client: Client, db: Any) -> None:
+    assert client.get(URL).headers["Location"].startswith("/login/")
+
+
+def test_alice_finds_the_page_in_the_menu(as_alice: Client) -> None:
+    assert URL in page(as_alice, "/").links()
+
+
+# --- What stands there ---------------------------------------------------------------------------------------------
+
+
+def test_a_fresh_install_shows_the_seeds_numbers(as_alice: Client, agent: Agent) -> None:
+    found = page(as_alice, URL)
+
+    assert [field(found, name)["value"] for name in ("min_limit", "default_limit", "warning_threshold")] == [
+        "3500",
+        "5000",
+        "0.8",
+    ]
+    assert field(found, "breaking_strategy.summarize_old.old_threshold")["placeholder"] == "0.6"
+    assert field(found, "payloads.max_text_chars")["placeholder"] == "1,000"
+    assert "Same as current agent Helper" in words(found)
+    assert found.offences == []
+
+
+def test_a_type_that_follows_the_default_shows_it_in_a_field_that_is_off(as_alice: Client) -> None:
+    found = page(as_alice, URL)
+
+    follows, own = field(found, "per_llm[0].limit"), field(found, "per_llm[1].limit")
+    assert ("disabled" in follows, follows["placeholder"], follows["value"]) == (True, "5,000", "")
+    assert ("disabled" in own, own["value"]) == (False, "8000")
+
+
+def test_the_guards_own_numbers_are_told_and_cannot_be_set(as_alice: Client) -> None:
+    found = page(as_alice, URL)
+
+    assert "Three numbers are no settings" in words(found)
+    assert not {"80", "90", "100", "0.9"} & {attrs.get("value") for tag, attrs in found.tags if tag == "input"}
+
+
+def test_each_way_of_compacting_says_in_one_sentence_what_it_does(as_alice: Client) -> None:
+    said = words(page(as_alice, URL))
+
+    assert "Passages first" in said
+    assert "Passages keep the sentences, records and lines that will be needed, word for word" in said
+    assert "The chain first" in said
+    assert "The chain runs the strategies below in their order." in said
+    assert "Without a model, LM Studio's dialogs are compacted as all others are" in said
+
+
+def test_every_llm_is_listed_with_its_ceilings(as_alice: Client, llm: LLM) -> None:
+    assert "scripted/tiny—1,000500900" in words(page(as_alice, URL))
+
+
+def test_an_agent_that_is_added_can_be_chosen(as_alice: Client, llm: LLM) -> None:
+    Agent.objects.create(name="Pruner", slug="pruner", llm=llm)
+
+    assert "Pruner · tiny" in words(page(as_alice, URL))
+
+
+# --- Saving --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_alone_is_not_changed(as_alice: Client, fields: Fields) -> None:
+    found = post(as_alice, fields, do="save")
+
+    assert "Nothing has changed." in found.text
+    assert context_config() == ContextConfig()
+    assert not SettingsChange.objects.exists()
+
+
+def test_changed_settings_are_in_force_and_told_in_the_trail(as_alice: Client, alice: User, fields: Fields) -> None:
+    found = post(as_alice, fields, do="save", default_limit="6,000", recovery_mode="truncate")
+
+    assert (context_config().default_limit, context_config().recovery_mode) == (6000, RecoveryMode.TRUNCATE)
+    trail = set(SettingsChange.objects.values_list("changed_by", "key", "before", "after"))
+    assert trail == {
+        (alice.pk, "default_limit", "5000", "6000"),
+        (alice.pk, "recovery_mode", "fresh_start", "truncate"),
+    }
+    assert "2 settings are changed." in found.text
+    assert "alice" in words(found)
+
+
+def test_the_pruning_agent_is_stored_once_for_all(as_alice: Client, agent: Agent, fields: Fields) -> None:
+    found = post(as_alice, fields, do="save", pruning_agent="helper")
+
+    assert context_settings().pruning_agent == agent
+    assert "Same as current agenthelper" in words(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "trail"),
+    [
+        ({"per_llm[1].limit": "9000"}, {("per_llm.cloud_grok.limit", "8000", "9000")}),
+        # Unticked without a script: the limit that was kept comes into force.
+        ({"per_llm[0].follow_default": None}, {("per_llm.local_14b.follow_default", "true", "false")}),
+        (
+            {"per_llm[3].type": "tiny", "per_llm[3].limit": "4000"},
+            {("per_llm.tiny.limit", "", "4000"), ("per_llm.tiny.follow_default", "", "false")},
+        ),
+        ({"per_llm[3].type": "", "per_llm[3].limit": ""}, set()),
+        ({CHAIN: ["hybrid", "truncate"]}, {("breaking_strategy.chain_order",) }),
+        (
+            {"retry_policies.per_tool[0].max_attempts": "7"},
+            {("retry_policies.per_tool.askQuestion.max_attempts", "4", "7")},
+        ),
+        ({"breaking_strategy.hybrid.max_iterations": "2"}, {("breaking_strategy.hybrid.max_iterations", "3", "2")}),
+    ],
+)  # fmt: skip
+def test_each_change_is_one_line(
+    as_alice: Client, fields: Fields, changes: dict[str, Any], trail: set[tuple[str, ...]]
+) -> None:
+    post(as_alice, fields, do="save", **changes)
+
+    found = set(SettingsChange.objects.values_list("key", "before", "after"))
+    assert {row[: len(next(iter(trail), ()))] for row in found} == trail
+
+
+def test_a_strategys_number_that_is_emptied_is_the_seeds_again(as_alice: Client, fields: Fields) -> None:
+    name = "breaking_strategy.hybrid.max_iterations"
+    post(as_alice, fields, do="save", **{name: "2"})
+
+    again = sent(page(as_alice, URL), "context-form")
+    post(as_alice, again, do="save", **{name: ""})
+
+    assert again[name] == ["2"]
+    assert context_config() == ContextConfig()
+
+
+# --- Refusing ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("min_limit", "3499", "at least 3,500"),
+        ("min_limit", "many", "at least 3,500"),
+        ("default_limit", "0", "at least 1"),
+        ("warning_threshold", "80", "from 0 to 1"),
+        ("warning_threshold", "0.95", "at most 0.9"),
+        ("goal", "0.9", "below the warning threshold of 0.8"),
+        ("accept", "0.1", "at least the goal of 0.7"),
+        ("min_gain", "nan", "from 0 to 1"),
+        ("handover_tokens", "1.5", "at least 1"),
+        ("recovery_mode", "pray", "one of"),
+        ("breaking_strategy.prioritize_recent.priority_boost", "0.5", "at least 1"),
+        ("breaking_strategy.content_type_chunking.compress_ratios.code", "-1", "from 0 to 1"),
+        ("breaking_strategy.summarize_old.summary_length", "½", "at least 1"),
+        ("payloads.array_head", "99999999999999999999", "at least 1"),
+        ("per_llm[1].type", " ", "a name"),
+        ("per_llm[2].type", "cloud_grok", "stands here twice"),
+        ("per_llm[1].limit", "", "at least 1"),
+        ("retry_policies.default.max_attempts", "0", "at least 1"),
+        ("retry_policies.per_tool[0].tool", "", "a name"),
+        ("retry_policies.per_tool[0].max_delay_seconds", "soon", "at least 0"),
+        ("breaking_strategy.chain_order", "magic", "There is no such strategy"),
+    ],
+)
+def test_a_field_that_makes_no_sense_is_told_beside_it_and_nothing_is_saved(
+    as_alice: Client, fields: Fields, name: str, text: str, complaint: str
+) -> None:
+    found = post(as_alice, fields | {"default_limit": ["6000"]}, status=422, do="save", **{name: text})
+
+    assert complaint in found.text
+    assert name in found.text or name == CHAIN
+    assert not SettingsChange.objects.exists()
+    kept = {attrs.get("value") for tag, attrs in found.tags if tag == "input"}
+    assert name == "recovery_mode" or text in kept
+    assert name == "default_limit" or "6000" in kept
+
+
+def test_every_wrong_field_is_told_at_once(as_alice: Client, fields: Fields) -> None:
+    wrong = {"min_limit": "1", "per_llm[1].type": "", "per_llm[1].limit": "x", "payloads.map_keys": "0"}
+
+    found = post(as_alice, fields, status=422, do="save", **wrong)
+
+    assert "4 fields must be corrected" in found.text
+    assert all(name in found.text for name in wrong)
+
+
+def test_a_tool_that_is_named_twice_is_refused(as_alice: Client, fields: Fields) -> None:
+    found = post(as_alice, fields, status=422, do="save", **{"retry_policies.per_tool[1].tool": "askQuestion"})
+
+    assert "askQuestion stands here twice." in found.text
+
+
+def test_a_strategy_that_stands_in_the_chain_twice_is_refused(as_alice: Client, fields: Fields) -> None:
+    found = post(as_alice, fields, status=422, do="save", **{CHAIN: ["hybrid", "truncate", "hybrid"]})
+
+    assert f"{CHAIN} hybrid stands here twice." in words(found)
+
+
+def test_two_editors_notice_each_other(as_alice: Client, fields: Fields, sam: User) -> None:
+    other = Client()
+    other.force_login(sam)
+    post(other, fields, do="save", default_limit="7000")
+
+    told = post(as_alice, fields, status=409, do="save", default_limit="6000")
+    before = context_config().default_limit
+    post(as_alice, sent(told, "context-form"), do="save")
+
+    assert before == 7000
+    assert "sam set default_limit to “7000”." in words(told)
+    assert "default_limit70006000" in words(told)
+    assert context_config().default_limit == 6000
+
+
+# --- Buttons, with and without a script ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("button", "chain"),
+    [
+        ("up:1", "prioritize_recent summarize_old content_type_chunking discard_low_rel hybrid"),
+        ("down:3", "summarize_old prioritize_recent content_type_chunking hybrid discard_low_rel"),
+        ("up:0", "summarize_old prioritize_recent content_type_chunking discard_low_rel hybrid"),
+        ("down:4", "summarize_old prioritize_recent content_type_chunking discard_low_rel hybrid"),
+        ("drop:0", "prioritize_recent content_type_chunking discard_low_rel hybrid"),
+        ("chain-add", "summarize_old prioritize_recent content_type_chunking discard_low_rel hybrid truncate"),
+        ("nonsense:9", "summarize_old prioritize_recent content_type_chunking discard_low_rel hybrid"),
+    ],
+)
+def test_a_button_changes_the_page_and_nothing_else(as_alice: Client, fields: Fields, button: str, chain: str) -> None:
+    found = post(as_alice, fields, do=button, chain_add="truncate", min_limit="nonsense")
+
+    again = sent(found, "context-form")
+    assert again[CHAIN] == chain.split()
+    assert again["min_limit"] == ["nonsense"]
+    assert not ContextSettings.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("button", "rows"),
+    [
+        ("llm-add", ["local_14b", "cloud_grok", "gpt4", ""]),
+        ("llm-remove:1", ["local_14b", "gpt4"]),
+        ("tool-add", ["local_14b", "cloud_grok", "gpt4"]),
+    ],
+)
+def test_rows_come_and_go(as_alice: Client, fields: Fields, button: str, rows: list[str]) -> None:
+    again = sent(post(as_alice, fields, do=button), "context-form")
+
+    assert [value for name, (value, *_) in again.items() if name.endswith("].type")] == rows
+    assert ("retry_policies.per_tool[1].tool" in again) == (button == "tool-add")
+
+
+@pytest.mark.parametrize(
+    ("button", "focused"),
+    [
+        ("up:1", "chain-up-prioritize_recent"),
+        ("down:0", "chain-down-summarize_old"),
+        ("up:9", None),
+        ("drop:2", "chain-addable"),
+        ("llm-add", "setting-per-llm-3--type"),
+        ("llm-remove:0", "llm-add"),
+        ("tool-add", "setting-retry-policies-per-tool-1--tool"),
+        ("tool-remove:0", "tool-add"),
+        ("refresh", None),
+    ],
+)
+def test_the_keyboard_stays_where_something_happened(
+    as_alice: Client, fields: Fields, button: str, focused: str | None
+) -> None:
+    found = post(as_alice, fields, do=button)
+
+    assert [attrs["id"] for _tag, attrs in found.tags if "autofocus" in attrs] == ([focused] if focused else [])
+
+
+def test_the_first_wrong_field_is_where_one_goes_on(as_alice: Client, fields: Fields) -> None:
+    found = post(as_alice, fields, status=422, do="save", goal="9")
+
+    assert [attrs["name"] for _tag, attrs in found.tags if "autofocus" in attrs] == ["goal"]
+
+
+def test_a_script_gets_the_form_alone(as_alice: Client, fields: Fields) -> None:
+    response = as_alice.post(URL, fields | {"do": ["up:1"]}, headers=HTMX)
+
+    assert response.content.decode().lstrip().startswith('<div id="context-settings"')
+
+
+# --- The pruning agent that is gone --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["agent", "llm", "provider"])
+def test_a_pruning_agent_that_is_switched_off_is_a_problem(as_alice: Client, agent: Agent, what: str) -> None:
+    ContextSettings.objects.create(pk=1, pruning_agent=agent)
+    row: Any = {"agent": agent, "llm": agent.llm, "provider": agent.llm.provider}[what]
+    row.enabled = False
+    row.save()
+
+    found = page(as_alice, URL)
+
+    assert "“Helper” cannot be used" in found.text
+    assert sent(found, "context-form")["pruning_agent"] == ["helper"]
+
+
+def test_a_pruning_agent_that_was_deleted_is_a_problem_until_one_saves(
+    as_alice: Client, agent: Agent, fields: Fields
+) -> None:
+    post(as_alice, fields, do="save", pruning_agent="helper")
+    agent.delete()
+
+    found = page(as_alice, URL)
+    post(as_alice, sent(found, "context-form"), do="save")
+
+    assert "“helper” was deleted" in found.text
+    assert "was deleted" not in page(as_alice, URL).text
+    assert SettingsChange.objects.filter(key="pruning_agent").first().after == ""  # type: ignore[union-attr]
+
+
+# --- Files ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_seeds_file_says_what_is_in_force_already(as_alice: Client) -> None:
+    assert "The file says what is in force already." in upload(as_alice, SEED).text
+
+
+def test_a_file_is_shown_before_it_is_saved_and_comes_back_out_the_same(as_alice: Client) -> None:
+    text = SEED.replace("default_limit: 5000", "default_limit: 4500").replace('- "hybrid"', '- "truncate"')
+
+    found = upload(as_alice, text)
+    before = context_config()
+    post(as_alice, sent(found, "context-form"), do="save")
+    taken_out = as_alice.get(f"{URL}export.yaml")
+
+    assert "What this file would change" in found.text
+    assert "default_limit50004500" in words(found)
+    assert before == ContextConfig()
+    assert "attachment" in taken_out.headers["Content-Disposition"]
+    assert (context_config().default_limit, context_config().chain_order[-1]) == (4500, "truncate")
+    assert "The file says what is in force already." in upload(as_alice, taken_out.content.decode()).text
+
+
+def test_a_files_settings_of_agents_are_shown_and_saved_with_the_rest(as_alice: Client, agent: Agent) -> None:
+    found = upload(as_alice, "agents:\n  helper:\n    how: chain\n")
+    before = Agent.objects.get().own_settings
+    post(as_alice, sent(found, "context-form"), do="save")
+
+    assert "agents.helper.own_settings" in words(found)
+    assert before == ""
+    assert Agent.objects.get().own_settings == '{"how": "chain"}'
+    assert "how: chain" in as_alice.get(f"{URL}export.yaml").content.decode()
+
+
+def test_what_comes_first_when_a_context_fills_is_chosen_for_each_agent(
+    as_alice: Client, fields: Fields, agent: Agent
+) -> None:
+    found = post(as_alice, fields, **{"when_full.helper": "remind"}, do="save")
+
+    change = SettingsChange.objects.get()
+    assert (change.key, change.before, change.after) == ("agents.helper.when_full", "compact", "remind")
+    assert Agent.objects.get().when_full == "remind"
+    assert "Remind: the agent is asked to write down what matters" in found.text
+    post(as_alice, sent(page(as_alice, URL), "context-form"), **{"when_full.helper": "sometimes"}, do="save")
+    assert Agent.objects.get().when_full == "remind"
+
+
+def test_a_file_says_it_too_and_one_that_does_not_leaves_it(as_alice: Client, agent: Agent) -> None:
+    found = upload(as_alice, "agents:\n  helper:\n    when_full: remind\n")
+    assert "agents.helper.when_full compact remind" in re.sub(r"(full|compact)(?=compact|remind)", r"\1 ", words(found))
+    post(as_alice, sent(found, "context-form"), do="save")
+    assert "when_full: remind" in as_alice.get(f"{URL}export.yaml").content.decode()
+
+    post(as_alice, sent(upload(as_alice, "agents:\n  helper:\n    how: chain\n"), "context-form"), do="save")
+
+    helper = Agent.objects.get()
+    assert (helper.when_full, helper.own_settings) == ("remind", '{"how": "chain"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("agents:\n  helper:\n    when_full: never\n", "Line 3: agents.helper.when_full"),
+        ("context_config:\n  goal: 0.5\n  min_limit: 3000\n", "Line 3: context_config.min_limit Must be a whole"),
+        ("context_config:\n  nonsense: 1\n", "Line 2: context_config.nonsense"),
+        (SEED.replace("limit: 8000", "limit: many"), "context_config.per_llm[1].limit Must be a whole"),
+        (SEED.replace('- "hybrid"', '- "magic"'), "chain_order[4] There is no such strategy: magic."),
+        ("context_config: [\n", "Line 2: This is not YAML"),
+        ("a: &a [1]\nb: *a\n", "Aliases"),
+        ("- 1\n", "a section with keys"),
+        ("context_config:\n  goal: 0.9\n", "Line 2: context_config.goal Must be below the warning threshold of 0.8."),
+        ("x" * 300_000, "larger than settings are"),
+        ("\x00", "not YAML"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_with_line_and_key(as_alice: Client, text: str, told: str) -> None:
+    found = upload(as_alice, text)
+
+    assert told in words(found)
+    assert field(found, "min_limit")["value"] == "3500"
+
+
+def test_no_file_is_told(as_alice: Client) -> None:
+    assert "Choose a file first." in as_alice.post(f"{URL}import/").content.decode()
+
+
+# --- What would have happened --------------------------------------------------------------------------------------
+
+
+def long_dialog(dialog: Dialog) -> Dialog:
+    post_message(dialog=dialog, content="word " * 2400)
+    an_answer(dialog, content="word " * 1900)
+    return dialog
+
+
+def test_a_dialog_over_the_limit_is_told_with_the_message_that_exceeds_it(
+    as_alice: Client, dialog: Dialog, fields: Fields
+) -> None:
+    Agent.objects.update(context_budget=True)
+    LLM.objects.update(context_length=None, compaction="automatic")
+    long_dialog(dialog)
+
+    found = words(post(as_alice, fields, do="what-if"))
+    relaxed = words(post(as_alice, fields, do="what-if", default_limit="20000"))
+
+    assert "5,000 default limit 5,000 ≈4,000" in found
+    assert "with message 2 of 2" in found
+    assert "20,000 default limit 20,000 ≈16,000" in relaxed
+    assert "with message" not in relaxed
+    assert not ContextSettings.objects.exists()
+
+
+def test_a_dialog_whose_window_is_unknown_is_not_guarded(as_alice: Client, dialog: Dialog, fields: Fields) -> None:
+    LLM.objects.update(context_length=None)
+
+    assert "not guarded" in post(as_alice, fields, do="what-if").text
+
+
+def test_an_llm_type_has_a_chain_of_its_own(as_alice: Client, fields: Fields) -> None:
+    own = "how: chain\nbreaking_strategy:\n  chain_order: [discard_low_rel]\n"
+
+    post(as_alice, fields, **{"per_llm[1].own": own})
+
+    changed = SettingsChange.objects.values_list("key", "after")
+    assert set(changed) == {
+        ("per_llm.cloud_grok.own.how", "chain"),
+        ("per_llm.cloud_grok.own.breaking_strategy.chain_order", "discard_low_rel"),
+    }
+    assert config_for(llm_type="cloud_grok").chain_order == ("discard_low_rel",)
+    assert config_for(llm_type="gpt4") == config_for() == ContextConfig(per_llm=config_for().per_llm)
+    assert "chain_order:" in Page(as_alice.get(URL).content.decode()).text
+    assert "own:" in as_alice.get(f"{URL}export.yaml").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        ("how: best", "how: Must be one of: passages or chain."),
+        ("breaking_strategy: {chain_order: [nothing]}", "There is no such strategy: nothing."),
+        ("min_limit: 5000", "has no key 'min_limit'"),
+        ("how: [", "must be a section with keys"),
+    ],
+)
+def test_a_types_own_settings_that_make_no_sense_are_told_beside_them(
+    as_alice: Client, fields: Fields, own: str, problem: str
+) -> None:
+    found = post(as_alice, fields, status=422, **{"per_llm[1].own": own})
+
+    assert problem in words(found)
+    assert not ContextSettings.objects.exists()
+
+
+def test_agents_with_settings_of_their_own_are_named(as_alice: Client, agent: Agent) -> None:
+    assert "Agents with settings of their own" not in Page(as_alice.get(URL).content.decode()).text
+
+    Agent.objects.update(own_settings='{"how": "chain"}')
+
+    assert f"Agents with settings of their own: {agent.name}" in words(Page(as_alice.get(URL).content.decode()))
+
+
+def test_other_peoples_dialogs_are_not_looked_at(as_alice: Client, dialog: Dialog, bob: User, fields: Fields) -> None:
+    Dialog.objects.filter(pk=dialog.pk).update(owner=bob, title="Bob's secret")
+
+    found = post(as_alice, fields, do="what-if")
+
+    assert "Bob's secret" not in found.text
+    assert "You have no dialogs yet." in found.text
+
+
+def test_the_trail_is_paged(as_alice: Client, alice: User) -> None:
+    SettingsChange.objects.bulk_create(SettingsChange(changed_by=alice, key=f"key_{at}.") for at in range(21))
+
+    first, second = page(as_alice, URL), page(as_alice, f"{URL}?page=2")
+
+    assert ("key_20." in first.text, "key_0." in first.text) == (True, False)
+    assert ("key_20." in second.text, "key_0." in second.text) == (False, True)
+
+
+# --- Areas, presets, and a chain that does nothing ------------------------------------------------------------------
+
+
+def test_areas_of_first_priority_are_names_with_commas_between(as_alice: Client, fields: Fields) -> None:
+    post(as_alice, fields, priority_areas=" To Do List,Calendar, ", do="save")
+
+    assert context_config().priority_areas == ("To Do List", "Calendar")
+    assert field(page(as_alice, URL), "priority_areas")["value"] == "To Do List, Calendar"
+
+
+def test_three_sizes_of_the_window_are_offered(as_alice: Client) -> None:
+    found = page(as_alice, URL)
+
+    box = field(found, "breaking_strategy.sliding_window.max_messages")
+    begin = next(at for at, (tag, attrs) in enumerate(found.tags) if tag == "datalist" and attrs["id"] == box["list"])
+    assert [attrs["value"] for tag, attrs in found.tags[begin + 1 : begin + 4]] == ["16", "24", "40"]
+    assert "12 to 16 for short tasks" in words(found)
+
+
+def test_a_chain_of_hybrid_alone_is_refused(as_alice: Client, fields: Fields) -> None:
+    told = post(as_alice, fields | {CHAIN: ["hybrid"]}, do="save", status=422)
+
+    assert "It repeats what stands before it" in words(told)
+    assert context_config().chain_order == ContextConfig().chain_order

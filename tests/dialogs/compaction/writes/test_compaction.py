@@ -1,0 +1,247 @@
+"""A compaction run from its wish to its end: who may work at it, and that nobody's late word counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dialogs.common.errors import DialogBusy
+from dialogs.compaction import work
+from dialogs.compaction.reads.compaction import neglected_runs
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.compaction import (
+    NothingToCompact,
+    cancel_run,
+    claim_run,
+    finish_run,
+    queue_run,
+    renew,
+    report,
+)
+from dialogs.compaction.writes.manual_compaction import request, reset
+from dialogs.context.present import present_context
+from dialogs.llms.guard import by_limit
+from dialogs.models import Course, Dialog, Message, ViewChange
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.turns.writes.messages import choose_branch
+from health.models import CompactionRun, ContextEvent
+from tests.dialogs.compacting_builders import a_history, estimated, guard
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Status = CompactionRun.Status
+
+
+@pytest.fixture
+def full(dialog: Dialog) -> Dialog:
+    """A dialog that is over its limit."""
+    guard(dialog)
+    a_history(dialog, pairs=16)
+    return dialog
+
+
+def queued(dialog: Dialog) -> CompactionRun:
+    return queue_run(dialog, guard=by_limit(dialog), trigger="pre_request")
+
+
+def expire(run: CompactionRun) -> None:
+    CompactionRun.objects.filter(pk=run.pk).update(claimed_until=timezone.now() - timedelta(seconds=1))
+
+
+def at_the_first_strategy(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Something happens in the middle of the run."""
+    real = work._Starting.announced
+    done: list[bool] = []
+
+    def announced(self: work._Starting) -> object:
+        if not done:
+            done.append(True)
+            happens()
+        return real(self)
+
+    monkeypatch.setattr(work._Starting, "announced", announced)
+
+
+def said_later(dialog: Dialog, content: str) -> Message:
+    dialog.refresh_from_db()
+    message = add_message(
+        dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=content, parent=dialog.current_leaf
+    )
+    dialog.save()
+    return message
+
+
+def test_an_applied_run_is_the_head_of_its_course(full: Dialog) -> None:
+    run = queued(full)
+
+    perform(run.pk, embedder="static")
+
+    assert Course.objects.get().head_run_id == run.pk
+    assert ViewChange.objects.get().after_id == run.pk
+    assert estimated(full) <= 2600
+
+
+def test_an_empty_dialog_has_nothing_to_compact(dialog: Dialog) -> None:
+    guard(dialog)
+
+    with pytest.raises(NothingToCompact):
+        queued(dialog)
+
+
+def test_there_is_one_run_at_a_time(full: Dialog) -> None:
+    queued(full)
+
+    with pytest.raises(DialogBusy):
+        queued(full)
+
+
+def test_two_workers_cannot_have_one_run(full: Dialog) -> None:
+    run = queued(full)
+
+    assert claim_run(run.pk) is not None
+    assert claim_run(run.pk) is None
+
+
+def test_a_run_whose_worker_died_is_taken_up_by_another(full: Dialog) -> None:
+    run = queued(full)
+    claim_run(run.pk)
+    expire(run)
+
+    assert neglected_runs() == [run.pk]
+    assert perform(run.pk, embedder="static")
+    assert CompactionRun.objects.get().status == Status.APPLIED
+
+
+def test_a_worker_that_was_thought_dead_changes_nothing(full: Dialog) -> None:
+    run = queued(full)
+    dead = claim_run(run.pk)
+    assert dead is not None
+    expire(run)
+    perform(run.pk, embedder="static")
+    view = CompactionRun.objects.get().view
+
+    renew(dead)
+    assert not report(dead, phase="summarize_old")
+    assert finish_run(dead, status=Status.APPLIED, facts={"view": []}) is None
+    assert CompactionRun.objects.get().view == view
+    assert ViewChange.objects.count() == 1
+
+
+def codes_of(run: CompactionRun, **ended: Any) -> list[str]:
+    """What is recorded of it when it ends like this."""
+    claim = claim_run(run.pk)
+    assert claim is not None
+    finish_run(claim, **ended)
+    return list(ContextEvent.objects.filter(run=run).values_list("code", flat=True))
+
+
+@pytest.mark.parametrize(("by_hand", "codes"), [(False, ["TOKEN_LIMIT_EXCEEDED"]), (True, [])])
+def test_only_the_guards_own_run_exceeds_the_limit(full: Dialog, by_hand: bool, codes: list[str]) -> None:
+    run = request(dialog=full, by=full.owner) if by_hand else queued(full)
+
+    assert codes_of(run, status=Status.FAILED, facts={"code": "TOKEN_LIMIT_EXCEEDED"}) == codes
+
+
+@pytest.mark.parametrize(("by_hand", "codes"), [(False, ["RECOVERY_TRIGGERED"]), (True, [])])
+def test_a_fresh_start_is_a_recovery_where_nobody_asked_for_it(full: Dialog, by_hand: bool, codes: list[str]) -> None:
+    run = reset(dialog=full, by=full.owner)
+    if not by_hand:
+        CompactionRun.objects.update(requested_by=None)
+
+    assert codes_of(run, status=Status.APPLIED, facts={"view": []}) == codes
+
+
+def test_a_claim_that_is_renewed_is_not_taken(full: Dialog) -> None:
+    run = queued(full)
+    claim = claim_run(run.pk)
+    assert claim is not None
+    expire(run)
+
+    renew(claim)
+
+    assert claim_run(run.pk) is None
+
+
+def test_a_task_that_is_delivered_twice_is_done_once(full: Dialog) -> None:
+    run = queued(full)
+
+    assert perform(run.pk, embedder="static")
+    assert not perform(run.pk, embedder="static")
+    assert ViewChange.objects.count() == 1
+
+
+def test_what_is_said_meanwhile_follows_the_view(full: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = queued(full)
+    at_the_first_strategy(monkeypatch, lambda: said_later(full, "And one more thing."))
+
+    perform(run.pk, embedder="static")
+
+    full.refresh_from_db()
+    assert CompactionRun.objects.get().status == Status.APPLIED
+    assert present_context(full).pieces[-1].content == "And one more thing."
+
+
+def test_a_branch_that_is_left_meanwhile_is_not_changed(full: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Message.objects.order_by("seq")[4]
+    other = add_message(full, role=Role.USER, origin=MessageOrigin.TYPED, content="Rather this.", parent=first.parent)
+    full.current_leaf = Message.objects.exclude(pk=other.pk).latest("seq")
+    full.save()
+    run = queued(full)
+    at_the_first_strategy(monkeypatch, lambda: choose_branch(dialog=full, message=other))
+
+    perform(run.pk, embedder="static")
+
+    ended = CompactionRun.objects.get()
+    assert ended.status == Status.SKIPPED
+    assert "another way" in ended.reason
+    assert Course.objects.get().head_run_id is None
+
+
+def test_a_person_cancels_a_run_in_its_middle(full: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = queued(full)
+    at_the_first_strategy(monkeypatch, lambda: cancel_run(dialog=full, run_id=run.pk))
+    before = [piece.content for piece in present_context(full).pieces]
+
+    perform(run.pk, embedder="static")
+
+    assert CompactionRun.objects.get().status == Status.CANCELLED
+    assert [piece.content for piece in present_context(full).pieces] == before
+
+
+def test_a_run_that_nobody_has_begun_is_cancelled_at_once(full: Dialog) -> None:
+    run = queued(full)
+
+    cancel_run(dialog=full, run_id=run.pk)
+
+    assert CompactionRun.objects.get().status == Status.CANCELLED
+    assert not perform(run.pk, embedder="static")
+
+
+def test_a_fault_inside_ends_the_run_and_leaves_everything_as_it_was(
+    full: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_args: object, **_options: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(work, "material", broken)
+    run = queued(full)
+
+    perform(run.pk, embedder="static")
+
+    ended = CompactionRun.objects.get()
+    assert (ended.status, ended.code) == (Status.FAILED, "BREAKER_FAILED")
+    assert Course.objects.get().head_run_id is None
+
+
+def test_steps_are_kept_as_they_happen(full: Dialog) -> None:
+    run = queued(full)
+
+    perform(run.pk, embedder="static")
+
+    steps = CompactionRun.objects.get().steps
+    assert (steps[0]["phase"], steps[-1]["phase"]) == ("detection", "success")
+    assert all(step["ms"] >= 0 for step in steps)

@@ -1,0 +1,214 @@
+"""Compactions at a person's word: now, up to a message, from the beginning; and when they cannot begin."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dialogs.common.errors import DialogBusy, DialogError
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes import manual_compaction
+from dialogs.compaction.writes.compaction import NothingToCompact
+from dialogs.compaction.writes.manual_compaction import request, reset
+from dialogs.context.present import present_context
+from dialogs.models import CompactionDisplay, Dialog, Message
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.transcript.writes.marks import set_pin
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes.messages import post_message
+from health.models import CompactionRun
+from tests.builders import a_course
+from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
+
+Status = CompactionRun.Status
+
+
+@pytest.fixture
+def history(dialog: Dialog) -> list[Message]:
+    """Twelve questions with their answers; the dialog is at rest."""
+    return a_history(dialog, pairs=12)
+
+
+def sent(dialog: Dialog) -> list[str]:
+    """The texts that the next request would send after the system message."""
+    return [piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces]
+
+
+def done(run: CompactionRun) -> CompactionRun:
+    perform(run.pk, embedder="static")
+    run.refresh_from_db()
+    return run
+
+
+@pytest.mark.usefixtures("history")
+def test_compacting_now_frees_at_least_a_quarter(alice: User, dialog: Dialog) -> None:
+    before = estimated(dialog)
+
+    run = done(request(dialog=dialog, by=alice, focus="The rotor"))
+
+    assert (run.status, run.trigger, run.requested_by, run.focus) == (Status.APPLIED, "manual", alice, "The rotor")
+    assert estimated(dialog) <= 0.75 * before
+    assert any(RULE in text for text in sent(dialog))
+
+
+def test_no_message_is_touched(alice: User, dialog: Dialog, history: list[Message]) -> None:
+    before = list(Message.objects.values())
+
+    done(request(dialog=dialog, by=alice))
+
+    assert list(Message.objects.values()) == before
+    assert len(before) == len(history)
+
+
+def test_up_to_here_leaves_what_was_said_later_as_it_is(alice: User, dialog: Dialog, history: list[Message]) -> None:
+    run = done(request(dialog=dialog, by=alice, up_to=history[13]))
+
+    later = [message.content for message in history[14:]]
+    assert run.status == Status.APPLIED
+    assert sent(dialog)[-len(later) :] == later
+    assert not {message.pk for message in history[14:]} & set(run.removed)
+    assert run.removed
+
+
+def test_a_pinned_message_survives(alice: User, dialog: Dialog, history: list[Message]) -> None:
+    set_pin(dialog=dialog, message_id=history[5].pk, pinned=True)
+
+    run = done(request(dialog=dialog, by=alice))
+
+    assert run.status == Status.APPLIED
+    assert history[5].content in sent(dialog)
+
+
+def test_a_preview_changes_nothing_until_it_is_applied(alice: User, dialog: Dialog, history: list[Message]) -> None:
+    before = sent(dialog)
+
+    run = done(request(dialog=dialog, by=alice, preview=True))
+
+    assert (run.status, run.draft_until) == (Status.DRAFT, None)
+    assert run.view
+    assert sent(dialog) == before
+    assert len(before) == len(history)
+
+
+@pytest.mark.usefixtures("history")
+def test_who_reviews_summaries_gets_a_draft_with_all_the_time(alice: User, dialog: Dialog) -> None:
+    CompactionDisplay.objects.create(user=alice, review_drafts=True)
+
+    run = request(dialog=dialog, by=alice)
+    CompactionRun.objects.filter(pk=run.pk).update(queued_at=timezone.now() - timedelta(seconds=300))
+    run = done(run)
+
+    assert run.status == Status.DRAFT
+    assert run.draft_until is not None
+    assert run.finished_at is not None
+    assert (run.draft_until - run.finished_at).total_seconds() >= manual_compaction.REVIEW_SECONDS
+
+
+@pytest.mark.usefixtures("history")
+def test_a_new_wish_takes_the_place_of_an_older_preview(alice: User, dialog: Dialog) -> None:
+    old = done(request(dialog=dialog, by=alice, preview=True))
+
+    new = done(request(dialog=dialog, by=alice, preview=True))
+
+    old.refresh_from_db()
+    assert (old.status, new.status) == (Status.CANCELLED, Status.DRAFT)
+
+
+def test_a_reset_leaves_a_handover_and_what_must_stay(alice: User, dialog: Dialog, history: list[Message]) -> None:
+    before = estimated(dialog)
+
+    run = done(reset(dialog=dialog, by=alice))
+
+    kinds = [entry.get("kind", "") for entry in run.view]
+    assert (run.status, run.trigger) == (Status.APPLIED, "reset")
+    assert kinds.count("handover") == 1
+    assert len(sent(dialog)) < len(history) / 2
+    assert any(RULE in text for text in sent(dialog))
+    assert estimated(dialog) < before
+
+
+def test_a_reset_of_a_short_chat_takes_the_confused_answer_away(alice: User, dialog: Dialog) -> None:
+    question, answer = a_history(dialog, pairs=1, sentences=1)
+
+    run = done(reset(dialog=dialog, by=alice))
+
+    assert (run.status, run.removed) == (Status.APPLIED, [answer.pk])
+    assert question.content in sent(dialog)
+    assert answer.content not in sent(dialog)
+
+
+@pytest.mark.parametrize(("pairs", "told"), [(1, "begins afresh with"), (20, "reduced to")])
+def test_a_reset_says_reduced_only_where_less_is_left(alice: User, dialog: Dialog, pairs: int, told: str) -> None:
+    """What is written down of a short chat may be more than that was."""
+    a_history(dialog, pairs=pairs, sentences=1)
+
+    run = done(reset(dialog=dialog, by=alice))
+
+    assert run.status == Status.APPLIED
+    assert (run.estimated_after or 0) < run.estimated_before or pairs == 1
+    assert told in run.reason
+
+
+def test_a_reset_ends_where_the_guard_does_not_compact_it_again(alice: User, dialog: Dialog) -> None:
+    guard(dialog)
+    tell(dialog, long_text(90, 44))
+    a_history(dialog, pairs=12)
+    tell(dialog, long_text(91, 44))
+
+    run = done(reset(dialog=dialog, by=alice))
+
+    assert run.status == Status.APPLIED
+    assert estimated(dialog) <= 0.8 * 3500
+
+
+def tell(dialog: Dialog, text: str) -> None:
+    parent = dialog.current_leaf
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=parent)
+    add_message(dialog, role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content="Noted.", parent=dialog.current_leaf)
+    dialog.save()
+
+
+def test_nothing_begins_while_the_agent_answers(alice: User, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Hello")
+
+    with pytest.raises(DialogBusy):
+        request(dialog=dialog, by=alice)
+    with pytest.raises(DialogBusy):
+        reset(dialog=dialog, by=alice)
+
+
+def test_an_empty_dialog_has_nothing_to_compact(alice: User, dialog: Dialog) -> None:
+    with pytest.raises(NothingToCompact):
+        request(dialog=dialog, by=alice)
+    with pytest.raises(NothingToCompact):
+        reset(dialog=dialog, by=alice)
+
+
+@pytest.mark.usefixtures("history")
+def test_nothing_begins_in_the_trash(alice: User, dialog: Dialog) -> None:
+    Dialog.objects.update(trashed_at=timezone.now())
+
+    with pytest.raises(DialogError, match="trash"):
+        request(dialog=dialog, by=alice)
+
+
+@pytest.mark.usefixtures("history")
+def test_one_compaction_at_a_time(alice: User, dialog: Dialog) -> None:
+    request(dialog=dialog, by=alice)
+
+    with pytest.raises(DialogBusy):
+        reset(dialog=dialog, by=alice)
+    assert CompactionRun.objects.count() == 1
+
+
+def test_a_message_of_an_earlier_course_is_no_place_to_compact_to(
+    alice: User, dialog: Dialog, history: list[Message]
+) -> None:
+    a_course(dialog)
+
+    with pytest.raises(DialogError, match="current course"):
+        request(dialog=dialog, by=alice, up_to=history[3])

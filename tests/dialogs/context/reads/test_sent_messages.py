@@ -1,0 +1,109 @@
+"""What the model saw: the exact list that a generation was sent, and the view that a run made."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.manual_compaction import request
+from dialogs.compaction.writes.view_changes import undo
+from dialogs.context.present import present_context
+from dialogs.context.reads.sent_messages import SHOWN_CHARS, seen_after_run, seen_by_generation
+from dialogs.models import Dialog
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes.messages import post_message
+from health.models import CompactionRun
+from tests.builders import a_generation, an_answer, keep_blob
+from tests.dialogs.compacting_builders import a_history
+
+
+def compacted(dialog: Dialog, by: User) -> CompactionRun:
+    run = request(dialog=dialog, by=by)
+    perform(run.pk, embedder="static")
+    run.refresh_from_db()
+    return run
+
+
+def texts_to_send(dialog: Dialog) -> list[str]:
+    return [piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces]
+
+
+def test_a_generation_after_a_compaction_was_sent_the_view_and_what_followed(alice: User, dialog: Dialog) -> None:
+    a_history(dialog, pairs=12)
+    run = compacted(dialog, alice)
+    dialog.refresh_from_db()
+    post_message(dialog=dialog, content="And now?")
+    dialog.refresh_from_db()
+    expected = texts_to_send(dialog)
+    ids = [piece.message.pk for piece in present_context(dialog_to_drive(dialog.pk)).pieces if piece.message]
+    generation = a_generation(dialog, manifest={"messages": ids, "view": run.pk})
+    dialog.handled_seq = dialog.wake_seq
+    dialog.save()
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+
+    seen = seen_by_generation(dialog, generation.pk)
+
+    assert seen is not None
+    assert [part.text for part in seen.parts] == [text[:SHOWN_CHARS] for text in expected]
+    assert seen.parts[-1].kind == "user"
+    assert {"summary", "placeholder"} & {part.kind for part in seen.parts}
+    assert seen.tokens == sum(part.tokens for part in seen.parts) > 0
+
+
+def test_a_generation_was_sent_what_its_manifest_names_and_no_other(dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="One")
+    an_answer(dialog, "Two")
+    push = add_message(
+        dialog, role=Role.USER, origin=MessageOrigin.PUSH, content="Go on.", parent=dialog.messages.last()
+    )
+    dialog.current_leaf = push
+    sent = list(dialog.messages.order_by("seq").values_list("pk", flat=True))[1:]
+    manifest = {"messages": sent, "instructions": keep_blob("You help."), "notice": ""}
+    generation = a_generation(dialog, manifest=manifest)
+
+    seen = seen_by_generation(dialog, generation.pk)
+
+    assert seen is not None
+    assert [(part.kind, part.text) for part in seen.parts] == [
+        ("instructions", "You help."),
+        ("assistant", "Two"),
+        ("user", "Go on."),
+    ]
+    assert seen.messages == 2
+
+
+def test_a_run_shows_its_view(alice: User, dialog: Dialog) -> None:
+    a_history(dialog, pairs=12)
+    run = compacted(dialog, alice)
+
+    seen = seen_after_run(dialog, run.pk)
+
+    assert seen is not None
+    assert seen.messages == run.messages_after == len(texts_to_send(dialog))
+
+
+def test_a_long_message_is_cut_here_and_counted_whole(dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="word " * 2000)
+    dialog.refresh_from_db()
+    generation = a_generation(dialog, manifest={"messages": [dialog.current_leaf_id]})
+
+    seen = seen_by_generation(dialog, generation.pk)
+
+    assert seen is not None
+    part = seen.parts[0]
+    assert part.is_cut
+    assert len(part.text) == SHOWN_CHARS
+    assert part.tokens > 1500
+
+
+@pytest.mark.parametrize("look", [seen_by_generation, seen_after_run])
+def test_another_dialogs_are_not_found(dialog: Dialog, look: object) -> None:
+    post_message(dialog=dialog, content="One")
+    dialog.refresh_from_db()
+    generation = a_generation(dialog)
+    other = Dialog.objects.create(owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at)
+
+    assert look(other, generation.pk) is None  # type: ignore[operator]

@@ -1,0 +1,215 @@
+"""The lease: who may drive a dialog, and what happens to what a dead worker left behind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from dialogs.driver.writes import turns
+from dialogs.models import Dialog, QueuedMessage
+from dialogs.turns.reads.turns import dialog_to_drive, driven, due_dialogs, state_of, turn_status
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.lease import Claim, LeaseLost
+from dialogs.turns.writes.messages import post_message, retry
+from tests.builders import a_generation, an_answer
+
+
+@pytest.fixture
+def due(dialog: Dialog) -> Dialog:
+    """Alice's dialog with a question that wants an answer."""
+    post_message(dialog=dialog, content="Hello")
+    dialog.refresh_from_db()
+    return dialog
+
+
+def claimed(dialog: Dialog) -> Claim:
+    claim = lease.claim(dialog.pk)
+    assert claim is not None
+    return claim
+
+
+def left_by_a_dead_worker(dialog: Dialog) -> None:
+    Dialog.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def test_a_due_dialog_can_be_claimed_once(due: Dialog) -> None:
+    claimed(due)
+
+    assert lease.claim(due.pk) is None
+
+
+def test_an_idle_dialog_cannot_be_claimed(dialog: Dialog) -> None:
+    assert lease.claim(dialog.pk) is None
+
+
+def test_a_dead_workers_lease_runs_out(due: Dialog) -> None:
+    first = claimed(due)
+    left_by_a_dead_worker(due)
+
+    second = claimed(due)
+
+    assert second.token > first.token
+
+
+def test_a_claim_marks_what_a_dead_worker_left_as_interrupted(due: Dialog) -> None:
+    running = a_generation(due, partial_text="Once upon a")
+
+    claimed(due)
+
+    running.refresh_from_db()
+    assert (running.status, running.partial_text) == ("interrupted", "Once upon a")
+
+
+def test_renewing_keeps_others_out(due: Dialog) -> None:
+    claim = claimed(due)
+    left_by_a_dead_worker(due)
+
+    lease.renew(claim)
+
+    assert lease.claim(due.pk) is None
+
+
+def test_a_worker_that_was_given_up_for_dead_can_write_nothing(due: Dialog) -> None:
+    late = claimed(due)
+    left_by_a_dead_worker(due)
+    claimed(due)
+
+    for write in (lease.renew, lease.fenced, turns.halt, turns.take_queued):
+        with pytest.raises(LeaseLost):
+            write(late)
+    assert not lease.release(late)
+
+
+def test_releasing_makes_the_dialog_idle(due: Dialog) -> None:
+    claim = claimed(due)
+
+    assert lease.release(claim)
+
+    due.refresh_from_db()
+    assert not due.is_busy
+
+
+def test_a_release_fails_when_something_new_came_up(due: Dialog) -> None:
+    claim = claimed(due)
+    post_message(dialog=due, content="And another thing")
+
+    assert not lease.release(claim)
+
+    due.refresh_from_db()
+    assert due.is_busy
+
+
+def test_a_message_that_came_meanwhile_keeps_the_work_due(due: Dialog) -> None:
+    claim = claimed(due)
+    post_message(dialog=due, content="And another thing")
+    turns.halt(claim)
+
+    assert not lease.release(claim)
+
+    lease.give_back(claim)
+    assert lease.claim(due.pk) is not None
+
+
+def test_a_halted_turn_wants_no_answer(due: Dialog) -> None:
+    claim = claimed(due)
+
+    turns.halt(claim)
+
+    due.refresh_from_db()
+    assert (due.answer_due, due.stop_requested) == (False, False)
+    assert lease.release(claim)
+
+
+def test_a_waiting_message_gets_its_own_turn(due: Dialog) -> None:
+    post_message(dialog=due, content="Second")
+    claim = claimed(due)
+    turns.halt(claim)
+
+    turns.take_queued(claim)
+
+    due.refresh_from_db()
+    assert due.current_leaf is not None
+    assert (due.current_leaf.content, due.current_leaf.turn, due.answer_due) == ("Second", 2, True)
+    assert not QueuedMessage.objects.exists()
+
+
+def test_giving_up_says_so_on_the_last_try(due: Dialog) -> None:
+    last = a_generation(due, status="interrupted")
+    claim = claimed(due)
+
+    turns.give_up(claim)
+
+    last.refresh_from_db()
+    due.refresh_from_db()
+    assert (last.status, last.error_code, due.answer_due) == ("failed", "worker_died", False)
+
+
+def test_tries_are_counted_since_the_answer_became_due(due: Dialog) -> None:
+    a_generation(due, status="failed")  # given up: belongs to an earlier wish
+    a_generation(due, status="failed", retry_at=timezone.now())
+    a_generation(due, status="interrupted")
+    a_generation(due, status="failed", retry_at=timezone.now() + timedelta(seconds=60))
+
+    state = state_of(dialog_to_drive(due.pk))
+
+    assert (state.failures, state.interruptions) == (2, 1)
+    assert state.retry_in == pytest.approx(60, abs=2)
+
+
+def test_a_retry_by_a_person_starts_counting_anew(due: Dialog) -> None:
+    a_generation(due, status="failed", retry_at=timezone.now())
+    a_generation(due, status="failed")
+    claim = claimed(due)
+    turns.halt(claim)
+    lease.release(claim)
+
+    retry(dialog=due)
+
+    assert state_of(dialog_to_drive(due.pk)).failures == 0
+
+
+def test_when_a_retry_brings_nothing_the_earlier_answer_shows_again(due: Dialog) -> None:
+    answer = an_answer(due)
+    retry(dialog=due)
+    claim = claimed(due)
+
+    turns.halt(claim)
+
+    due.refresh_from_db()
+    assert due.current_leaf == answer
+
+
+@pytest.mark.django_db
+def test_an_erased_dialog_has_no_work() -> None:
+    assert driven(uuid4()) is None
+
+
+def test_the_sweeper_sees_what_nobody_drives(due: Dialog) -> None:
+    assert due_dialogs() == [due.pk]
+
+    claimed(due)
+    assert due_dialogs() == []
+
+    left_by_a_dead_worker(due)
+    assert due_dialogs() == [due.pk]
+
+
+def test_a_person_sees_that_no_worker_has_come(due: Dialog) -> None:
+    assert turn_status(due).waiting_since is not None
+
+    claimed(due)
+    due.refresh_from_db()
+    assert turn_status(due).waiting_since is None
+
+
+def test_a_person_sees_when_the_next_try_is_due(due: Dialog) -> None:
+    soon = timezone.now() + timedelta(seconds=30)
+    a_generation(due, status="failed", error_code="rate_limited", retry_at=soon)
+
+    status = turn_status(due)
+
+    assert status.retry_at == soon
+    assert "slow down" in status.error

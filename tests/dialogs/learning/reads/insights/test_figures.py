@@ -1,0 +1,142 @@
+"""The table of figures: whose, of what, since when, and that nothing known is not the same as none."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dialogs.learning.reads.insights.figures import MOST_PAIRS, Figures, table
+from dialogs.learning.reads.insights.scope import Scope
+from dialogs.models import Agent, Dialog
+from health.models import ContextEvent
+from tests.dialogs.compacting_builders import guard
+from tests.dialogs.learning.reads.insights.conftest import Maker
+
+
+@pytest.fixture
+def mine(alice: User) -> Scope:
+    return Scope(owner_id=alice.pk)
+
+
+def test_each_agent_with_its_llm_is_a_row_and_all_together_another(
+    dialog: Dialog, mine: Scope, measured: Maker, happened: Maker, compacted: Maker
+) -> None:
+    measured(300)
+    measured(900)
+    happened("OVER_HIT")
+    happened("WARNING")
+    compacted(reward=1.2, coherence=0.9)
+    compacted(reward=0.8)
+    compacted(status="failed", reward=-1.0, estimated_after=4500)
+
+    found = table(mine)
+
+    (row,) = found.pairs
+    assert (row.agent, row.llm) == (dialog.agent, dialog.llm)
+    assert (row.figures.generations, row.figures.highest) == (2, 900)
+    assert (row.figures.over_hits, row.figures.warnings, row.figures.overflows) == (1, 1, 0)
+    assert row.figures.statuses == [("applied", 2), ("failed", 1)]
+    assert row.figures.reward.value == pytest.approx(1.0 / 3)
+    assert (row.figures.coherence.value, row.figures.coherence.count) == (0.9, 1)
+    assert row.figures.saved_tokens == 2 * (4500 - 3420)
+    assert found.total == row.figures
+
+
+def test_where_nobody_was_guarded_over_hits_are_unknown_not_none(mine: Scope, measured: Maker) -> None:
+    measured(300)
+
+    figures = table(mine).total
+
+    assert figures.generations == 1
+    assert [figures.over_hits, figures.saved_tokens, figures.reward.value, figures.coherence.value] == [None] * 4
+
+
+def test_neither_a_compaction_by_hand_nor_a_refusal_tells_that_somebody_was_guarded(
+    mine: Scope, happened: Maker, compacted: Maker
+) -> None:
+    compacted(trigger="manual")
+    happened("PROVIDER_OVERFLOW")
+
+    figures = table(mine).total
+
+    assert (figures.over_hits, figures.warnings, figures.overflows) == (None, None, 1)
+
+
+def test_who_is_guarded_and_well_has_none(dialog: Dialog, mine: Scope, measured: Maker) -> None:
+    guard(dialog, limit=4000)
+    measured(300)
+
+    found = table(mine)
+
+    (row,) = found.pairs
+    assert (row.figures.over_hits, row.figures.warnings, row.figures.overflows) == (0, 0, 0)
+    assert found.total == row.figures
+
+
+def test_who_is_guarded_no_longer_and_had_a_warning_had_no_over_hit(mine: Scope, happened: Maker) -> None:
+    happened("WARNING")
+
+    assert table(mine).total.over_hits == 0
+
+
+def test_nobody_elses_dialogs_are_counted(bob: User, measured: Maker, happened: Maker, compacted: Maker) -> None:
+    measured(300)
+    happened("OVER_HIT")
+    compacted()
+
+    assert table(Scope(owner_id=bob.pk)).total == Figures()
+    assert table(Scope()).total.trouble == 2
+
+
+def test_what_was_before_the_period_does_not_count(
+    alice: User, now: datetime, measured: Maker, happened: Maker, compacted: Maker
+) -> None:
+    for ago in (timedelta(hours=1), timedelta(days=3)):
+        measured(300, ago=ago)
+        happened("OVER_HIT", ago=ago)
+        compacted(ago=ago)
+
+    figures = table(Scope(owner_id=alice.pk, since=now - timedelta(days=1))).total
+
+    assert (figures.generations, figures.over_hits, figures.runs) == (1, 1, {"applied": 1})
+
+
+def test_an_agent_or_an_llm_alone_can_be_asked_for(dialog: Dialog, mine: Scope, happened: Maker) -> None:
+    happened("OVER_HIT")
+    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
+
+    assert table(mine.of(agent_id=dialog.agent_id, llm_id=dialog.llm_id)).total.over_hits == 1
+    assert table(mine.of(agent_id=zoe.pk, llm_id=dialog.llm_id)).pairs == ()
+
+
+def test_beyond_the_most_rows_the_rest_is_in_the_total(dialog: Dialog, mine: Scope) -> None:
+    agents = Agent.objects.bulk_create(
+        Agent(name=f"A {at}", slug=f"a{at}", llm=dialog.llm) for at in range(MOST_PAIRS + 3)
+    )
+    ContextEvent.objects.bulk_create(
+        ContextEvent(code="OVER_HIT", owner=dialog.owner, agent=one, llm=dialog.llm, happened_at=timezone.now())
+        for one in agents
+    )
+
+    found = table(mine)
+
+    assert (len(found.pairs), found.left_out, found.total.over_hits) == (MOST_PAIRS, 3, MOST_PAIRS + 3)
+
+
+def test_where_most_went_wrong_stands_first(dialog: Dialog, mine: Scope, happened: Maker, measured: Maker) -> None:
+    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
+    measured(300)
+    ContextEvent.objects.create(code="OVER_HIT", owner=dialog.owner, agent=zoe, llm=dialog.llm)
+
+    assert [pair.agent for pair in table(mine).pairs] == [zoe, dialog.agent]
+
+
+def test_an_agent_that_is_gone_keeps_its_row_without_a_name(dialog: Dialog, mine: Scope) -> None:
+    ContextEvent.objects.create(code="OVER_HIT", owner=dialog.owner, agent=None, llm=dialog.llm)
+
+    (row,) = table(mine).pairs
+
+    assert (row.agent, row.llm, row.figures.over_hits) == (None, dialog.llm, 1)

@@ -1,0 +1,183 @@
+"""The page "What if": one's own dialogs, a table that fills itself, and answers to what cannot be tried."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from dialogs.learning.views import what_if as view
+from dialogs.learning.what_if.work import perform
+from dialogs.models import Agent, Dialog
+from health.models import WhatIf
+from tests.dialogs.compacting_builders import a_history, guard
+from tests.dialogs.pages.views.pages import HTMX, Page, page
+
+WHAT_IF = "/insights/what-if/"
+CHOSEN = {"limit": ["now", "much_more"], "chain": ["now"]}
+
+
+@pytest.fixture
+def helper(dialog: Dialog) -> Agent:
+    guard(dialog, limit=3500)
+    a_history(dialog, pairs=16, sentences=6)
+    return dialog.agent
+
+
+def asked(client: Client, agent: Agent, **fields: Any) -> str:
+    response = client.post(WHAT_IF, {"agent": agent.pk, **CHOSEN, **fields})
+    assert response.status_code == 302, response.content.decode()
+    return response.url
+
+
+def cancel_url() -> str:
+    return f"{WHAT_IF}{WhatIf.objects.get().pk}/cancel/"
+
+
+def test_asking_leads_to_a_table_that_asks_for_itself_until_it_is_done(as_alice: Client, helper: Agent) -> None:
+    url = asked(as_alice, helper)
+
+    begun = Page(as_alice.get(url, headers=HTMX).content.decode())
+    assert perform(WhatIf.objects.get().pk, seconds=60) is False
+    done = Page(as_alice.get(url, headers=HTMX).content.decode())
+
+    assert any(attrs.get("hx-trigger") == "every 1s" for _tag, attrs in begun.tags)
+    assert "0 of 2 replays" in begun.text
+    assert not any(attrs.get("hx-trigger") for _tag, attrs in done.tags)
+    assert "as it is now" in done.text
+    assert "≈100 %" in done.text
+    assert done.offences == []
+
+
+def test_below_the_table_the_form_stands_as_it_was_sent(as_alice: Client, helper: Agent) -> None:
+    shown = page(as_alice, asked(as_alice, helper, other_limits="4500"))
+
+    fields = [attrs for tag, attrs in shown.tags if tag == "input"]
+    chosen = {attrs["value"] for attrs in fields if attrs.get("type") == "checkbox" and "checked" in attrs}
+    assert chosen == {"now", "much_more"}
+    assert {"4500", ""} == {attrs["value"] for attrs in fields if str(attrs.get("name")).startswith("other_")}
+
+
+def test_after_cancelling_too_the_form_stands_as_it_was_sent(as_alice: Client, helper: Agent) -> None:
+    url = asked(as_alice, helper, other_limits="4500")
+    begun = Page(as_alice.get(url, headers=HTMX).content.decode())
+    (cancel,) = (attrs["action"] for tag, attrs in begun.tags if tag == "form")
+    (again,) = (attrs["hx-get"] for tag, attrs in begun.tags if attrs.get("hx-get"))
+
+    assert again == url
+    assert as_alice.post(cancel).url == url
+
+
+def test_where_rows_hold_different_numbers_of_dialogs_they_say_so(as_alice: Client, helper: Agent) -> None:
+    url = asked(as_alice, helper)
+    perform(WhatIf.objects.get().pk, seconds=60)
+    row = WhatIf.objects.get()
+    row.rows[0]["dialogs"] = 2
+    row.save()
+
+    shown = page(as_alice, url).text
+
+    assert "2 dialogs gone through" in shown
+    assert "1 dialog gone through" in shown
+    assert shown.count(" %") == 1
+
+
+def test_without_a_price_the_column_says_so(as_alice: Client, helper: Agent) -> None:
+    url = asked(as_alice, helper)
+    perform(WhatIf.objects.get().pk, seconds=60)
+
+    assert page(as_alice, url).text.count("no price known") == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"other_limits": "12"}, "“12” is no limit"),
+        ({"other_chain": "magic"}, "There is no strategy “magic”"),
+        ({"limit": []}, "Choose at least one limit"),
+    ],
+)
+def test_what_cannot_be_tried_is_said_and_stays_typed(
+    as_alice: Client, helper: Agent, fields: dict[str, Any], said: str
+) -> None:
+    response = as_alice.post(WHAT_IF, {"agent": helper.pk, **CHOSEN, **fields})
+
+    assert response.status_code == 422
+    shown = response.content.decode()
+    assert said in shown
+    assert all(f'value="{value}"' in shown for value in fields.values() if isinstance(value, str))
+    assert not WhatIf.objects.exists()
+
+
+def test_nobody_sees_or_cancels_anothers(as_bob: Client, as_alice: Client, helper: Agent) -> None:
+    url = asked(as_alice, helper)
+
+    assert as_bob.get(url).status_code == 404
+    assert as_bob.post(cancel_url()).status_code == 404
+    assert WhatIf.objects.get().status == "queued"
+
+
+def test_staff_too_replay_only_their_own(client: Client, sam: User, helper: Agent) -> None:
+    client.force_login(sam)
+
+    shown = page(client, WHAT_IF)
+
+    assert "There is nothing to go through yet" in shown.text
+    assert client.post(WHAT_IF, {"agent": helper.pk, **CHOSEN}).status_code == 422
+
+
+def test_an_agent_that_is_not_ones_own_is_refused_and_no_other_is_taken_for_it(as_alice: Client, helper: Agent) -> None:
+    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=helper.llm)
+
+    response = as_alice.post(WHAT_IF, {"agent": zoe.pk, **CHOSEN, "other_limits": "4500"})
+
+    assert response.status_code == 422
+    shown = response.content.decode()
+    assert "You have no dialog with this agent." in shown
+    assert 'value="4500"' in shown
+    assert not WhatIf.objects.exists()
+
+
+def test_a_link_to_an_agent_that_is_not_ones_own_shows_another(as_alice: Client, helper: Agent) -> None:
+    assert as_alice.get(f"{WHAT_IF}?agent=999").context["agent"] == helper
+
+
+def test_it_can_be_cancelled(as_alice: Client, helper: Agent) -> None:
+    asked(as_alice, helper)
+
+    shown = as_alice.post(cancel_url(), follow=True).content.decode()
+
+    assert "It was cancelled" in shown
+
+
+def test_what_no_worker_takes_up_is_done_here(as_alice: Client, helper: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    monkeypatch.setattr(view, "_do_it_here", begun.append)
+    url = asked(as_alice, helper)
+
+    as_alice.get(url)
+    WhatIf.objects.update(asked_at=timezone.now() - timedelta(minutes=1))
+    as_alice.get(url)
+
+    assert begun == [WhatIf.objects.get().pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_doing_it_here_comes_to_its_end(as_alice: Client, helper: Agent) -> None:
+    asked(as_alice, helper)
+
+    view._do_it_here(WhatIf.objects.get().pk)
+
+    assert WhatIf.objects.get().status == "finished"
+
+
+def test_the_first_dialog_is_waited_for(as_alice: Client) -> None:
+    assert "With your first message" in page(as_alice, WHAT_IF).text
+
+
+def test_a_stranger_signs_in_first(client: Client, db: Any) -> None:
+    assert client.get(WHAT_IF).status_code == 302

@@ -1,0 +1,80 @@
+"""How a model is kept from overflowing, in one line."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from dialogs.llms.words import kept_by_llm, kept_in_dialog, rounded
+from dialogs.models import LLM, Agent, Dialog, LlmBounds, Provider
+
+pytestmark = pytest.mark.django_db
+OPEN = {"compaction": "automatic", "context_length": 8192, "context_length_source": "server"}
+
+
+def kept(dialog: Dialog, *, kind: str = "openai", agent: dict[str, object] | None = None, **llm: object) -> str:
+    Provider.objects.update(kind=kind, base_url="http://127.0.0.1:8000/v1")
+    LLM.objects.update(**(OPEN | llm))
+    Agent.objects.update(**(agent or {}))
+    return kept_in_dialog(Dialog.objects.get(pk=dialog.pk))
+
+
+def test_a_known_window_names_where_it_begins_to_be_compacted(dialog: Dialog) -> None:
+    said = "window 8,192 from the server, 819 kept for the answer; compaction from ≈5,900 tokens on"
+
+    assert kept(dialog) == said
+    assert kept_by_llm(LLM.objects.get()) == said
+
+
+def test_an_unknown_window_is_said_to_be_learned(dialog: Dialog) -> None:
+    said = "its window is unknown: it is learned from the first refusal; until then nothing is compacted"
+
+    assert kept(dialog, context_length=None, context_length_source="") == said
+
+
+def test_what_a_refusal_taught_is_used_before_a_window_is_known(dialog: Dialog) -> None:
+    LlmBounds.objects.create(llm=dialog.llm, refused=10_000, refused_at=timezone.now(), accepted=8_000)
+
+    said = kept(dialog, context_length=None, context_length_source="")
+
+    assert said.startswith("its window is unknown: by what it read and refused, ≈8,")
+
+
+def test_a_window_that_a_refusal_named_says_so(dialog: Dialog) -> None:
+    assert "window 8,192 learned from a refusal" in kept(dialog, context_length_source="refusal")
+
+
+def test_a_limit_below_the_window_is_named_beside_it(dialog: Dialog) -> None:
+    said = kept(dialog, agent={"context_budget": True, "context_limit": 5000})
+
+    assert said == "a limit of 5,000 tokens is set, window 8,192; compaction from ≈4,000 tokens on"
+
+
+def test_a_model_that_lm_studio_has_not_loaded_is_not_spoken_to(dialog: Dialog) -> None:
+    assert kept(dialog, kind="lmstudio").startswith("not loaded: the window is read from LM Studio")
+
+
+def test_a_loaded_one_is_kept_from_its_loaded_window(dialog: Dialog) -> None:
+    said = kept(dialog, kind="lmstudio", detected_context_length=8192)
+
+    assert said.startswith("window 8,192 as loaded in LM Studio, 819 kept for the answer; compaction from ≈5,700")
+
+
+def test_off_says_for_whom_and_what_happens_then(dialog: Dialog) -> None:
+    off = kept(dialog, compaction="off")
+
+    assert off.endswith("compaction is off for this LLM, and the server refuses what does not fit")
+    assert "off for this agent" in kept(dialog, agent={"compaction": "off"})
+
+
+def test_off_where_the_server_cuts_says_that_it_is_refused_here(dialog: Dialog) -> None:
+    said = kept(dialog, kind="lmstudio", detected_context_length=8192, compaction="off")
+
+    assert said.endswith("so what does not fit is refused here, as the server would cut it without a word")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"), [(7, "7"), (84, "84"), (812, "810"), (5898, "5,900"), (52_421, "52,400"), (123_456, "123,000")]
+)
+def test_estimates_are_rounded_as_people_say_them(tokens: int, said: str) -> None:
+    assert rounded(tokens) == said

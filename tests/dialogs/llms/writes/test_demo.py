@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from dialogs.llms.writes.demo import install_demo, retire_demo
+from dialogs.models import LLM, Agent, Provider
+
+pytestmark = pytest.mark.django_db
+
+
+def install(*, port: int = 8091, window: int = 2048) -> Agent:
+    return install_demo(base_url=f"http://127.0.0.1:{port}", model_id="tiny", context_window=window)
+
+
+def test_the_demo_agent_says_what_it_is() -> None:
+    agent = install()
+
+    assert agent.is_demo
+    assert "do not trust" in agent.description
+
+
+def test_a_small_window_leaves_room_for_caution() -> None:
+    llm = install(window=2048).llm
+
+    assert (llm.context_length, llm.optimal_max_tokens) == (2048, 1536)
+
+
+def test_another_port_and_window_move_the_same_rows() -> None:
+    install()
+
+    install(port=9000, window=4096)
+
+    llm = LLM.objects.get()
+    assert llm.provider.base_url == "http://127.0.0.1:9000"
+    assert (llm.context_length, llm.optimal_max_tokens) == (4096, 3072)
+
+
+def test_a_ceiling_and_instructions_that_an_admin_chose_stay() -> None:
+    agent = install()
+    LLM.objects.update(optimal_max_tokens=1000)
+    Agent.objects.update(instructions="Answer in rhyme.")
+
+    install(window=4096)
+
+    agent.refresh_from_db()
+    assert (agent.llm.optimal_max_tokens, agent.instructions) == (1000, "Answer in rhyme.")
+
+
+def test_the_demo_is_offered_no_tools() -> None:
+    assert install().llm.tool_calling == "off"
+
+
+def test_a_demo_from_before_there_were_tools_is_offered_none_either() -> None:
+    install()
+    LLM.objects.update(tool_calling="auto", catalogue_values={})
+
+    assert install().llm.tool_calling == "off"
+
+
+def test_an_admin_may_offer_tools_to_the_demo() -> None:
+    install()
+    LLM.objects.update(tool_calling="auto")
+
+    assert install().llm.tool_calling == "auto"
+
+
+def test_a_retired_demo_cannot_be_chosen_and_comes_back() -> None:
+    install()
+
+    retire_demo()
+    retired = (Agent.objects.get().enabled, Provider.objects.get().enabled)
+    install()
+
+    assert retired == (False, False)
+    assert Agent.objects.get().enabled
+    assert Provider.objects.get().enabled
+
+
+def test_a_provider_of_that_name_that_an_admin_made_is_left_alone() -> None:
+    mine = Provider.objects.create(name="demo", kind="openai", base_url="https://example.com/v1")
+
+    agent = install()
+    retire_demo()
+
+    mine.refresh_from_db()
+    assert mine.enabled
+    assert mine.base_url == "https://example.com/v1"
+    assert agent.llm.provider.name == "embedded-demo"

@@ -1,0 +1,254 @@
+"""Writing providers, LLMs, their limits and the agents made for them."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import LazySettings
+from django.test import override_settings
+
+from dialogs.llms.reads.providers import configured, missing_key, providers_ready_by_environment, settings_for
+from dialogs.llms.writes.providers import InvalidProvider, add_agent, add_llm, add_provider, record_limits, set_api_key
+from dialogs.models import LLM, Agent, Provider
+from dialogs.providers.base import ModelFacts
+from health.monitor.levels import Configured
+
+KEY = "sk-very-secret"
+
+
+def facts(window: int | None, **more: int) -> ModelFacts:
+    return ModelFacts(model_id="tiny", context_length=window, **more)
+
+
+@pytest.fixture
+def fresh(provider: Provider) -> LLM:
+    """An LLM of which nothing is known yet."""
+    return LLM.objects.create(provider=provider, model_id="fresh")
+
+
+# --- Providers and keys --------------------------------------------------------------------------------------------
+
+
+def test_a_provider_is_added_with_its_key_encrypted(db: None) -> None:
+    provider = add_provider(name="local", kind="openai", base_url=" http://127.0.0.1:8080/v1/ ", api_key=KEY)
+
+    provider.refresh_from_db()
+    assert provider.base_url == "http://127.0.0.1:8080/v1"
+    assert KEY not in provider.api_key_encrypted
+    assert settings_for(provider).api_key == KEY
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"base_url": "not a URL"}, "no blanks"),
+        ({"base_url": "http://user:pw@host"}, "Leave user name and password out"),
+        ({"kind": "telepathy"}, "kind"),
+        ({"name": "two words"}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "scripted"}, "already exists"),
+        ({"api_key": "two words"}, "one word"),
+        ({"api_key": "schlüssel"}, "one word"),
+    ],
+)
+def test_a_wrong_field_is_told_and_nothing_is_stored(provider: Provider, wrong: dict[str, str], words: str) -> None:
+    right = {"name": "local", "kind": "openai", "base_url": "http://127.0.0.1:8080"}
+
+    with pytest.raises(InvalidProvider, match=words) as caught:
+        add_provider(**{**right, **wrong})
+
+    assert Provider.objects.count() == 1
+    assert "schlüssel" not in str(caught.value)
+
+
+def test_an_empty_key_removes_what_is_stored(provider: Provider) -> None:
+    set_api_key(provider=provider, key=KEY)
+    set_api_key(provider=provider, key="  ")
+
+    assert provider.api_key_encrypted == ""
+
+
+def test_without_a_stored_key_the_environment_s_is_used(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider.api_key_env = "SOME_KEY"
+    assert missing_key(provider) == "no key: SOME_KEY is not set"
+
+    monkeypatch.setenv("SOME_KEY", " from-environment ")
+    assert settings_for(provider).api_key == "from-environment"
+    assert missing_key(provider) == ""
+
+    set_api_key(provider=provider, key=KEY)
+    assert settings_for(provider).api_key == KEY
+
+
+def test_a_key_that_cannot_be_read_is_a_problem_and_no_crash(provider: Provider) -> None:
+    set_api_key(provider=provider, key=KEY)
+
+    with override_settings(SECRET_KEY="another"):
+        found = settings_for(provider)
+
+    assert found.api_key == ""
+    assert "Set it again" in found.problem
+
+
+def test_a_hosted_provider_is_ready_once_the_environment_has_its_key(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted = add_provider(name="hosted", kind="openai", base_url="https://host", api_key_env="SOME_KEY")
+    assert providers_ready_by_environment() == []
+
+    monkeypatch.setenv("SOME_KEY", KEY)
+    assert providers_ready_by_environment() == [hosted]
+
+
+# --- LLMs and agents -----------------------------------------------------------------------------------------------
+
+
+def test_an_llm_is_added_once_and_its_limits_recorded_each_time(provider: Provider) -> None:
+    first = add_llm(provider=provider, model_id="tiny", facts=facts(2048))
+    second = add_llm(provider=provider, model_id="tiny", facts=facts(4096))
+
+    assert first == second
+    second.refresh_from_db()
+    assert second.context_length == 4096
+
+
+def test_a_model_id_that_is_too_long_is_refused(provider: Provider) -> None:
+    with pytest.raises(InvalidProvider, match="model_id"):
+        add_llm(provider=provider, model_id="x" * 300)
+
+
+def test_an_agent_is_made_once_for_an_llm(fresh: LLM) -> None:
+    assert add_agent(llm=fresh) == add_agent(llm=fresh)
+    assert Agent.objects.count() == 1
+
+
+def test_a_demo_agent_does_not_count(fresh: LLM) -> None:
+    Agent.objects.create(name="Demo", slug="demo", llm=fresh, is_demo=True)
+
+    assert add_agent(llm=fresh).slug == "fresh"
+
+
+@pytest.mark.parametrize(
+    ("model_id", "slug"),
+    [
+        ("meta-llama/Llama-3.1:8b", "meta-llama-llama-3-1-8b"),
+        ("模型", "agent"),
+        ("x" * 200, "x" * 50),
+        ("---", "agent"),
+    ],
+)
+def test_an_agent_s_slug_comes_from_the_model_id(provider: Provider, model_id: str, slug: str) -> None:
+    llm = add_llm(provider=provider, model_id=model_id)
+
+    assert add_agent(llm=llm).slug == slug
+
+
+def test_a_taken_slug_gets_a_number(provider: Provider) -> None:
+    other = add_provider(name="other", kind="openai", base_url="http://host")
+
+    slugs = [add_agent(llm=add_llm(provider=each, model_id="same")).slug for each in (provider, other)]
+
+    assert slugs == ["same", "same-2"]
+
+
+# --- Limits --------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_read_from_the_server_comes_into_force(fresh: LLM) -> None:
+    said = record_limits(llm=fresh, facts=facts(200_000, output_length=8192))
+
+    fresh.refresh_from_db()
+    assert (fresh.context_length, fresh.context_length_source) == (200_000, "server")
+    assert fresh.detected_context_length == 200_000
+    assert fresh.output_length == 8192
+    assert fresh.limits_read_at is not None
+    assert fresh.optimal_max_tokens is None
+    assert said == "Context window: 200,000 tokens, read from the server."
+
+
+@pytest.mark.parametrize(
+    ("window", "ceiling"),
+    [(2048, 1536), (1001, 750), (111_112, 83_334), (111_113, None), (1, None)],
+)
+def test_a_small_window_gets_an_explicit_ceiling(fresh: LLM, window: int, ceiling: int | None) -> None:
+    record_limits(llm=fresh, facts=facts(window))
+
+    fresh.refresh_from_db()
+    assert fresh.optimal_max_tokens == ceiling
+
+
+@pytest.mark.parametrize(("window", "ceiling"), [(32_768, 24_576), (262_144, None)])
+def test_the_ceiling_of_a_small_window_follows_the_next_one(fresh: LLM, window: int, ceiling: int | None) -> None:
+    record_limits(llm=fresh, facts=facts(4096))
+
+    record_limits(llm=fresh, facts=facts(window))
+
+    assert fresh.optimal_max_tokens == ceiling
+
+
+def test_an_explicit_ceiling_is_never_changed(llm: LLM) -> None:
+    llm.context_length_source = "file"
+    llm.save()
+
+    said = record_limits(llm=llm, facts=facts(2048))
+
+    assert llm.optimal_max_tokens == 500
+    assert "ceiling" not in said
+
+
+def test_an_admin_s_window_stays_and_the_server_s_stands_beside_it(llm: LLM) -> None:
+    said = record_limits(llm=llm, facts=facts(4096))
+
+    llm.refresh_from_db()
+    assert (llm.context_length, llm.context_length_source) == (1000, "admin")
+    assert llm.detected_context_length == 4096
+    assert said == "The server says 4,096 tokens; the 1,000 set by an admin stay in force."
+
+
+def test_a_server_that_says_nothing_changes_nothing(fresh: LLM) -> None:
+    record_limits(llm=fresh, facts=facts(8192))
+    said = record_limits(llm=fresh, facts=facts(None))
+
+    fresh.refresh_from_db()
+    assert fresh.context_length == 8192
+    assert fresh.detected_context_length is None
+    assert said == "The server does not say how large the context window is."
+
+
+def test_a_server_s_own_words_are_passed_on(fresh: LLM) -> None:
+    assert record_limits(llm=fresh, facts=ModelFacts(model_id="tiny", note="Loading.")) == "Loading."
+
+
+def test_limits_are_written_over_what_is_in_the_database_now(fresh: LLM) -> None:
+    LLM.objects.filter(pk=fresh.pk).update(context_length=5000, context_length_source="admin")
+
+    record_limits(llm=fresh, facts=facts(4096))
+
+    fresh.refresh_from_db()
+    assert fresh.context_length == 5000
+
+
+def test_what_is_configured_decides_the_levels(llm: LLM) -> None:
+    llm.caution_remediation_cadence_generations = 3
+
+    assert configured(llm) == Configured(context_length=1000, optimal_max_tokens=500, caution_cadence=3)
+
+
+def test_a_variable_of_this_machines_own_is_never_sent_to_a_provider(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://user:password@host/name")
+    row = Provider.objects.create(name="old", kind="openai", base_url="https://host", api_key_env="DATABASE_URL")
+
+    found = settings_for(row)
+
+    assert found.api_key == ""
+    assert "DATABASE_URL is not a variable" in found.problem
+    with pytest.raises(InvalidProvider, match="DATABASE_URL is not a variable"):
+        add_provider(name="new", kind="openai", base_url="https://host", api_key_env="DATABASE_URL")
+
+
+def test_an_odd_name_can_be_listed(monkeypatch: pytest.MonkeyPatch, settings: LazySettings, db: None) -> None:
+    monkeypatch.setenv("MY_LLM_PASS", "sk-odd")
+    settings.DOMINDS_KEY_VARIABLES = frozenset({"MY_LLM_PASS"})
+
+    row = add_provider(name="new", kind="openai", base_url="https://host", api_key_env="MY_LLM_PASS")
+
+    assert settings_for(row).api_key == "sk-odd"

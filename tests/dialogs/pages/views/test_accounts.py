@@ -1,0 +1,156 @@
+"""Coming in: the one-time link, the login page and its brake, the password page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.conf import LazySettings, settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+
+from dialogs.common.shared_redis import waiting_client
+from dialogs.pages.accounts import FAILURES_ALLOWED, sign_in_path
+
+
+@pytest.fixture(autouse=True)
+def _forget_failures() -> None:
+    cache.clear()
+    counted = waiting_client(settings.REDIS_URL)
+    for key in counted.scan_iter("failed-logins-*"):
+        counted.delete(key)
+
+
+def signed_in(client: Client) -> bool:
+    return SESSION_KEY in client.session
+
+
+def test_looking_at_a_link_does_not_use_it_up(client: Client, alice: User) -> None:
+    path = sign_in_path(alice)
+
+    shown = [client.get(path) for _ in range(3)]
+
+    assert [response.status_code for response in shown] == [200, 200, 200]
+    assert not signed_in(client)
+    assert "no-store" in shown[0]["Cache-Control"]
+
+
+def test_a_link_signs_in_once(client: Client, alice: User) -> None:
+    path = sign_in_path(alice)
+
+    assert client.post(path).status_code == 302
+    assert signed_in(client)
+
+    other = Client()
+    again = other.post(path)
+    assert again.status_code == 410
+    assert b"signin_link" in again.content
+    assert not signed_in(other)
+
+
+def test_a_chosen_password_is_kept(client: Client, alice: User) -> None:
+    client.post(sign_in_path(alice), {"password": "a-long-enough-one"})
+
+    alice.refresh_from_db()
+    assert alice.check_password("a-long-enough-one")
+    assert signed_in(client)
+
+
+def test_a_weak_password_is_refused_and_the_link_stays_good(client: Client, alice: User) -> None:
+    path = sign_in_path(alice)
+
+    refused = client.post(path, {"password": "12345"})
+
+    assert b"too short" in refused.content
+    assert not signed_in(client)
+    assert client.get(path).status_code == 200
+
+
+def test_no_password_keeps_the_old_one(client: Client, alice: User) -> None:
+    client.post(sign_in_path(alice), {"password": ""})
+
+    alice.refresh_from_db()
+    assert alice.check_password("alice-pass-1")
+
+
+def test_the_login_page_signs_in(client: Client, alice: User) -> None:
+    assert client.get("/login/").status_code == 200
+
+    client.post("/login/", {"username": "alice", "password": "alice-pass-1"})
+
+    assert signed_in(client)
+
+
+def test_after_many_wrong_passwords_even_the_right_one_waits(client: Client, alice: User, bob: User) -> None:
+    for _ in range(FAILURES_ALLOWED):
+        client.post("/login/", {"username": "alice", "password": "wrong"})
+
+    refused = client.post("/login/", {"username": "alice", "password": "alice-pass-1"})
+
+    assert b"Too many wrong passwords" in refused.content
+    assert not signed_in(client)
+    client.post("/login/", {"username": "bob", "password": "bob-pass-1"})
+    assert signed_in(client)
+
+
+def test_wrong_passwords_are_counted_by_all_web_processes_together(client: Client, alice: User) -> None:
+    for _ in range(FAILURES_ALLOWED):
+        client.post("/login/", {"username": "alice", "password": "wrong"})
+        # What another process knows of them.
+        cache.clear()
+
+    assert b"Too many wrong" in client.post("/login/", {"username": "alice", "password": "alice-pass-1"}).content
+
+
+def test_without_redis_each_process_still_counts(client: Client, alice: User, settings: LazySettings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+
+    for _ in range(FAILURES_ALLOWED):
+        client.post("/login/", {"username": "alice", "password": "wrong"})
+
+    assert b"Too many wrong" in client.post("/login/", {"username": "alice", "password": "alice-pass-1"}).content
+
+
+def test_every_other_page_asks_for_a_login(client: Client, db: Any) -> None:
+    response = client.get("/account/password/")
+
+    assert response["Location"] == "/login/?next=/account/password/"
+
+
+def test_the_admin_uses_the_one_login_page(client: Client, db: Any) -> None:
+    response = client.get("/admin/", follow=True)
+
+    assert response.redirect_chain[-1][0] == "/login/?next=/admin/"
+
+
+def test_a_person_who_is_no_staff_is_told_so(client: Client, alice: User) -> None:
+    client.force_login(alice)
+
+    response = client.get("/admin/", follow=True)
+
+    assert b"signed in as alice" in response.content
+
+
+def test_a_password_is_changed(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    new = {"new_password1": "quite-another-1", "new_password2": "quite-another-1"}
+
+    assert client.get("/account/password/").status_code == 200
+    client.post("/account/password/", {"old_password": "alice-pass-1", **new})
+
+    alice.refresh_from_db()
+    assert alice.check_password("quite-another-1")
+
+
+def test_who_has_no_password_yet_chooses_one_without_an_old_one(client: Client, alice: User) -> None:
+    alice.set_unusable_password()
+    alice.save()
+    client.post(sign_in_path(alice), {"password": ""})
+
+    client.post("/account/password/", {"new_password1": "the-first-one-1", "new_password2": "the-first-one-1"})
+
+    alice.refresh_from_db()
+    assert alice.check_password("the-first-one-1")
+    assert signed_in(client)

@@ -1,0 +1,261 @@
+"""The page of a dialog that a client drives: everything is shown, nothing is written."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import translation
+
+from dialogs.api.writes.api_keys import create_key, revoke_key
+from dialogs.models import LLM, ApiKey, Dialog, Message
+from tests.client_dialogs import A_TOOL, PNG, answered, ask, assistant, image, picture, result, user
+from tests.dialogs.pages.views.pages import Page, page
+
+WRITERS = (
+    *("dialog_send", "dialog_retry", "dialog_llm", "dialog_language", "dialog_course_new", "dialog_run_start"),
+    *("dialog_pause", "dialog_go_on", "reminder_add", "taskdoc_write"),
+)
+
+
+@pytest.fixture
+def key(alice: User) -> ApiKey:
+    return create_key(owner=alice, name="laptop")[0]
+
+
+@pytest.fixture
+def driven(key: ApiKey, llm: LLM) -> Dialog:
+    """A question that a client asked, with its answer."""
+    dialog = ask(key, llm, {"role": "system", "content": "Be brief."}, user("Hello"), tools=(A_TOOL,), chat="My chat")
+    answered(dialog)
+    return dialog
+
+
+def shown(client: Client, dialog: Dialog) -> Page:
+    return page(client, f"/dialogs/{dialog.pk}/")
+
+
+def row(found: Page, message: Message) -> dict[str, str | None]:
+    return next(attributes for _tag, attributes in found.tags if attributes.get("id") == f"message-{message.pk}")
+
+
+def test_there_is_no_way_to_write(as_alice: Client, driven: Dialog) -> None:
+    found = shown(as_alice, driven)
+
+    ids = {attributes.get("id") for _tag, attributes in found.tags}
+    assert "client-bar" in ids
+    assert not ids & {"composer", "notebook", "autonomous"}
+    actions = {str(attributes.get("action")) for tag, attributes in found.tags if tag == "form"}
+    for writing in ("send/", "retry/", "llm/", "language/", "run/", "reminders/", "taskdoc/", "edit/"):
+        assert not any(f"/dialogs/{driven.pk}/{writing}" in action for action in actions), writing
+    assert found.offences == []
+
+
+def test_what_only_changes_what_the_model_sees_stays(as_alice: Client, driven: Dialog) -> None:
+    found = shown(as_alice, driven)
+
+    links = found.links()
+    here = f"/dialogs/{driven.pk}"
+    assert {f"{here}/compaction/", f"{here}/archive-of-context/", f"{here}/export.json"} <= set(links)
+    assert not any(link.startswith((f"{here}/course/", f"{here}/run/")) for link in links)
+    assert {"meter", "health-panel", "budget", "compaction-card"} <= {tag[1].get("id") for tag in found.tags}
+
+
+def test_the_bar_says_which_client_drives_it(as_alice: Client, driven: Dialog) -> None:
+    text = shown(as_alice, driven).text
+
+    assert "A client with the key “laptop” drives this conversation. Messages are written in the client." in text
+    for fact in ("scripted/tiny", "1 tool", "My chat", "Last request"):
+        assert fact in text
+    assert "A client drives this conversation: Dominds adds no messages." in text
+
+
+def test_the_bar_speaks_chinese(as_alice: Client, driven: Dialog) -> None:
+    with translation.override("zh-hans"):
+        text = page(as_alice, f"/dialogs/{driven.pk}/", headers={"accept-language": "zh-hans"}).text
+
+    assert "客户端" in text
+    assert "drives" not in text
+
+
+def test_a_revoked_key_is_said(as_alice: Client, driven: Dialog, key: ApiKey) -> None:
+    assert "key revoked" not in shown(as_alice, driven).text
+
+    revoke_key(key=key)
+
+    assert "key revoked" in shown(as_alice, driven).text
+
+
+def test_it_is_still_there_when_its_key_is_gone(as_alice: Client, driven: Dialog, key: ApiKey) -> None:
+    key.delete()
+
+    assert "A client drives this conversation. Messages are written in the client." in shown(as_alice, driven).text
+
+
+def test_whoever_speaks_is_named(as_alice: Client, key: ApiKey, llm: LLM) -> None:
+    dialog = ask(
+        key,
+        llm,
+        user("Hello", name="Bea"),
+        assistant("Brought along."),
+        {"role": "system", "content": "It is Monday."},
+        user("And now?"),
+    )
+    answered(dialog, "Ours.")
+
+    found = shown(as_alice, dialog)
+
+    said = [row(found, message)["aria-label"] for message in dialog.messages.order_by("seq")]
+    assert said == ["User Bea", "Assistant", "System message", "User", dialog.agent.name]
+
+
+def test_nothing_is_ever_called_automatic(as_alice: Client, driven: Dialog) -> None:
+    assert "automatic" not in shown(as_alice, driven).text.lower()
+
+
+def test_a_call_is_the_clients_until_its_result_comes(as_alice: Client, key: ApiKey, llm: LLM) -> None:
+    history = [user("Weather?"), assistant(None, ("c1", "weather"))]
+    waiting = ask(key, llm, *history)
+
+    text = shown(as_alice, waiting).text
+
+    assert "made by the client" in text
+    assert "The client has not sent a result." in text
+
+
+def test_a_result_stands_with_its_call_and_one_without_a_call_by_itself(
+    as_alice: Client, key: ApiKey, llm: LLM
+) -> None:
+    dialog = ask(
+        key, llm, user("Weather?"), assistant(None, ("c1", "weather")), result("c1", "Rain."), result("c9", "Snow.")
+    )
+
+    found = shown(as_alice, dialog)
+
+    rain, snow = dialog.messages.filter(role="tool").order_by("seq")
+    ids = {attributes.get("id") for _tag, attributes in found.tags}
+    assert f"message-{rain.pk}" not in ids
+    assert row(found, snow)["aria-label"] == "Result of a tool"
+    assert "Rain." in found.text
+
+
+def test_an_attached_image_is_shown_from_here(as_alice: Client, key: ApiKey, llm: LLM) -> None:
+    dialog = ask(key, llm, user([{"type": "text", "text": "What is it?"}, picture(bytes_more=300)]))
+    answered(dialog)
+
+    found = shown(as_alice, dialog)
+
+    source = next(str(attributes["src"]) for tag, attributes in found.tags if tag == "img")
+    response = as_alice.get(source)
+    assert response["Content-Type"] == "image/png"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response.content.startswith(base64.b64decode(PNG)[:60])
+    assert "image/png" in found.text
+
+
+def test_a_small_image_is_shown_too(as_alice: Client, key: ApiKey, llm: LLM) -> None:
+    dialog = ask(key, llm, user([picture()]))
+    message = dialog.messages.get()
+
+    response = as_alice.get(f"/dialogs/{dialog.pk}/messages/{message.pk}/attachments/0/")
+
+    assert response.content == base64.b64decode(PNG)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        image("https://elsewhere.example/cat.png"),
+        picture("image/svg+xml", bytes_more=300),
+        picture("text/html", bytes_more=300),
+        image("data:,plain"),
+        {"type": "file", "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
+        {"type": "input_audio", "input_audio": {"data": "A" * 300, "format": "wav"}},
+        {"type": "input_audio", "input_audio": {"data": {"deep": [1]}, "format": 5}},
+        {"type": "file", "file": {}},
+    ],
+    ids=["elsewhere", "svg", "html", "text", "file", "sound", "odd", "nothing"],
+)
+def test_what_is_no_picture_of_ours_is_only_named(
+    as_alice: Client, key: ApiKey, llm: LLM, part: dict[str, object]
+) -> None:
+    dialog = ask(key, llm, user([part]))
+    message = dialog.messages.get()
+
+    found = shown(as_alice, dialog)
+
+    assert not [tag for tag, _attributes in found.tags if tag == "img"]
+    assert any(attributes.get("class") == "attachment" for _tag, attributes in found.tags)
+    assert as_alice.get(f"/dialogs/{dialog.pk}/messages/{message.pk}/attachments/0/").status_code == 404
+
+
+def test_an_image_is_its_owners(as_bob: Client, client: Client, key: ApiKey, llm: LLM) -> None:
+    dialog = ask(key, llm, user([picture(bytes_more=300)]))
+    address = f"/dialogs/{dialog.pk}/messages/{dialog.messages.get().pk}/attachments/0/"
+
+    assert as_bob.get(address).status_code == 404
+    assert client.get(address).status_code == 302
+
+
+def test_an_image_is_not_found_through_another_dialog(as_alice: Client, key: ApiKey, llm: LLM, driven: Dialog) -> None:
+    other = ask(key, llm, user([picture(bytes_more=300)]))
+
+    address = f"/dialogs/{driven.pk}/messages/{other.messages.get().pk}/attachments/0/"
+
+    assert as_alice.get(address).status_code == 404
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_form_that_writes_is_refused(as_alice: Client, driven: Dialog, llm: LLM, name: str) -> None:
+    before = Dialog.objects.filter(pk=driven.pk).values().get()
+    typed = {"content": "Hi", "llm": llm.pk, "language": "en", "goal": "Win", "max_generations": "3", "version": "1"}
+
+    response = as_alice.post(reverse(name, args=[driven.pk]), typed, headers={"HX-Request": "true"})
+
+    assert response.status_code == 422
+    assert "A client drives this conversation" in response.content.decode()
+    assert Dialog.objects.filter(pk=driven.pk).values().get() == before
+
+
+def test_without_javascript_the_refusal_stands_on_the_page(as_alice: Client, driven: Dialog) -> None:
+    response = as_alice.post(f"/dialogs/{driven.pk}/send/", {"content": "Hi"})
+
+    assert response.status_code == 422
+    assert "Dominds adds nothing to it. Write in the client." in Page(response.content.decode()).text
+
+
+def test_lists_say_so_in_words_too(as_alice: Client, driven: Dialog, dialog: Dialog) -> None:
+    for address in ("/", f"/dialogs/{dialog.pk}/"):
+        assert page(as_alice, address).text.count("A client drives it through the API") == 1
+
+    shelf = page(as_alice, "/?shelf=clients")
+
+    assert f"/dialogs/{driven.pk}/" in shelf.links()
+    assert f"/dialogs/{dialog.pk}/" not in shelf.links()
+
+
+def test_the_shelf_of_a_person_without_clients_leads_to_the_keys(as_alice: Client, dialog: Dialog) -> None:
+    assert "/settings/keys/" in page(as_alice, "/?shelf=clients").links()
+
+
+def test_a_dialog_of_ones_own_is_written_as_ever(as_alice: Client, dialog: Dialog) -> None:
+    ids = {attributes.get("id") for _tag, attributes in shown(as_alice, dialog).tags}
+
+    assert {"composer", "notebook", "autonomous"} <= ids
+    assert "client-bar" not in ids
+
+
+def test_its_task_is_read_out_of_its_messages(as_alice: Client, key: ApiKey, llm: LLM) -> None:
+    calls = [{"id": f"c{at}", "type": "function", "function": {"name": "look", "arguments": "{}"}} for at in (1, 2)]
+    said = (user("Migrate the database"), {"role": "assistant", "content": "", "tool_calls": calls})
+    dialog = ask(key, llm, *said, result("c1", "Error: no such table"), result("c2", "done"), tools=(A_TOOL,))
+
+    found = as_alice.get(f"/dialogs/{dialog.pk}/context/snapshot").json()
+
+    assert (found["goal"], found["currentPhase"]) == ("Migrate the database", "executing")
+    assert found["completedActions"] == ["look"]
+    assert found["keyObservations"] == ["look failed: Error: no such table"]
+    assert as_alice.get(f"/dialogs/{dialog.pk}/context/stats").json()["hasSnapshot"]

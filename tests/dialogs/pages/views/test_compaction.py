@@ -1,0 +1,432 @@
+"""Compaction in the transcript: actions by POST, the forms that ask first, and whose dialog it is."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.compaction import skip_run
+from dialogs.compaction.writes.manual_compaction import request
+from dialogs.llms.guard import guard_of
+from dialogs.models import LLM, Course, Dialog, LlmBounds, Message, MessageMark
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.turns.writes.messages import post_message
+from health.compaction.terms.reasons import Reason, Why
+from health.models import CompactionRun
+from tests.builders import a_generation, an_answer
+from tests.dialogs.compacting_builders import a_history, estimated, guard
+from tests.dialogs.compaction_runs import a_run, an_applied_run
+from tests.dialogs.pages.views.pages import HTMX, Page, page
+
+BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
+
+
+@pytest.fixture
+def history(dialog: Dialog) -> list[Message]:
+    return a_history(dialog, pairs=12)
+
+
+@pytest.fixture
+def draft(alice: User, dialog: Dialog, history: list[Message]) -> CompactionRun:
+    run = request(dialog=dialog, by=alice, preview=True)
+    perform(run.pk, embedder="static")
+    return CompactionRun.objects.get(pk=run.pk)
+
+
+def url(dialog: Dialog, action: str) -> str:
+    return f"/dialogs/{dialog.pk}/{action}/"
+
+
+def written(run: CompactionRun) -> int:
+    return next(at for at, entry in enumerate(run.view) if "message" not in entry)
+
+
+# --- Who may ------------------------------------------------------------------------------------
+
+ACTIONS = (
+    "compaction",
+    "compaction/reset",
+    *(f"compactions/{{run}}/{what}" for what in ("cancel", "apply", "discard", "edit", "undo", "redo")),
+    *(f"messages/{{message}}/{what}" for what in ("compact", "pin", "priority", "done")),
+)
+READING = (
+    "compaction",
+    "compaction/reset",
+    "compactions/{run}/summary",
+    "compactions/{run}/seen",
+    "generations/{generation}/seen",
+)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@BOTH
+def test_the_dialog_of_another_is_not_there(
+    as_bob: Client, dialog: Dialog, draft: CompactionRun, action: str, headers: dict[str, str]
+) -> None:
+    before = (Dialog.objects.values().get(), CompactionRun.objects.values().get())
+    there = url(dialog, action.format(run=draft.pk, message=draft.leaf_id))
+
+    response = as_bob.post(there, {"pinned": "1", "priority": "1", "text-0": "x"}, headers=headers)
+
+    assert response.status_code == 404
+    assert (Dialog.objects.values().get(), CompactionRun.objects.values().get()) == before
+    assert not MessageMark.objects.exists()
+
+
+@pytest.mark.parametrize("action", READING)
+def test_another_reads_nothing(as_bob: Client, as_alice: Client, dialog: Dialog, action: str) -> None:
+    run = a_run(dialog, status="applied", view=[{"content": "Secret", "kind": "summary"}])
+    there = url(dialog, action.format(run=run.pk, generation=a_generation(dialog).pk))
+
+    assert as_bob.get(there).status_code == 404
+    assert as_alice.get(there).status_code == 200
+
+
+@pytest.mark.parametrize("action", ACTIONS[2:])
+def test_actions_are_posted(as_alice: Client, dialog: Dialog, action: str) -> None:
+    there = url(dialog, action.format(run=1, message=1))
+
+    assert as_alice.get(there).status_code == 405
+
+
+# --- Compacting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("history")
+@BOTH
+def test_compact_now_queues_a_run(as_alice: Client, dialog: Dialog, headers: dict[str, str]) -> None:
+    response = as_alice.post(url(dialog, "compaction"), {"focus": "The rotor", "preview": "on"}, headers=headers)
+
+    run = CompactionRun.objects.get()
+    assert response.status_code == (204 if headers else 302)
+    assert (run.trigger, run.focus, run.is_draft, run.requested_by) == ("manual", "The rotor", True, dialog.owner)
+
+
+def test_a_refusal_brings_the_form_back_as_it_was_typed(as_alice: Client, dialog: Dialog) -> None:
+    response = as_alice.post(url(dialog, "compaction"), {"focus": "The rotor", "preview": "on"})
+
+    assert response.status_code == 422
+    text = response.content.decode()
+    assert "nothing to compact yet" in text
+    assert "The rotor" in text
+    assert " checked" in text
+
+
+def test_htmx_is_told_why_it_is_refused(as_alice: Client, dialog: Dialog) -> None:
+    response = as_alice.post(url(dialog, "compaction/reset"), headers=HTMX)
+
+    assert response.status_code == 422
+    assert response.content.decode() == "There is nothing to compact yet."
+
+
+@pytest.mark.usefixtures("history")
+@BOTH
+def test_a_reset_asks_first(as_alice: Client, dialog: Dialog, headers: dict[str, str]) -> None:
+    response = as_alice.get(url(dialog, "compaction/reset"), headers=headers)
+    assert "Reset Agent Chat" in response.content.decode()
+    assert not CompactionRun.objects.exists()
+
+    as_alice.post(url(dialog, "compaction/reset"), headers=headers)
+
+    assert CompactionRun.objects.get().trigger == "reset"
+
+
+def test_compacting_up_to_a_message(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
+    as_alice.post(url(dialog, f"messages/{history[9].pk}/compact"), headers=HTMX)
+
+    assert CompactionRun.objects.get().up_to_seq == history[9].seq
+
+
+def test_undo_and_redo(as_alice: Client, alice: User, dialog: Dialog, history: list[Message]) -> None:
+    run = request(dialog=dialog, by=alice)
+    perform(run.pk, embedder="static")
+
+    as_alice.post(url(dialog, f"compactions/{run.pk}/undo"), headers=HTMX)
+    assert CompactionRun.objects.get().status == "undone"
+    again = as_alice.post(url(dialog, f"compactions/{run.pk}/undo"), headers=HTMX)
+    assert again.status_code == 422
+    as_alice.post(url(dialog, f"compactions/{run.pk}/redo"), headers=HTMX)
+
+    assert Course.objects.get().head_run == run
+    assert len(history) == 24
+
+
+def test_a_run_that_nobody_has_begun_is_cancelled_at_once(as_alice: Client, dialog: Dialog) -> None:
+    run = a_run(dialog, status="queued")
+
+    as_alice.post(url(dialog, f"compactions/{run.pk}/cancel"), headers=HTMX)
+
+    assert CompactionRun.objects.get().status == "cancelled"
+
+
+# --- Previews -----------------------------------------------------------------------------------
+
+
+def test_a_preview_is_applied_with_the_words_in_the_form(
+    as_alice: Client, dialog: Dialog, draft: CompactionRun
+) -> None:
+    place = written(draft)
+
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/apply"), {f"text-{place}": "In my words."}, headers=HTMX)
+
+    run = CompactionRun.objects.get()
+    assert run.status == "applied"
+    assert run.view[place]["content"] == "In my words."
+    assert Course.objects.get().head_run == run
+
+
+def test_a_preview_is_saved(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    place = written(draft)
+
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/edit"), {f"text-{place}": "In my words.", "text-x": "?"})
+
+    run = CompactionRun.objects.get()
+    assert (run.status, run.view[place]["content"]) == ("draft", "In my words.")
+
+
+def test_a_preview_is_discarded(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/discard"), headers=HTMX)
+
+    assert CompactionRun.objects.get().status == "cancelled"
+    assert Course.objects.get().head_run is None
+
+
+@BOTH
+def test_a_task_that_is_done_is_followed_by_the_question(
+    as_alice: Client, dialog: Dialog, history: list[Message], headers: dict[str, str]
+) -> None:
+    task = history[0].pk
+    as_alice.post(url(dialog, f"messages/{task}/priority"), {"priority": "1"}, headers=HTMX)
+    assert f"done-{task}" in {attrs.get("id") for _tag, attrs in page(as_alice, f"/dialogs/{dialog.pk}/").tags}
+
+    found = as_alice.post(url(dialog, f"messages/{task}/done"), headers=headers, follow=True)
+
+    assert "The task is done. Begin afresh?" in found.content.decode()
+    assert f'action="{url(dialog, "compaction/reset")}"' in found.content.decode()
+    assert f"done-{task}" not in {attrs.get("id") for _tag, attrs in page(as_alice, f"/dialogs/{dialog.pk}/").tags}
+
+
+@BOTH
+def test_a_task_that_is_none_cannot_be_done(
+    as_alice: Client, dialog: Dialog, history: list[Message], headers: dict[str, str]
+) -> None:
+    found = as_alice.post(url(dialog, f"messages/{history[0].pk}/done"), headers=headers)
+
+    assert found.status_code == 422
+    assert "Only the task of a P1 message can be done." in found.content.decode()
+
+
+def test_a_draft_is_decided_on_from_its_card_too(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    found = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    buttons = {str(attrs.get("id")): attrs for tag, attrs in found.tags if tag == "button"}
+    forms = [attrs for tag, attrs in found.tags if attrs.get("hx-include") == f"#draft-{draft.pk}"]
+    assert forms[0]["action"] == url(dialog, f"compactions/{draft.pk}/apply")
+    assert buttons["compaction-discard"]["formaction"] == url(dialog, f"compactions/{draft.pk}/discard")
+
+
+def test_a_draft_of_the_guards_says_that_the_request_waits(as_alice: Client, dialog: Dialog) -> None:
+    a_run(dialog, status="draft", trigger="pre_request")
+
+    assert "The request waits for it." in page(as_alice, f"/dialogs/{dialog.pk}/").text
+
+
+def test_a_previews_words_are_escaped(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
+    place = written(draft)
+    words = "</textarea><script>alert(1)</script>"
+
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/edit"), {f"text-{place}": words})
+
+    assert page(as_alice, f"/dialogs/{dialog.pk}/").offences == []
+
+
+# --- Marks --------------------------------------------------------------------------------------
+
+
+def test_a_message_is_pinned_and_tagged(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
+    there = f"messages/{history[2].pk}"
+
+    as_alice.post(url(dialog, f"{there}/pin"), {"pinned": "1"}, headers=HTMX)
+    as_alice.post(url(dialog, f"{there}/priority"), {"priority": "2", "area": "Calendar"}, headers=HTMX)
+
+    mark = MessageMark.objects.get()
+    assert (mark.message, mark.pinned, mark.priority, mark.area) == (history[2], True, 2, "Calendar")
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
+    assert "P2: Calendar" in shown
+    assert "Unpin" in shown
+
+
+# --- What is shown ------------------------------------------------------------------------------
+
+
+def test_the_page_shows_a_compaction_with_all_that_can_be_done(
+    as_alice: Client, alice: User, dialog: Dialog, history: list[Message]
+) -> None:
+    run = request(dialog=dialog, by=alice)
+    perform(run.pk, embedder="static")
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    assert "Context compacted" in shown.text
+    assert "tokens ·" in " ".join(shown.text.split())
+    assert "Undo" in shown.text
+    assert "no longer seen" in shown.text
+    assert shown.offences == []
+    assert history
+
+
+def test_a_failure_says_why_and_what_to_do(as_alice: Client, dialog: Dialog) -> None:
+    a_run(dialog, status="failed", reason="The chain came to 9,000 tokens.")
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
+
+    assert "Compaction failed" in shown
+    assert "The chain came to 9,000 tokens." in shown
+    assert "Unpin some, raise the limit" in shown
+
+
+def test_a_long_text_that_was_written_scrolls_by_keyboard_and_has_a_name(
+    as_alice: Client, alice: User, dialog: Dialog, history: list[Message]
+) -> None:
+    run = request(dialog=dialog, by=alice)
+    perform(run.pk, embedder="static")
+
+    shown = page(as_alice, url(dialog, f"compactions/{run.pk}/summary"))
+
+    ids = {attrs["id"] for _tag, attrs in shown.tags if "id" in attrs}
+    texts = [attrs for tag, attrs in shown.tags if tag == "p" and attrs.get("role") == "group"]
+    assert texts
+    assert all(text["tabindex"] == "0" and text["aria-labelledby"] in ids for text in texts)
+
+
+@BOTH
+def test_what_was_written_and_what_the_model_saw_can_be_read(
+    as_alice: Client, alice: User, dialog: Dialog, history: list[Message], headers: dict[str, str]
+) -> None:
+    run = request(dialog=dialog, by=alice, focus="<b>The rotor</b>")
+    perform(run.pk, embedder="static")
+
+    summary = page(as_alice, url(dialog, f"compactions/{run.pk}/summary"), headers=headers).text
+    seen = page(as_alice, url(dialog, f"compactions/{run.pk}/seen"), headers=headers).text
+
+    assert "<b>The rotor</b>" in summary
+    assert "left out" in summary
+    assert history[0].content in seen
+    assert "≈" in seen
+
+
+def test_an_answer_that_was_cut_is_shown_as_one(as_alice: Client, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Tell me")
+    half = an_answer(dialog, "Once upon", finish_reason="compaction")
+    asked = MessageOrigin.CONTINUATION
+    add_message(dialog, role=Role.USER, origin=asked, content="Go on from there.", parent=dialog.current_leaf)
+    dialog.save()
+    an_applied_run(dialog, trigger="stream", view=[{"message": half.pk}])
+    an_answer(dialog, " a time.")
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
+
+    assert "Context compacted, continuing..." in shown
+    assert "Go on from there." not in shown
+    assert "stopped" not in shown
+
+
+# --- Nothing to do about it ---------------------------------------------------------------------
+
+
+def test_the_form_says_how_much_there_is_and_how_much_has_room(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+
+    said = " ".join(page(as_alice, url(dialog, "compaction")).text.split())
+
+    assert f"Now ≈{estimated(dialog):,} of 90,000 tokens. The window has 100,000." in said
+
+
+def test_the_form_says_where_no_window_is_known(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    LLM.objects.update(context_length=None, context_length_source="")
+
+    said = " ".join(page(as_alice, url(dialog, "compaction")).text.split())
+
+    assert f"Now ≈{estimated(dialog):,} tokens. The window is unknown." in said
+
+
+def compacted_now(client: Client, dialog: Dialog) -> tuple[Page, str]:
+    """What the page shows after *Compact now*, and the tone of its card."""
+    client.post(url(dialog, "compaction"))
+    perform(CompactionRun.objects.latest("pk").pk, embedder="static")
+    shown = page(client, f"/dialogs/{dialog.pk}/")
+    return shown, next(str(attrs["data-tone"]) for _tag, attrs in shown.tags if "data-tone" in attrs)
+
+
+def dividers(shown: Page) -> list[dict[str, str | None]]:
+    return [attrs for tag, attrs in shown.tags if tag == "section" and "divider" in str(attrs.get("class"))]
+
+
+def test_a_short_dialog_has_nothing_to_compact(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    said = f"Nothing to compact: ≈{estimated(dialog):,} of 90,000 tokens."
+
+    shown, tone = compacted_now(as_alice, dialog)
+
+    assert tone == "normal"
+    assert shown.text.count(said) == 2, "once in the card, once between the messages"
+    assert [line["class"] for line in dividers(shown)] == ["divider divider-thin"]
+    assert "Try again" not in shown.text
+
+
+def test_a_short_dialog_in_an_unknown_window_has_nothing_to_compact(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    LLM.objects.update(context_length=None, context_length_source="")
+
+    shown, tone = compacted_now(as_alice, dialog)
+
+    assert tone == "normal"
+    assert f"Nothing to compact: ≈{estimated(dialog):,} tokens. The window is unknown." in shown.text
+
+
+def test_in_an_unknown_window_compact_now_keeps_to_the_largest_prompt_that_was_read(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    a_history(dialog, pairs=12)
+    LLM.objects.update(context_length=None, context_length_source="")
+    read = estimated(dialog) - 500
+    LlmBounds.objects.create(llm=dialog.llm, accepted=read, accepted_at=timezone.now())
+
+    assert f"Now ≈{estimated(dialog):,} of {read:,} tokens." in " ".join(
+        page(as_alice, url(dialog, "compaction")).text.split()
+    )
+    shown, tone = compacted_now(as_alice, dialog)
+
+    assert tone == "normal"
+    assert f"Limit{read:,}" in "".join(shown.text.split())
+    assert estimated(dialog) <= read
+
+
+def test_the_card_shows_limit_and_window(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+
+    said = "".join(compacted_now(as_alice, dialog)[0].text.split())
+
+    assert "Limit90,000Window100,000" in said
+
+
+def test_that_compaction_cannot_free_more_is_one_calm_line(as_alice: Client, dialog: Dialog) -> None:
+    a_history(dialog, pairs=1)
+    guard(dialog)
+    row = Dialog.objects.select_related("current_leaf", "agent", "llm").get(pk=dialog.pk)
+    found = guard_of(row)
+    assert found is not None
+    because = Reason(Why.STUCK, {"why": Reason(Why.REQUEST_TOO_LARGE, {"tokens": 3300, "limit": 3500})})
+    skip_run(row, guard=found, trigger="pre_request", why=because, tokens=3300)
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    (line,) = dividers(shown)
+    assert (line["class"], line["aria-label"]) == ("divider divider-thin", "Compaction cannot free more")
+    assert [attrs["data-tone"] for _tag, attrs in shown.tags if "data-tone" in attrs] == ["normal"]
+    assert "The request needs ≈3,300 tokens" in shown.text

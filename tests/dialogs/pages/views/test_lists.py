@@ -1,0 +1,231 @@
+"""The list of dialogs: shelves, search, what a row says, and how a new dialog begins."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dialogs.models import LLM, Agent, Dialog
+from dialogs.pages.views.lists import STEP, sidebar
+from dialogs.turns.writes.messages import post_message
+from health.models import HealthReading
+from tests.builders import a_generation, an_answer
+from tests.dialogs.conftest import Maker
+from tests.dialogs.pages.views.pages import HTMX, page
+
+
+@pytest.mark.parametrize(
+    ("url", "title"),
+    [
+        ("/", "At hand"),
+        ("/?shelf=archived", "Put away"),
+        ("/?shelf=trash", "Thrown away"),
+        # Nonsense in the address is the default, not an error.
+        ("/?shelf=attic&shown=-1&rename=x", "At hand"),
+    ],
+)
+def test_each_shelf_shows_its_own_dialogs(as_alice: Client, a_dialog: Maker, url: str, title: str) -> None:
+    titles = {"At hand", "Put away", "Thrown away"}
+    a_dialog("At hand")
+    a_dialog("Put away", archived=True)
+    a_dialog("Thrown away", trashed=True)
+
+    text = page(as_alice, url).text
+
+    assert {one for one in titles if one in text} == {title}
+
+
+@pytest.mark.parametrize(
+    ("url", "invitation"),
+    [
+        ("/", "Begin a dialog"),
+        ("/?shelf=archived", "Nothing is archived"),
+        ("/?shelf=trash", "for 30 days"),
+        ("/?q=nowhere", "matches “nowhere”"),
+    ],
+)
+def test_an_empty_shelf_says_what_it_is_for(as_alice: Client, url: str, invitation: str) -> None:
+    assert invitation in page(as_alice, url).text
+
+
+@pytest.mark.parametrize("search", ["orchard", "ORCHARD plan", "walnut", "过敏"])
+def test_search_finds_words_of_titles_and_messages(as_alice: Client, a_dialog: Maker, search: str) -> None:
+    found = a_dialog("Plan the orchard")
+    a_dialog("Another thing")
+    post_message(dialog=found, content="A walnut tree, 但是奶奶对坚果过敏。")
+    Dialog.objects.filter(pk=found.pk).update(title="Plan the orchard")
+
+    text = page(as_alice, f"/?q={search}").text
+
+    assert "Plan the orchard" in text
+    assert "Another thing" not in text
+
+
+def test_search_stays_on_its_shelf(as_alice: Client, a_dialog: Maker) -> None:
+    a_dialog("Orchard now")
+    a_dialog("Orchard before", archived=True)
+
+    text = page(as_alice, "/?shelf=archived&q=orchard").text
+
+    assert "Orchard before" in text
+    assert "Orchard now" not in text
+
+
+def test_htmx_gets_the_list_alone_and_caches_are_told(as_alice: Client, a_dialog: Maker) -> None:
+    a_dialog("At hand")
+
+    response = as_alice.get("/?q=hand&rename=x", headers=HTMX)
+
+    assert response.content.lstrip().startswith(b'<section id="dialogs"')
+    assert b"<html" not in response.content
+    assert response["HX-Replace-Url"] == "/?q=hand"
+    assert "HX-Request" in response["Vary"]
+    assert "no-store" in response["Cache-Control"]
+
+
+def test_nobody_sees_the_dialogs_of_another(as_bob: Client, a_dialog: Maker) -> None:
+    a_dialog("A secret of Alice")
+
+    assert "secret" not in page(as_bob, "/").text
+    assert "secret" not in page(as_bob, "/?q=secret").text.replace("“secret”", "")
+
+
+def test_a_row_names_agent_llm_and_level(as_alice: Client, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Hello")
+    answer = an_answer(dialog)
+    HealthReading.objects.create(generation=answer.generation, level="critical")
+
+    text = page(as_alice, "/").text
+
+    assert "Helper" in text
+    assert "tiny" in text
+    assert "Context: critical" in text
+    assert "answering" not in text
+
+
+def test_a_busy_dialog_is_marked(as_alice: Client, dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Hello")
+
+    assert "answering" in page(as_alice, "/").text
+
+
+def test_a_dialog_without_a_title_is_called_untitled(as_alice: Client, dialog: Dialog) -> None:
+    assert "Untitled dialog" in page(as_alice, "/").text
+
+
+def test_a_long_list_is_loaded_step_by_step(as_alice: Client, a_dialog: Maker) -> None:
+    for number in range(STEP + 5):
+        a_dialog(f"Dialog no. {number};")
+
+    first = page(as_alice, "/")
+    more = next(link for link in first.links() if "shown=" in link)
+    second = page(as_alice, more)
+
+    assert first.text.count("Dialog no.") == STEP
+    assert second.text.count("Dialog no.") == STEP + 5
+    assert "Load more" not in second.text
+
+
+def test_the_number_of_queries_does_not_grow_with_the_list(as_alice: Client, a_dialog: Maker) -> None:
+    def queries(url: str) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            page(as_alice, url)
+        return len(captured)
+
+    read_dialog(a_dialog("First"))
+    before = queries("/"), queries("/?q=first")
+    for _ in range(10):
+        read_dialog(a_dialog("First again"))
+
+    assert (queries("/"), queries("/?q=first")) == before
+    assert before[0] <= 5
+
+
+def read_dialog(dialog: Dialog) -> None:
+    """Give it a message, an answer and a reading."""
+    post_message(dialog=dialog, content="Hello")
+    HealthReading.objects.create(generation=an_answer(dialog).generation, level="healthy")
+
+
+def test_the_newest_reading_counts(as_alice: Client, dialog: Dialog) -> None:
+    read_dialog(dialog)
+    post_message(dialog=dialog, content="More")
+    dialog.refresh_from_db()
+    HealthReading.objects.create(generation=a_generation(dialog), level="caution")
+
+    text = page(as_alice, "/").text
+
+    assert "Context: caution" in text
+    assert "Context: healthy" not in text
+
+
+def test_the_sidebar_holds_active_dialogs_only(alice: User, a_dialog: Maker) -> None:
+    a_dialog("At hand")
+    a_dialog("Put away", archived=True)
+
+    assert [item.dialog.title for item in sidebar(alice)] == ["At hand"]
+
+
+def test_one_agent_needs_no_choice(as_alice: Client, agent: Agent) -> None:
+    response = as_alice.post("/dialogs/new/")
+
+    dialog = Dialog.objects.get()
+    assert response["Location"] == f"/dialogs/{dialog.pk}/"
+    assert dialog.agent == agent
+
+
+def test_among_several_agents_a_person_chooses(as_alice: Client, agent: Agent, llm: LLM) -> None:
+    Agent.objects.create(name="Toy", slug="toy", description="Plays.", llm=llm, is_demo=True)
+
+    assert as_alice.post("/dialogs/new/")["Location"] == "/dialogs/new/"
+    text = page(as_alice, "/dialogs/new/").text
+    as_alice.post("/dialogs/new/", {"agent": "toy"})
+
+    assert "Plays." in text
+    assert "often wrong" in text
+    assert Dialog.objects.get().agent.slug == "toy"
+
+
+def test_a_card_names_agent_model_server_and_window_each_once(as_alice: Client, agent: Agent, llm: LLM) -> None:
+    LLM.objects.update(context_length=8192)
+    Agent.objects.create(name=llm.model_id, slug="same", llm=llm)
+
+    card, same = (str(one) for one in as_alice.get("/dialogs/new/").content.decode().split('<button class="card')[1:])
+
+    for name in (agent.name, llm.model_id, llm.provider.name, "8,192"):
+        assert card.count(f">{name}<") + card.count(f"window {name}") == 1
+    assert same.count(f">{llm.model_id}<") == 1
+
+
+def test_an_empty_page_offers_every_way_in_to_who_may_go_it(as_alice: Client, client: Client, sam: User) -> None:
+    sam.is_superuser = True
+    sam.save()
+    assert "/connect/" not in page(as_alice, "/").links()
+
+    client.force_login(sam)
+    found = page(client, "/")
+
+    assert "/connect/" in found.links()
+    assert "New dialog" in found.text
+
+
+def test_an_agent_that_is_switched_off_cannot_be_chosen(as_alice: Client, agent: Agent) -> None:
+    Agent.objects.update(enabled=False)
+
+    response = as_alice.post("/dialogs/new/", {"agent": "helper"}, follow=True)
+
+    assert "not there any more" in response.content.decode()
+    assert not Dialog.objects.exists()
+
+
+def test_without_an_agent_a_person_is_told_what_to_do(as_alice: Client) -> None:
+    assert "provider add" in page(as_alice, "/dialogs/new/").text
+
+
+def test_without_an_agent_staff_is_led_to_the_admin(client: Client, sam: User) -> None:
+    client.force_login(sam)
+
+    assert "/admin/dialogs/agent/add/" in page(client, "/dialogs/new/").links()

@@ -1,0 +1,270 @@
+"""The meter and its panel: the provider's numbers as they are, a drawing that stays inside, and no guess."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.template.loader import render_to_string
+
+from dialogs.context.views.chart import chart
+from dialogs.models import LLM, Dialog
+from dialogs.pages.writes.dialogs import change_llm
+from dialogs.transcript.reads.dialogs import dialog_meter
+from dialogs.turns.writes.messages import post_message
+from health.selectors import Meter, history
+from tests.builders import a_generation, a_reading
+from tests.dialogs.pages.views.pages import Page
+
+
+@pytest.fixture
+def asked(dialog: Dialog) -> Dialog:
+    post_message(dialog=dialog, content="Hello")
+    dialog.refresh_from_db()
+    return dialog
+
+
+def meter_page(dialog: Dialog) -> Page:
+    return drawn(dialog_meter(dialog))
+
+
+def drawn(meter: Meter) -> Page:
+    return Page(render_to_string("dialogs/_meter.html", {"meter": meter}))
+
+
+def panel(dialog: Dialog) -> Page:
+    return Page(panel_html(dialog))
+
+
+def panel_html(dialog: Dialog) -> str:
+    points = history(dialog.pk)
+    context = {"meter": dialog_meter(dialog), "history": points, "chart": chart(points)}
+    return render_to_string("dialogs/_health_panel.html", context)
+
+
+def words(page: Page) -> str:
+    return " ".join(page.text.split())
+
+
+def spoken(page: Page) -> dict[str, Any]:
+    """The attributes of what people hear."""
+    (attrs,) = [attrs for _tag, attrs in page.tags if attrs.get("role") == "meter"]
+    return attrs
+
+
+def with_class(page: Page, name: str) -> list[dict[str, str | None]]:
+    return [attrs for _tag, attrs in page.tags if name in (attrs.get("class") or "").split()]
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "level", "shown"),
+    [
+        (0, "healthy", "0 / 1,000 0.0 % healthy"),
+        (94, "healthy", "94 / 1,000 9.4 % healthy"),
+        (500, "healthy", "500 / 1,000 50 % healthy"),
+        (501, "caution", "501 / 1,000 50 % caution"),
+        (901, "critical", "901 / 1,000 90 % critical"),
+        (1070, "critical", "1,070 / 1,000 107 % critical"),
+    ],
+)
+def test_each_level_is_a_colour_a_word_and_numbers(asked: Dialog, prompt_tokens: int, level: str, shown: str) -> None:
+    a_reading(asked, prompt_tokens)
+
+    found = meter_page(asked)
+
+    assert words(found).startswith(shown)
+    assert [attrs["data-level"] for _tag, attrs in found.tags if attrs.get("id") == "meter"] == [level]
+
+
+@pytest.mark.parametrize(("prompt_tokens", "width"), [(0, "0.0"), (250, "25.0"), (1000, "100.0"), (5000, "100.0")])
+def test_the_drawing_ends_at_its_edge(asked: Dialog, prompt_tokens: int, width: str) -> None:
+    a_reading(asked, prompt_tokens)
+
+    bar, ring = with_class(meter_page(asked), "meter-fill")
+
+    assert bar["width"] == width
+    assert ring["stroke-dasharray"] == f"{width} 100"
+
+
+def test_the_meter_says_the_numbers_to_those_who_hear_it(asked: Dialog) -> None:
+    a_reading(asked, 250)
+
+    attrs = spoken(meter_page(asked))
+
+    assert attrs["aria-label"] == "Context window"
+    assert (attrs["aria-valuemin"], attrs["aria-valuenow"], attrs["aria-valuemax"]) == ("0", "250", "1000")
+    assert attrs["aria-valuetext"] == "250 of 1,000 tokens, 25 %, healthy"
+
+
+def test_more_than_the_window_is_said_in_words_and_within_the_meters_range(asked: Dialog) -> None:
+    a_reading(asked, 1070)
+
+    attrs = spoken(meter_page(asked))
+
+    assert attrs["aria-valuetext"] == "1,070 of 1,000 tokens, 107 %, critical"
+    assert (attrs["aria-valuenow"], attrs["aria-valuemax"]) == ("1000", "1000")
+
+
+def test_an_unknown_reading_is_called_unknown_and_has_no_fill(asked: Dialog) -> None:
+    a_reading(asked, None)
+
+    found = meter_page(asked)
+
+    # A meter must have a number, which the text is read in the place of.
+    assert spoken(found)["aria-valuenow"] == "0"
+    assert spoken(found)["aria-valuetext"] == "unknown"
+    assert with_class(found, "meter-fill") == []
+    assert words(found).startswith("unknown / 1,000 unknown")
+    assert "%" not in found.text
+
+
+def test_with_nothing_known_not_one_digit_is_shown() -> None:
+    found = drawn(Meter(level="unknown"))
+
+    assert not any(sign.isdigit() for sign in found.text)
+    assert with_class(found, "meter-tick") == []
+
+
+def test_without_a_window_only_the_reported_tokens_are_shown(asked: Dialog) -> None:
+    asked.llm.context_length = None
+    asked.llm.save()
+    a_reading(asked, 250)
+
+    found = meter_page(asked)
+
+    assert words(found).startswith("250 unknown")
+    assert (spoken(found)["aria-valuenow"], spoken(found)["aria-valuetext"]) == ("0", "unknown")
+    assert "%" not in found.text
+
+
+def test_ticks_stand_at_the_ceilings(dialog: Dialog) -> None:
+    found = meter_page(dialog)
+
+    assert [attrs.get("x") for attrs in with_class(found, "meter-tick-optimal")] == ["50.0", None]
+    assert [attrs.get("stroke-dashoffset") for attrs in with_class(found, "meter-tick-critical")] == [None, "-90.0"]
+
+
+def test_a_ceiling_outside_the_window_has_no_tick(dialog: Dialog) -> None:
+    dialog.llm.optimal_max_tokens = 100_000
+    dialog.llm.save()
+
+    found = meter_page(dialog)
+
+    assert with_class(found, "meter-tick-optimal") == []
+    assert len(with_class(found, "meter-tick-critical")) == 2
+
+
+def test_large_counts_are_short_on_the_meter_and_whole_in_the_panel(asked: Dialog) -> None:
+    asked.llm.context_length = 128_000
+    asked.llm.save()
+    a_reading(asked, 41_234)
+
+    assert words(meter_page(asked)).startswith("41.2k / 128k 32 %")
+    assert "41,234" in panel(asked).text
+    assert "128,000" in panel(asked).text
+
+
+def test_the_button_names_the_drawer_that_it_opens(dialog: Dialog) -> None:
+    (button,) = with_class(meter_page(dialog), "meter-button")
+
+    assert (button["aria-controls"], button["aria-expanded"], button["type"]) == ("health-drawer", "false", "button")
+
+
+def test_the_panel_says_every_number_and_where_it_is_from(asked: Dialog) -> None:
+    a_reading(asked, 250, cached_tokens=40)
+
+    text = words(panel(asked))
+
+    assert "healthy 25 % of the context window" in text
+    assert "Prompt tokens 250reported by the provider" in text
+    assert "of them cached 40reported by the provider" in text
+    assert "Completion tokens 7reported by the provider" in text
+    assert "Context window 1,000set by an admin" in text
+    assert "Caution above 500configured" in text
+    assert "Critical above 900default: 90 % of the window" in text
+    assert "scripted/tinygeneration 1" in text
+
+
+def test_a_share_that_nobody_configured_is_called_a_default(asked: Dialog) -> None:
+    asked.llm.optimal_max_tokens = 750
+    asked.llm.save()
+    a_reading(asked, 250)
+
+    assert "Caution above 750default: three quarters of the window" in words(panel(asked))
+
+
+def test_a_zero_that_was_reported_is_a_zero(asked: Dialog) -> None:
+    a_reading(asked, 250, cached_tokens=0)
+
+    assert "of them cached 0reported" in words(panel(asked))
+
+
+def test_what_nobody_knows_is_called_unknown() -> None:
+    context = {"meter": Meter(level="unknown"), "history": (), "chart": chart(())}
+
+    text = words(Page(render_to_string("dialogs/_health_panel.html", context)))
+
+    assert text.count("unknown") == 7
+    assert not any(sign.isdigit() for sign in text)
+
+
+def test_before_the_first_answer_the_panel_says_why(dialog: Dialog) -> None:
+    assert "Nothing is measured yet" in panel(dialog).text
+
+
+def test_without_usage_the_panel_says_so_and_what_was_measured_last(asked: Dialog) -> None:
+    a_reading(asked, 250)
+    a_reading(asked, None)
+
+    text = words(panel(asked))
+
+    assert "Dominds does not guess." in text
+    assert "Last measured: 250 prompt tokens, 25 %, in generation 1." in text
+
+
+def test_without_a_window_the_panel_says_what_to_do(asked: Dialog) -> None:
+    LLM.objects.update(context_length=None)
+    asked.llm.refresh_from_db()
+    a_reading(asked, 250)
+
+    assert "The context window of this LLM is not known." in panel(asked).text
+
+
+def test_after_a_failure_the_panel_names_the_generation_it_shows(asked: Dialog) -> None:
+    a_reading(asked, 250)
+    a_generation(asked, status="failed", finished_at="2026-01-01T00:00:00Z")
+
+    assert "From generation 1: a later one failed" in panel(asked).text
+
+
+def test_after_a_change_of_llm_the_panel_waits_for_its_first_answer(asked: Dialog) -> None:
+    a_reading(asked, 250)
+    larger = LLM.objects.create(provider=asked.llm.provider, model_id="large", context_length=128_000)
+
+    text = words(panel(change_llm(dialog=asked, llm=larger)))
+
+    assert "Another LLM answers now." in text
+    assert "Last measured: 250 prompt tokens" in text
+    assert "Context window 128,000" in text
+
+
+def test_the_table_says_what_the_chart_draws(asked: Dialog) -> None:
+    for prompt_tokens in (100, None, 1070):
+        a_reading(asked, prompt_tokens)
+
+    html = panel_html(asked)
+
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", html) == [
+        *("3", "1,070", "1,000", "critical"),
+        *("2", "unknown", "–", "unknown"),
+        *("1", "100", "1,000", "healthy"),
+    ]
+    assert len(with_class(Page(html), "chart-dot")) == 2
+    assert len(with_class(Page(html), "chart-gap")) == 1
+
+
+def test_meter_and_panel_need_no_inline_style(asked: Dialog) -> None:
+    a_reading(asked, 1070)
+
+    assert meter_page(asked).offences + panel(asked).offences == []

@@ -1,0 +1,118 @@
+"""The shell around every page: its policy, its menus, and the pages for what went wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.staticfiles import finders
+from django.db import OperationalError, connection
+from django.test import Client, RequestFactory
+
+from dialogs.models import Dialog
+from dialogs.pages.views.context import THEME_COOKIE
+from dialogs.pages.views.errors import server_error
+from tests.dialogs.pages.views.pages import HTMX, Page, page
+
+PAGES = ("/", "/?shelf=archived", "/?shelf=trash", "/?q=x", "/dialogs/new/", "/dialogs/import/", "/account/password/")
+
+
+@pytest.mark.parametrize("url", PAGES)
+def test_no_page_needs_more_than_the_strict_policy(as_alice: Client, dialog: Dialog, url: str) -> None:
+    response = as_alice.get(url)
+    shown = Page(response.content.decode())
+
+    assert shown.offences == []
+    assert "script-src" not in response["Content-Security-Policy"]
+    assert "default-src 'self'" in response["Content-Security-Policy"]
+    assert "unsafe" not in response["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("path", ["?rename={0}", "dialogs/{0}/trash/", "dialogs/{0}/erase/"])
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
+def test_no_fragment_needs_more_either(as_alice: Client, dialog: Dialog, path: str, headers: dict[str, str]) -> None:
+    response = as_alice.get("/" + path.format(dialog.pk), headers=headers)
+
+    assert response.status_code == 200
+    assert Page(response.content.decode()).offences == []
+
+
+def test_a_title_is_text_wherever_it_stands(as_alice: Client, dialog: Dialog) -> None:
+    Dialog.objects.update(title='<script>alert(1)</script>" onclick="x')
+
+    for url in ("/", f"/?rename={dialog.pk}", f"/dialogs/{dialog.pk}/trash/"):
+        assert page(as_alice, url).offences == []
+
+
+def test_the_login_page_is_in_the_shell(client: Client, db: Any) -> None:
+    shown = page(client, "/login/")
+
+    assert shown.offences == []
+    assert "Skip to the content" in shown.text
+    assert "Sign out" not in shown.text
+
+
+def test_every_file_that_a_page_names_exists(as_alice: Client, dialog: Dialog) -> None:
+    shown = page(as_alice, "/")
+    named = {str(attrs.get("href") or attrs.get("src") or "") for _tag, attrs in shown.tags}
+    files = {name.removeprefix("/static/").partition("#")[0] for name in named if name.startswith("/static/")}
+
+    assert "css/base.css" in files
+    assert [name for name in files if finders.find(name) is None] == []
+
+
+def test_every_icon_that_a_page_uses_is_drawn(as_alice: Client, dialog: Dialog) -> None:
+    drawn = Path(str(finders.find("icons.svg"))).read_text()
+    used = {
+        str(attrs["href"]).partition("#")[2] for url in PAGES for tag, attrs in page(as_alice, url).tags if tag == "use"
+    }
+
+    assert [name for name in used if f'id="{name}"' not in drawn] == []
+
+
+def test_only_staff_is_shown_the_admin(as_alice: Client, client: Client, sam: User) -> None:
+    client.force_login(sam)
+
+    assert "/admin/" in page(client, "/").links()
+    assert "/admin/" not in page(as_alice, "/").links()
+
+
+def test_signing_out_is_a_post(as_alice: Client) -> None:
+    forms = [attrs for tag, attrs in page(as_alice, "/").tags if tag == "form"]
+
+    assert {"method": "post", "action": "/logout/"} in forms
+
+
+def test_a_missing_page_says_what_to_do(as_alice: Client) -> None:
+    response = as_alice.get("/nowhere/")
+
+    assert response.status_code == 404
+    assert "Go to your dialogs" in response.content.decode()
+    assert Page(response.content.decode()).offences == []
+
+
+def test_the_error_page_needs_no_database() -> None:
+    request = RequestFactory().get("/")
+    request.COOKIES[THEME_COOKIE] = "dark"
+
+    response = server_error(request)  # no `db` fixture: a query would fail here
+
+    assert response.status_code == 500
+    assert 'data-theme="dark"' in response.content.decode()
+    assert "nothing you stored is lost" in response.content.decode()
+
+
+def test_a_database_that_is_away_gets_the_error_page(as_alice: Client) -> None:
+    def away(*args: Any) -> Any:
+        raise OperationalError("the database is away")
+
+    as_alice.raise_request_exception = False
+    with connection.execute_wrapper(away):
+        response = as_alice.get("/")
+        missing = as_alice.get("/nowhere/")
+
+    assert response.status_code == 500
+    assert "Something went wrong here" in response.content.decode()
+    assert missing.status_code == 404

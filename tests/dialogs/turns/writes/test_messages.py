@@ -1,0 +1,289 @@
+"""Posting, editing, retrying, choosing a branch, stopping: what a person does to messages."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from dialogs.common.errors import DialogBusy, InvalidMessage
+from dialogs.models import Dialog, Message, QueuedMessage
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.messages import (
+    cancel_queued,
+    choose_branch,
+    edit_message,
+    post_message,
+    post_once,
+    request_stop,
+    retry,
+    title_from,
+)
+from tests.builders import an_answer
+
+
+def posted(dialog: Dialog, content: str = "Hello") -> Message:
+    message = post_message(dialog=dialog, content=content)
+    assert isinstance(message, Message)
+    return message
+
+
+def test_a_posted_message_is_stored_and_wants_an_answer(dialog: Dialog) -> None:
+    message = posted(dialog, "Hello")
+
+    dialog.refresh_from_db()
+    assert (message.content, message.role, message.origin, message.seq, message.turn) == (
+        "Hello",
+        "user",
+        "typed",
+        1,
+        1,
+    )
+    assert dialog.current_leaf == message
+    assert dialog.answer_due
+    assert dialog.is_busy
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_what_is_sent_again_because_no_answer_came_is_one_message(dialog: Dialog, busy: bool) -> None:
+    if busy:
+        posted(dialog, "Before")
+
+    for _attempt in range(2):
+        post_once(dialog=dialog, content="Hello\r\nagain", sending="one")
+
+    kept = QueuedMessage.objects if busy else Message.objects
+    assert [row.content for row in kept.filter(dialog=dialog)] == ["Hello\nagain"]
+
+
+@pytest.mark.parametrize("second", [("Hello", "two"), ("Other", "one")])
+def test_another_sending_and_another_text_are_messages_of_their_own(dialog: Dialog, second: tuple[str, str]) -> None:
+    post_once(dialog=dialog, content="Hello", sending="one")
+    post_once(dialog=dialog, content=second[0], sending=second[1])
+
+    assert [row.content for row in QueuedMessage.objects.filter(dialog=dialog)] == [second[0]]
+
+
+def test_a_form_that_names_no_sending_sends_whatever_it_says(dialog: Dialog) -> None:
+    for _attempt in range(2):
+        post_once(dialog=dialog, content="Hello", sending="")
+
+    assert (Message.objects.count(), QueuedMessage.objects.count()) == (1, 1)
+
+
+def test_a_refused_text_can_be_sent_once_it_fits(dialog: Dialog) -> None:
+    with pytest.raises(InvalidMessage):
+        post_once(dialog=dialog, content=" ", sending="one")
+    post_once(dialog=dialog, content="Hello", sending="one")
+
+    assert [row.content for row in Message.objects.filter(dialog=dialog)] == ["Hello"]
+
+
+def test_the_first_message_names_the_dialog(dialog: Dialog) -> None:
+    posted(dialog, "\n## Plan a trip to Lisbon\nwith two children")
+
+    dialog.refresh_from_db()
+    assert dialog.title == "Plan a trip to Lisbon"
+
+
+def test_a_name_given_by_a_person_is_kept(dialog: Dialog) -> None:
+    Dialog.objects.update(title="Trip", titled_by_person=True)
+
+    posted(dialog, "Hello")
+
+    dialog.refresh_from_db()
+    assert dialog.title == "Trip"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Short", "Short"),
+        ("word " * 30, "word " * 11 + "word…"),  # cut at a word
+        ("长" * 100, "长" * 60 + "…"),  # no spaces to cut at
+        ("###", "###"),  # nothing but signs
+    ],
+)
+def test_a_title_is_the_first_line_cut_at_a_word(text: str, title: str) -> None:
+    assert title_from(text) == title
+
+
+@pytest.mark.parametrize("content", ["", "   ", "\n\t\n"])
+def test_an_empty_message_is_refused(dialog: Dialog, content: str) -> None:
+    with pytest.raises(InvalidMessage, match="empty"):
+        post_message(dialog=dialog, content=content)
+
+    assert not dialog.messages.exists()
+
+
+def test_a_megabyte_is_a_message_like_any_other(dialog: Dialog) -> None:
+    text = "x" * 1_000_000
+
+    assert posted(dialog, text).content == text
+
+
+def test_a_message_over_the_limit_is_refused_with_the_limit(dialog: Dialog, settings: object) -> None:
+    settings.DOMINDS_MAX_MESSAGE_CHARS = 1000  # type: ignore[attr-defined]
+
+    with pytest.raises(InvalidMessage, match="1,000"):
+        post_message(dialog=dialog, content="x" * 1001)
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("a\0b", "a␀b"),  # PostgreSQL refuses NUL
+        ("a\ud83db", "a\ufffdb"),  # half of a surrogate pair
+        ("a\r\nb\rc", "a\nb\nc"),  # as browsers send line ends
+        ("مرحبا 👩‍👧‍👦 \u202eabc", "مرحبا 👩‍👧‍👦 \u202eabc"),  # right-to-left and emoji stay
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),  # text is text; rendering makes it inert
+    ],
+)
+def test_odd_text_is_stored_readably(dialog: Dialog, typed: str, stored: str) -> None:
+    message = posted(dialog, typed)
+
+    message.refresh_from_db()
+    assert message.content == stored
+
+
+def test_a_message_typed_during_a_turn_waits_for_its_own(dialog: Dialog) -> None:
+    posted(dialog, "First")
+    dialog.refresh_from_db()
+    wake_seq = dialog.wake_seq
+
+    second = post_message(dialog=dialog, content="Second")
+
+    dialog.refresh_from_db()
+    assert isinstance(second, QueuedMessage)
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "First"
+    assert dialog.wake_seq > wake_seq  # so that the running turn cannot end without seeing it
+
+
+def test_a_waiting_message_can_be_taken_back(dialog: Dialog) -> None:
+    posted(dialog, "First")
+    second = post_message(dialog=dialog, content="Second")
+
+    cancel_queued(dialog=dialog, queued_id=second.pk)
+
+    assert not QueuedMessage.objects.exists()
+
+
+def test_posting_brings_an_archived_dialog_back(dialog: Dialog) -> None:
+    Dialog.objects.update(archived_at=timezone.now())
+
+    posted(dialog)
+
+    dialog.refresh_from_db()
+    assert dialog.archived_at is None
+
+
+def test_nothing_can_be_posted_into_the_trash(dialog: Dialog) -> None:
+    Dialog.objects.update(trashed_at=timezone.now())
+
+    with pytest.raises(InvalidMessage, match="trash"):
+        post_message(dialog=dialog, content="Hello")
+
+
+def test_editing_makes_a_sibling_and_keeps_the_old_message(dialog: Dialog) -> None:
+    old = posted(dialog, "Tell me of cats")
+    an_answer(dialog)
+
+    new = edit_message(dialog=dialog, message=old, content="Tell me of dogs")
+
+    dialog.refresh_from_db()
+    old.refresh_from_db()
+    assert (old.content, new.parent, new.turn, dialog.current_leaf) == ("Tell me of cats", None, 1, new)
+    assert dialog.answer_due
+
+
+def test_only_the_last_user_message_can_be_edited(dialog: Dialog) -> None:
+    first = posted(dialog, "One")
+    an_answer(dialog)
+    posted(dialog, "Two")
+    an_answer(dialog)
+
+    with pytest.raises(InvalidMessage, match="last message"):
+        edit_message(dialog=dialog, message=first, content="Three")
+
+
+def test_a_retry_goes_back_to_the_last_user_message(dialog: Dialog) -> None:
+    question = posted(dialog)
+    answer = an_answer(dialog)
+
+    retry(dialog=dialog)
+
+    dialog.refresh_from_db()
+    assert (dialog.current_leaf, dialog.answer_due) == (question, True)
+    assert Message.objects.filter(pk=answer.pk).exists()
+
+
+def test_a_retry_in_an_empty_dialog_is_refused(dialog: Dialog) -> None:
+    with pytest.raises(InvalidMessage, match="no message"):
+        retry(dialog=dialog)
+
+
+def test_a_running_turn_refuses_edits_retries_and_branches(dialog: Dialog) -> None:
+    message = posted(dialog)
+
+    with pytest.raises(DialogBusy):
+        edit_message(dialog=dialog, message=message, content="Else")
+    with pytest.raises(DialogBusy):
+        retry(dialog=dialog)
+    with pytest.raises(DialogBusy):
+        choose_branch(dialog=dialog, message=message)
+
+
+def test_choosing_a_branch_shows_what_followed_it(dialog: Dialog) -> None:
+    old = posted(dialog, "Cats")
+    old_answer = an_answer(dialog, "Cats purr.")
+    edit_message(dialog=dialog, message=old, content="Dogs")
+    an_answer(dialog, "Dogs bark.")
+
+    choose_branch(dialog=dialog, message=old)
+
+    dialog.refresh_from_db()
+    assert dialog.current_leaf == old_answer
+
+
+def test_stop_is_a_flag_for_the_running_turn(dialog: Dialog) -> None:
+    posted(dialog)
+    lease.claim(dialog.pk)
+
+    request_stop(dialog=dialog)
+
+    dialog.refresh_from_db()
+    assert dialog.stop_requested
+
+
+def test_stop_ends_a_turn_that_no_worker_has_taken(dialog: Dialog) -> None:
+    posted(dialog)
+
+    request_stop(dialog=dialog)
+
+    dialog.refresh_from_db()
+    assert (dialog.answer_due, dialog.stop_requested) == (False, False)
+
+
+def test_stop_without_a_turn_does_nothing(dialog: Dialog) -> None:
+    request_stop(dialog=dialog)
+
+    dialog.refresh_from_db()
+    assert not dialog.stop_requested
+
+
+def test_every_change_raises_the_version(dialog: Dialog) -> None:
+    before = dialog.version
+
+    posted(dialog)
+
+    dialog.refresh_from_db()
+    assert dialog.version > before
+
+
+def test_sequence_numbers_rise_across_branches(dialog: Dialog) -> None:
+    old = posted(dialog)
+    an_answer(dialog)
+    edit_message(dialog=dialog, message=old, content="Else")
+    an_answer(dialog)
+
+    assert list(dialog.messages.values_list("seq", flat=True)) == [1, 2, 3, 4]

@@ -1,0 +1,163 @@
+"""Over-hits within an hour: when a fresh start is offered or due, to whom, and that it comes once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dialogs.models import Agent, Course, Dialog
+from dialogs.turns.reads.over_hits import is_fresh_start_offered
+from dialogs.turns.state import Guarding
+from dialogs.turns.writes import lease
+from dialogs.turns.writes.events import log, note_pressure
+from dialogs.turns.writes.messages import edit_message, post_message
+from dialogs.turns.writes.over_hits import decline, is_fresh_start_due
+from health.compaction.config import AtMilestone, ContextConfig
+from health.compaction.terms.configuration import dump
+from health.compaction.terms.pressure import Pressure
+from health.models import ContextEvent, ContextSettings
+from tests.dialogs.compacting_builders import guard
+from tests.dialogs.compaction_runs import a_run
+
+TOO_MUCH = Guarding(pressure=Pressure.OVERFLOW, tokens=6000, limit=5000)
+
+
+@pytest.fixture
+def dialog(dialog: Dialog) -> Dialog:
+    """With a guarded agent and a message that is to be answered."""
+    guard(dialog)
+    post_message(dialog=dialog, content="Hello")
+    dialog.refresh_from_db()
+    return dialog
+
+
+def on_over_hits(wanted: AtMilestone) -> None:
+    ContextSettings.objects.update_or_create(pk=1, defaults={"values": dump(ContextConfig(on_over_hits=wanted))})
+
+
+def earlier(dialog: Dialog, *minutes: int) -> None:
+    for ago in minutes:
+        event = log("OVER_HIT", dialog, message=0)
+        ContextEvent.objects.filter(pk=event.pk).update(happened_at=timezone.now() - timedelta(minutes=ago))
+
+
+def over_hit(dialog: Dialog) -> None:
+    """The request that is due now is too much; the driver has seen that, and rests."""
+    claim = lease.claim(dialog.pk)
+    assert claim
+    note_pressure(claim, TOO_MUCH)
+    lease.release(claim)
+    dialog.refresh_from_db()
+
+
+def test_the_third_within_an_hour_offers_a_fresh_start(dialog: Dialog) -> None:
+    earlier(dialog, 59, 1)
+
+    over_hit(dialog)
+
+    assert is_fresh_start_offered(dialog)
+    assert not is_fresh_start_due(dialog)
+
+
+def test_three_in_more_than_an_hour_offer_nothing(dialog: Dialog) -> None:
+    earlier(dialog, 61, 1)
+
+    over_hit(dialog)
+
+    assert not is_fresh_start_offered(dialog)
+
+
+def test_a_p1_agents_first_one_is_enough(dialog: Dialog) -> None:
+    Agent.objects.filter(pk=dialog.agent_id).update(is_p1=True)
+
+    over_hit(dialog)
+
+    assert is_fresh_start_offered(dialog)
+
+
+def test_those_of_another_agent_do_not_count(dialog: Dialog) -> None:
+    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
+    theirs = Dialog.objects.create(owner=dialog.owner, agent=zoe, llm=dialog.llm, active_at=timezone.now())
+    earlier(theirs, 2, 1)
+
+    over_hit(dialog)
+
+    assert not is_fresh_start_offered(dialog)
+
+
+def test_within_the_hour_nothing_is_offered_a_second_time(dialog: Dialog) -> None:
+    earlier(dialog, 3, 2)
+    over_hit(dialog)
+    decline(dialog=dialog)
+    assert dialog.current_leaf
+    edit_message(dialog=dialog, message=dialog.current_leaf, content="Anew")
+
+    over_hit(dialog)
+
+    assert ContextEvent.objects.filter(code="OVER_HIT").count() == 4
+    assert not is_fresh_start_offered(dialog)
+
+
+def test_who_declines_in_one_dialog_is_asked_in_another(dialog: Dialog) -> None:
+    earlier(dialog, 3, 2)
+    over_hit(dialog)
+    decline(dialog=dialog)
+    other = Dialog.objects.create(owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=timezone.now())
+    Course.objects.create(dialog=other, number=1)
+    post_message(dialog=other, content="Hello there")
+
+    over_hit(other)
+
+    assert is_fresh_start_offered(other)
+    assert not is_fresh_start_offered(dialog)
+
+
+def test_a_declined_offer_is_gone(dialog: Dialog) -> None:
+    earlier(dialog, 2, 1)
+    over_hit(dialog)
+
+    decline(dialog=dialog)
+
+    assert not is_fresh_start_offered(dialog)
+
+
+def test_an_offer_that_was_taken_is_gone(dialog: Dialog) -> None:
+    earlier(dialog, 2, 1)
+    over_hit(dialog)
+
+    a_run(dialog, trigger="reset")
+
+    assert not is_fresh_start_offered(dialog)
+
+
+def test_an_offer_whose_fresh_start_failed_stands(dialog: Dialog) -> None:
+    earlier(dialog, 2, 1)
+    over_hit(dialog)
+
+    a_run(dialog, trigger="reset", status="failed")
+
+    assert is_fresh_start_offered(dialog)
+
+
+def test_an_automatic_one_is_due_until_it_has_begun(dialog: Dialog) -> None:
+    on_over_hits(AtMilestone.AUTOMATIC)
+    earlier(dialog, 2, 1)
+    over_hit(dialog)
+    assert is_fresh_start_due(dialog)
+
+    a_run(dialog, trigger="reset")
+
+    assert not is_fresh_start_due(dialog)
+    assert not is_fresh_start_offered(dialog)
+
+
+def test_where_it_is_switched_off_nothing_follows(dialog: Dialog) -> None:
+    on_over_hits(AtMilestone.NEVER)
+    earlier(dialog, 2, 1)
+
+    over_hit(dialog)
+
+    assert not is_fresh_start_due(dialog)
+    assert not is_fresh_start_offered(dialog)

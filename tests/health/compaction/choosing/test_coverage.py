@@ -1,0 +1,87 @@
+"""Coverage receipts: what was read of every message that left, and what does not count as reading."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from health.compaction.choosing.coverage import altered, receipts, removed_ids
+from health.compaction.terms.outcome import Extent, Receipt
+from health.compaction.terms.ports import Read
+from health.compaction.terms.units import Kind, Unit
+from tests.health.compaction.builders import a_unit
+
+
+def a_summary(*sources: str, kind: Kind = Kind.SUMMARY, id: str = "s") -> Unit:  # noqa: A002
+    return a_unit("in short", id=id, kind=kind, source_ids=sources)
+
+
+A, B, C = (a_unit("0123456789", id=name) for name in "abc")
+
+
+def test_a_message_that_a_summary_read_whole_is_read_in_full() -> None:
+    (receipt,) = receipts([A, B], [a_summary("a"), B], [Read(source_id="a", read=10, total=10)])
+
+    assert receipt == Receipt(source_id="a", extent=Extent.IN_FULL, read=10, total=10)
+
+
+def test_a_message_that_a_summary_read_in_part_says_how_much() -> None:
+    (receipt,) = receipts([A], [a_summary("a")], [Read(source_id="a", read=4, total=10)])
+
+    assert (receipt.extent, receipt.read, receipt.total) == (Extent.IN_PART, 4, 10)
+
+
+def test_a_message_that_nobody_read_is_not_read_at_all() -> None:
+    (receipt,) = receipts([A, B], [B], [])
+
+    assert (receipt.source_id, receipt.extent) == ("a", Extent.NOT_AT_ALL)
+
+
+def test_a_reading_counts_only_while_its_summary_stands() -> None:
+    reads = [Read(source_id="a", read=10, total=10)]
+
+    (dropped,) = receipts([A], [a_summary("a", kind=Kind.PLACEHOLDER)], reads)
+
+    assert dropped.extent is Extent.NOT_AT_ALL
+
+
+def test_the_furthest_of_several_readings_counts() -> None:
+    reads = [Read(source_id="a", read=number, total=10) for number in (3, 7, 5)]
+
+    assert receipts([A], [a_summary("a")], reads)[0].read == 7
+
+
+def test_a_reading_of_more_than_there_is_is_one_of_all() -> None:
+    assert receipts([A], [a_summary("a")], [Read(source_id="a", read=99, total=99)])[0].read == 10
+
+
+def test_a_message_shortened_in_its_place_was_read_as_far_as_it_stands() -> None:
+    (receipt,) = receipts([A, B], [A.saying("0123"), B], [])
+
+    assert (receipt.extent, receipt.read) == (Extent.IN_PART, 4)
+
+
+def test_an_earlier_summary_is_named_by_itself_or_by_its_sources() -> None:
+    earlier = replace(a_summary("x", "y", id="old"), content="0123456789")
+    new = a_summary("x", "y", "a", id="new")
+
+    by_itself = receipts([earlier], [new], [Read(source_id="old", read=10, total=10)])
+    by_source = receipts([earlier], [new], [Read(source_id="x", read=10, total=10)])
+
+    assert by_itself[0].extent is Extent.IN_FULL
+    assert by_source[0].extent is Extent.IN_FULL
+
+
+def test_an_empty_message_was_read_in_full() -> None:
+    assert receipts([a_unit("", id="e")], [A], [])[0].extent is Extent.IN_FULL
+
+
+def test_messages_that_stand_have_no_receipt_and_are_not_removed() -> None:
+    assert receipts([A, B], [A, B], []) == ()
+    assert removed_ids([A, B], [A, B]) == ()
+
+
+def test_what_is_shortened_is_altered_but_not_removed() -> None:
+    before, after = [A, B, C], [A.saying("0"), C]
+
+    assert [unit.id for unit in altered(before, after)] == ["a", "b"]
+    assert removed_ids(before, after) == ("b",)

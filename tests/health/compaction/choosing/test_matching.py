@@ -1,0 +1,58 @@
+"""Matching: rare words of the question count, common ones do not, and neighbours share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from health.compaction.choosing.matching import Question, fused, stem, with_neighbours
+from health.compaction.reading.features import Features
+
+TEXTS = ["the flat on Tanner Row", "we booked a table", "rain again today", "table tennis on Sunday"]
+
+
+def question(text: str) -> Question:
+    return Question(text, Features(TEXTS, from_tool=[False] * len(TEXTS)))
+
+
+@pytest.mark.parametrize(("one", "other"), [("booked", "booking"), ("tables", "table"), ("moved", "moving")])
+def test_forms_of_a_word_meet(one: str, other: str) -> None:
+    assert stem(one) == stem(other)
+
+
+@pytest.mark.parametrize("word", ["ids", "W4173664", "花生"])
+def test_what_is_no_plain_word_is_not_stemmed(word: str) -> None:
+    assert stem(word) == word
+
+
+def test_the_chunk_with_the_rarest_words_of_the_question_scores_best() -> None:
+    scores = question("Which flat on Tanner Row was it?").bm25([5, 4, 3, 4])
+
+    assert int(np.argmax(scores)) == 0
+    assert scores[2] == 0
+
+
+def test_a_question_about_nothing_in_the_history_is_not_specific() -> None:
+    assert question("Please continue with the current work").specific == 0
+    assert question("").specific == 0
+
+
+def test_a_question_about_one_thing_is_specific() -> None:
+    assert question("Tanner Row").specific > 0.3
+
+
+def test_what_names_many_things_asks_for_none_of_them() -> None:
+    assert question("Tanner Row").narrow == 1
+    assert question(" ".join(TEXTS)).narrow < 0.6
+
+
+def test_ranks_of_two_scores_are_added_and_zero_has_no_rank() -> None:
+    both = fused(np.array([3.0, 2.0, 0.0]), np.array([1.0, 0.5, 0.0]))
+
+    assert both[0] == 1.0
+    assert 0 < both[1] < 1
+    assert both[2] == 0
+
+
+def test_a_neighbour_gets_half() -> None:
+    assert list(with_neighbours(np.array([0.0, 1.0, 0.0, 0.0]))) == [0.5, 1.0, 0.5, 0.0]

@@ -1,0 +1,188 @@
+"""The laws of compaction: each is kept by what keeps it, and told when something breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from health.compaction.laws.invariants import (
+    broken,
+    broken_request,
+    never_shortened,
+    open_round,
+    protected_ids,
+    requests,
+    waits,
+)
+from health.compaction.terms.reasons import Reason
+from health.compaction.terms.units import Call, Kind, Role, Unit
+from tests.health.compaction.builders import a_round, a_unit, p1, p3, pinned
+
+SYSTEM = a_unit("Be brief.", id="system", role=Role.SYSTEM)
+FIRST = a_unit("build me a boat", id="first")
+ANSWER = a_unit("with pleasure", id="answer", role=Role.ASSISTANT)
+OLD = a_round("looking", "oak", "pine", id="old")
+LAST = a_unit("now paint it", id="last")
+OPEN = a_round("mixing", "red", id="open")
+SUMMARY = a_unit("[Summary…]", id="summary-1", kind=Kind.SUMMARY)
+BEFORE = (SYSTEM, FIRST, ANSWER, *OLD, LAST, *OPEN)
+SMALLEST = (SYSTEM, FIRST, SUMMARY, LAST, *OPEN)
+
+
+def told(faults: Sequence[Reason]) -> list[str]:
+    return [str(reason) for reason in faults]
+
+
+def test_the_floor_is_prompt_first_request_last_words_and_open_round() -> None:
+    assert protected_ids(BEFORE) == {"system", "first", "last", "open-a", "open-t0"}
+
+
+def test_tags_and_pins_are_part_of_the_floor() -> None:
+    units = (FIRST, p1(ANSWER), pinned(OLD[0]), p3(a_unit(id="idle")), LAST)
+
+    assert protected_ids(units) == {"first", "answer", "old-a", "last"}
+
+
+def test_developer_messages_are_protected_wherever_they_stand() -> None:
+    late = a_unit("No tools now.", id="late", role=Role.DEVELOPER)
+
+    assert "late" in protected_ids((FIRST, late, LAST, ANSWER))
+
+
+def test_neither_our_prompts_nor_our_summaries_count_as_the_users_words() -> None:
+    prompt = a_unit("write down what matters", id="prompt", inserted=True)
+
+    assert protected_ids((SUMMARY, prompt, FIRST, ANSWER, LAST, prompt, SUMMARY, ANSWER)) == {"first", "last"}
+
+
+def test_a_clients_frame_is_no_first_request() -> None:
+    example, answer = a_unit("example", framed=True), a_unit("ok", role=Role.ASSISTANT, framed=True)
+    request, later, last = a_unit("the task"), a_unit("more"), a_unit("and now?")
+
+    assert protected_ids([example, answer, request, later, last]) == {request.id, last.id}
+
+
+def test_a_single_request_is_first_and_last_at_once() -> None:
+    assert protected_ids((FIRST, ANSWER)) == {"first"}
+
+
+def test_nothing_protects_nothing() -> None:
+    assert protected_ids(()) == frozenset()
+
+
+def test_a_round_is_open_only_while_it_ends_the_context() -> None:
+    assert open_round((FIRST, *OPEN)) == OPEN
+    assert open_round((FIRST, *OPEN, ANSWER)) == ()
+    assert open_round(()) == ()
+
+
+@pytest.mark.parametrize("after", [BEFORE, SMALLEST, (SYSTEM, FIRST, *OLD, LAST, *OPEN)])
+def test_what_keeps_the_laws_is_not_blamed(after: Sequence[Unit]) -> None:
+    assert broken(BEFORE, after) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        ((), "nothing is left"),
+        ((SYSTEM, FIRST, *OLD, ANSWER, LAST, *OPEN), "old-a comes after answer|answer comes after old-t1"),
+        ((SYSTEM, FIRST, LAST, LAST, *OPEN), "last stands 2 times"),
+        ((SYSTEM, FIRST, *OLD[:2], LAST, *OPEN), "old lost a part"),
+        ((SYSTEM, FIRST, *OLD[1:], LAST, *OPEN), "old lost a part"),
+        ((SYSTEM, FIRST, OLD[0], SUMMARY, *OLD[1:], LAST, *OPEN), "old is interrupted"),
+        ((SYSTEM, FIRST, LAST, OPEN[0]), "open-t0 is protected and was removed"),
+        ((SUMMARY, SYSTEM, FIRST, LAST, *OPEN), "summary-1 stands before the system prompt"),
+        ((SYSTEM, SUMMARY, LAST, *OPEN), "first is protected and was removed"),
+        ((SYSTEM, FIRST, LAST.saying("now paint it!"), *OPEN), "last is protected and was changed"),
+        ((SYSTEM, FIRST, LAST, OPEN[0], OPEN[1].saying("r")), "open-t0 is protected and was changed"),
+        ((SYSTEM, replace(FIRST, attached="new"), LAST, *OPEN), "first is protected and was changed"),
+    ],
+)
+def test_each_law_is_told_when_it_is_broken(after: Sequence[Unit], sentence: str) -> None:
+    found = told(broken(BEFORE, after))
+
+    assert any(part in line for line in found for part in sentence.split("|")), found
+
+
+def test_what_gave_way_by_name_may_be_shorter_or_gone_but_nothing_else() -> None:
+    shorter = (SYSTEM, FIRST, LAST, OPEN[0], OPEN[1].saying("r"))
+    silent = (SYSTEM, FIRST, LAST, OPEN[0].saying(""), OPEN[1])
+    without = (SYSTEM, LAST)
+
+    assert broken(BEFORE, shorter, gave_way={"open-t0"}) == []
+    assert told(broken(BEFORE, silent, gave_way={"open-t0"})) == ["open-a is protected and was changed"]
+    assert broken(BEFORE, without, gave_way={"first", "open-a", "open-t0"}) == []
+    assert told(broken(BEFORE, without, gave_way={"open-a", "open-t0"})) == ["first is protected and was removed"]
+
+
+def test_what_gave_way_still_calls_and_answers_what_it_did() -> None:
+    other = (SYSTEM, FIRST, LAST, OPEN[0], replace(OPEN[1], attached="more"))
+
+    assert told(broken(BEFORE, other, gave_way={"open-t0"})) == ["open-t0 is protected and was changed"]
+
+
+@pytest.mark.parametrize("name", ["system", "last"])
+def test_instructions_and_the_newest_words_never_give_way(name: str) -> None:
+    before = BEFORE[: -len(OPEN)]
+    after = [unit.saying("less") if unit.id == name else unit for unit in before]
+
+    assert told(broken(before, after, gave_way={name})) == [f"{name} is protected and was changed"]
+
+
+def test_requests_are_what_a_person_said_first_and_last() -> None:
+    prompt = a_unit("write down what matters", id="prompt", inserted=True)
+
+    assert requests((SYSTEM, SUMMARY, prompt, FIRST, ANSWER, LAST)) == (FIRST, LAST)
+    assert requests((SYSTEM, FIRST)) == (FIRST,)
+    assert requests((SYSTEM, SUMMARY)) == ()
+
+
+def test_what_a_person_said_last_gives_way_only_where_somebody_took_it_up() -> None:
+    after = [unit.saying("less") if unit is LAST else unit for unit in BEFORE]
+
+    assert waits(BEFORE[: -len(OPEN)])
+    assert not waits(BEFORE)
+    assert broken(BEFORE, after, gave_way={"last"}) == []
+    assert never_shortened((SYSTEM, SUMMARY)) == {"system"}
+
+
+def test_a_round_that_someone_else_wrote_must_pair_too() -> None:
+    stray = a_unit("found", id="new", role=Role.TOOL, answers="c9", round_id="new-round")
+    asking = a_unit("", id="new", role=Role.ASSISTANT, calls=(Call(id="c9", name="ls", arguments=""),), round_id="n")
+
+    assert told(broken(BEFORE, (*SMALLEST, stray))) == ["1 calls have 2 results, or those of other calls"]
+    assert told(broken(BEFORE, (*SMALLEST, asking))) == ["2 calls have 1 results, or those of other calls"]
+
+
+def test_an_empty_context_may_stay_empty() -> None:
+    assert broken((), ()) == []
+
+
+CALL = {"id": "c1", "function": {"name": "ls", "arguments": "{}"}}
+ASKS = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "a.py"}
+HELLO = {"role": "user", "content": "hello"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "sentence"),
+    [
+        ([], "no messages"),
+        ([HELLO, ASKS], "'c1' of ls was never answered"),
+        ([HELLO, RESULT], "messages[1] is the result"),
+        ([ASKS, HELLO, RESULT], "messages[2] is the result"),
+        ([{"content": "hello"}], "no role"),
+        ([{"role": "bot", "content": "hello"}], "no role"),
+    ],
+)
+def test_a_request_that_providers_refuse_is_told(messages: list[dict[str, Any]], sentence: str) -> None:
+    told = broken_request(messages)
+
+    assert any(sentence in line for line in told), told
+
+
+def test_a_request_whose_rounds_pair_is_fine() -> None:
+    assert broken_request([HELLO, ASKS, RESULT, HELLO]) == []

@@ -1,0 +1,172 @@
+"""Importance by seed 3's table: what a message is decides its score, each factor once, between 0 and 1."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+
+from health.compaction.reading.importance import importance, importances, mentions_error
+from health.compaction.terms.units import Call, Kind, Role
+from tests.health.compaction.builders import a_round, a_unit
+
+
+def said(text: str, *, call: str = "", arguments: str = "{}") -> float:
+    calls = (Call(id="c", name=call, arguments=arguments),) if call else ()
+    return importance(a_unit(text, role=Role.ASSISTANT, calls=calls))
+
+
+def answered(text: str, *, tool: str = "read_file", failed: bool | None = None) -> float:
+    return importance(a_unit(text, role=Role.TOOL, answers="c", failed=failed), tool=tool)
+
+
+def test_a_plain_message_has_the_base_score() -> None:
+    assert importance(a_unit("Where shall we have lunch?")) == 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ERROR: cannot open the door",
+        "An exception was raised",
+        "Traceback (most recent call last):",
+        "raised KeyError",
+        "2 tests failed",
+        "エラーが発生しました",
+        "出现错误，请重试",
+        "上传失败",
+        "0 errors in the first run, but 1 error in the second",
+    ],
+)
+def test_a_told_error_raises_the_score(text: str) -> None:
+    assert answered(text) == 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 errors",
+        "Found no errors",
+        "finished without any errors",
+        "errors: 0, warnings: 3",
+        '{"error": null}',
+        "没有错误",
+        "エラーはありません",
+        "0 failed",
+        "エラーは発生しませんでした",
+        "没有出现错误",
+        "The build hasn't failed",
+        # not the word
+        "terror and mirrors",
+        "unerring",
+    ],
+)
+def test_a_denied_error_and_a_similar_word_do_not(text: str) -> None:
+    assert answered(text) == 0.5
+
+
+def test_ten_errors_are_not_zero_errors() -> None:
+    assert mentions_error("10 errors")
+    assert mentions_error("10个错误")
+
+
+def test_the_status_of_a_tool_goes_before_its_words() -> None:
+    assert answered("exit", failed=True) == 0.8
+    assert answered("a page about the word error", failed=False) == 0.5
+
+
+@pytest.mark.parametrize("text", ["All done.", "The task is completed", "作業は完了です", "任务已完成"])
+def test_a_completion_raises_the_score(text: str) -> None:
+    assert said(text) == 0.8
+
+
+def test_a_call_of_done_is_a_completion() -> None:
+    assert said("", call="done") == 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is not done",
+        "not yet finished",
+        "尚未完成",
+        "I haven't done that.",
+        "The build hasn't finished.",
+        "That couldn’t be completed",
+        "It cannot be completed",
+        "Two steps are still to be done",
+        "还没完成",
+        "まだ完了していません",
+        "完了できませんでした",
+    ],
+)
+def test_what_is_not_done_is_no_completion(text: str) -> None:
+    assert said(text) == 0.5
+
+
+def test_a_user_who_says_done_completes_nothing() -> None:
+    assert importance(a_unit("I am done with my coffee")) == 0.5
+
+
+def test_planning_raises_the_score() -> None:
+    assert said("", call="think", arguments='{"phase": "planning"}') == 0.7
+    assert said("## Plan\n1. look") == 0.7
+    assert said("计划：先看") == 0.7
+
+
+@pytest.mark.parametrize("thought", ["I need an explanation", "an airplane", "the planet"])
+def test_a_word_that_only_holds_that_one_is_no_plan(thought: str) -> None:
+    assert said("", call="think", arguments=json.dumps({"thought": thought})) == 0.5
+
+
+def test_thinking_in_another_phase_is_not_planning() -> None:
+    assert said("", call="think", arguments='{"phase": "executing"}') == 0.5
+
+
+def test_a_screenshot_raises_the_score_a_little() -> None:
+    assert answered("(image)", tool="screenshot") == 0.6
+    assert importance(a_unit("look", image_tokens=100)) == 0.6
+
+
+@pytest.mark.parametrize("tool", ["elementsJson", "webElements"])
+def test_what_can_be_fetched_again_counts_less(tool: str) -> None:
+    assert answered("[]", tool=tool) == 0.4
+
+
+def test_each_factor_counts_once() -> None:
+    assert answered("error\nerror\nTraceback\nfailed") == 0.8
+
+
+def test_the_score_never_exceeds_one() -> None:
+    assert said("## Plan: done after an error", call="done") == 1.0
+
+
+def test_the_tool_is_found_by_its_round_though_call_ids_repeat() -> None:
+    first = a_round("", "[]", id="r1")
+    second = a_round("", "[]", id="r2")
+    units = [*named(first, "elementsJson"), *named(second, "read_file")]
+
+    scores = importances(units)
+
+    assert (scores["r1-t0"], scores["r2-t0"]) == (0.4, 0.5)
+
+
+def named(cut: tuple, tool: str) -> list:
+
+    asked, result = cut
+    return [replace(asked, calls=(Call(id="call_0", name=tool, arguments="{}"),)), replace(result, answers="call_0")]
+
+
+def test_a_summary_stands_for_many_and_weighs_most() -> None:
+    assert importances([a_unit("history", id="s", kind=Kind.SUMMARY)]) == {"s": 1.0}
+
+
+def test_ten_megabytes_are_judged_by_their_ends() -> None:
+    begun = time.perf_counter()
+
+    score = importance(a_unit("no error" + "a" * 10_000_000 + "\nFATAL"))
+
+    assert score == 0.8
+    assert time.perf_counter() - begun < 0.5

@@ -1,0 +1,378 @@
+"""Values in force: which sentences a later one changed, corrected or withdrew, and which it must leave alone."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+
+from health.compaction.reading.force import Force, Outdated, in_force, outdated
+from health.compaction.reading.text import passages
+from health.compaction.reading.value_statements import is_question, states_a_value
+from health.compaction.reading.values import Said
+from health.compaction.terms.units import Kind, Role, Unit
+
+NOTED = "Noted."
+NOTED_ZH = "记下了。"
+NOTHING: tuple[str, ...] = ()
+
+
+def talk(*lines: str, reply: str = NOTED) -> list[Said]:
+    """What a user said, message by message; "a / b" is answered with b, all else with a short note.
+
+    "~" stands before a message whose first sentence is outdated in the end.
+    """
+    said: list[Said] = []
+    for line in lines:
+        asked, _, answered = line.partition(" / ")
+        said += [Said(Role.USER, asked.removeprefix("~")), Said(Role.ASSISTANT, answered or reply)]
+    return said
+
+
+def sentences(said: list[Said], role: Role = Role.USER) -> tuple[str, ...]:
+    found = (out for out in outdated(said) if said[out.message].role is role)
+    return tuple(said[out.message].text[out.start : out.end] for out in found)
+
+
+def marked(said: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(passages(line[1:])[0].text for line in said if line.startswith("~"))
+
+
+# Said anew, with the subject
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("~The dentist is at 9:15.", "They moved the dentist to 10:40."),
+        ("~The plumber comes at 8:30.", "The plumber comes at 11:00."),
+        ("~Choir practice is on Tuesday.", "We shifted choir practice to Thursday."),
+        ("~The thesis is due on 3 May.", "My supervisor wants the thesis by 20 April."),
+        ("~The thesis is due on May 3rd.", "The thesis is due on 2027-04-20."),
+        ("~The piano may cost 2,400 euros.", "For the piano I can pay 3,100 euros."),
+        ("~Order 40 of the blue chairs.", "Make it 55 for the blue chairs."),
+        ("~The timeout of the proxy is 30 seconds.", "Set the timeout of the proxy to 45 seconds."),
+        ("~Send the violin to 12 Castle Street.", "The violin goes to 5 Brook Lane."),
+        ("~Write to help@old.example about the licence.", "For the licence, write to desk@new.example."),
+        (
+            "~I asked Ruben about the insurance.",
+            "~Talk to Ruben about the insurance.",
+            "Fatima took over the insurance.",
+        ),
+        ("~The wiki runs on Postgres, as I wanted with Helga.", "We moved the wiki to MariaDB."),
+        ("~The wedding is at the lighthouse.", "We found that the wedding is now in the orangery."),
+        ("~Paint the shed dark green.", "The shed will rather be ochre."),
+        ("~Write the weekly digest as a list.", "I'd rather have the weekly digest as prose."),
+        ("~Answer the survey questions in French.", "From now on answer the survey questions in German."),
+        ("~My sister's flight lands at 17:20.", "My sister's flight is delayed to 19:05."),
+        ("~The rehearsal is on Monday. The hall is booked.", "The rehearsal moves to Friday."),
+        ("~The invoice says 410 euros for the boiler.", "The boiler is 460 euros, they forgot the valve."),
+        ("~Could you put the tasting on Sunday?", "The tasting is on Saturday."),
+        ("~My landlord is Mr Petrov.", "My landlord is Mrs Lindqvist now."),
+        ("~Let's use tabs in the Go files.", "Actually use spaces in the Go files."),
+        ("~Reply to me in bullet points.", "One short paragraph please when you reply to me."),
+        ("~The API listens on port 8080.", "Change the port of the API to 9090."),
+        ("~The conference is in Vienna.", "The conference moved to Graz."),
+        (
+            "~The budget is 900 euros for both of us.",
+            "We saw whales.",
+            "The budget is 1,100 euros now, I got a raise.",
+        ),
+        ("~For groups the deposit is 1,250 crowns.", "A correction about groups: the deposit is 1,900 crowns now."),
+        ("~The deadline is 3 May.", "We saw whales.", "Whales are big.", "The deadline is 9 May, by the way."),
+    ],
+)
+def test_what_is_said_anew_of_a_subject_takes_the_place_of_what_was_said(said: tuple[str, ...]) -> None:
+    assert sentences(talk(*said)) == marked(said)
+
+
+# Corrected right behind, without a subject
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("~The museum opens at 10:30.", "Sorry, 9:30."),
+        ("~The museum opens at 10:30.", "9:30, I misread the poster."),
+        ("~The vet has time on Wednesday.", "No, Thursday."),
+        ("~The vet has time on Wednesday.", "Thursday!"),
+        ("~I need 12 of the lanterns.", "Wait, 16 is better."),
+        ("~The vet has time on Wednesday.", "How do cats purr?", "Oops, I meant Thursday."),
+        ("~Paint the gate red.", "No, the blue one."),
+        ("~Write the digest as a poem.", "Let's take plain prose after all."),
+        ("~Serve soup at the fair.", "Pancakes instead."),
+        ("~The museum opens at 10:30. Sorry, 9:30.",),
+        ("~The museum opens at 10:30.", "~No, 9:30.", "The museum opens at 8:00."),
+    ],
+)
+def test_a_value_without_a_subject_corrects_what_was_said_just_before(said: tuple[str, ...]) -> None:
+    assert sentences(talk(*said)) == marked(said)
+
+
+# Corrections that name what they correct, ways back, and withdrawals
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("~The dentist is at 9:15.", "The dentist is at 10:40 and not at 9:15."),
+        ("~The thesis is due on 3 May.", "The thesis went from 3 May to 20 April."),
+        ("~Paint the shed dark green.", "The shed will be ochre instead of dark green."),
+        ("~The dentist is at 9:15.", "~The dentist moved to 10:40.", "The dentist is back to 9:15."),
+        ("~Choir practice is on Tuesday.", "Choir practice is cancelled this term."),
+        ("~The violin goes to 5 Brook Lane.", "I'll fetch the violin myself."),
+        ("~The thesis is due on 3 May.", "Forget about the thesis."),
+        ("~Write the weekly digest as a list.", "I no longer need the weekly digest."),
+    ],
+)
+def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tuple[str, ...]) -> None:
+    assert sentences(talk(*said)) == marked(said)
+
+
+# What replaces nothing
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("The dentist is at 9:15.", "The hairdresser is at 10:40."),
+        ("The outward flight leaves at 7:10.", "The homeward flight leaves at 21:30."),
+        ("The first office has 4 desks.", "The second office has 7 desks."),
+        ("Room one is for Monday.", "Room two is for Tuesday."),
+        ("Ruben's exam is on Monday.", "Fatima's exam is on Thursday."),
+        ("Choir practice is on Tuesday.", "There is also choir practice on Thursday."),
+        ("Order 40 of the blue chairs.", "Another 15 of the blue chairs go to the annex."),
+        ("Talk to Ruben about the insurance.", "On weekends Fatima answers for the insurance."),
+        ("Talk to Ruben about the insurance.", "If Ruben is away, ask Fatima about the insurance."),
+        ("The piano may cost 2,400 euros.", "The cover for the piano costs 300 euros."),
+        ("The thesis is due on 3 May.", "A draft of the thesis goes to Helga on 1 April."),
+        ("The flight leaves at 7:10.", "Boarding for the flight ends at 6:50."),
+        ("The workshop costs 900 euros.", "The workshop takes 12 people."),
+        ("The workshop is on Monday.", "The workshop starts at 9:00."),
+        ("My flight leaves at 7:10.", "My cousins fly too: their slot for the flight is 8:20."),
+        ("The museum opens at 10:30.", "Is the museum open at 9:30?"),
+        ("The museum opens at 10:30.", "I'll have lunch with my aunt at 12:30."),
+        ("The museum opens at 10:30.", "> The museum opens at 9:30."),
+        ("The museum opens at 10:30.", "```\nmuseum opens at 9:30\n```"),
+        ("Ruben can't eat walnuts.", "Ruben can't eat shrimps."),
+        ("Add a test for the parser.", "Add a docstring to the parser."),
+        ("The parser fails on line 12.", "The parser fails on line 40 of the other file too."),
+        ("Paint the shed dark green.", "Paint the fence ochre."),
+        ("Write the weekly digest as a list.", "Write the press release as prose."),
+        ("The train to Bergen leaves at 8:10.", "The train to Oslo leaves at 9:40."),
+        ("Last year the fair cost 700 euros.", "The fair costs 820 euros."),
+        ("The dentist is at 9:15.", "The dentist is at 9:15, as I said."),
+        ("The first lesson is at 9:00.", "The last lesson is at 15:00."),
+        ("My birthday is on 4 June.", "My brother's birthday is on 9 July."),
+        ("Osman's desk is in room 12.", "Leyla's desk is in room 14."),
+        ("I have a meeting with Osman at 9:00.", "I have a meeting with Leyla at 11:00."),
+        ("I paid 40 euros for the lamp.", "The lamp weighs 3 kilos."),
+        ("The dentist is at 9:15.", "Don't forget the dentist."),
+        ("The dentist is at 9:15.", "I forgot to say that I like the dentist."),
+        ("Choir practice is on Tuesday.", "We did not cancel choir practice."),
+        ("The login module has a bug.", "The login module has good tests."),
+        ("Use Postgres for the orders.", "Use Redis for the cache."),
+        ("Send letters to members as plain text.", "I want the member list as a spreadsheet."),
+        ("Paint the gate red.", "Sorry for the noise, we have visitors."),
+        ("The gate is 3 metres wide.", "How are you today?", "Lunch now."),
+        ("The budget is 900 euros.", "The hotel costs 300 euros."),
+        ("The hotel costs 300 euros.", "The budget is 900 euros."),
+        ("The budget is 900 euros.", "I paid 300 euros."),
+        ("The budget is 900 euros.", "The second office's budget is 300 euros."),
+        ("The budget is 900 euros.", "For the second office the budget is 300 euros."),
+        ("The train leaves at 8:10.", "My aunt's train leaves at 9:40."),
+        ("The porch is painted on Wednesday.", "The porch is tiled on Friday."),
+        ("The well gets cleaned at 9:00.", "At 15:00 the well will be covered."),
+    ],
+)
+def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]) -> None:
+    assert sentences(talk(*said)) == NOTHING
+
+
+# Chinese
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("~牙医约在9:15。", "牙医改到10:40了。"),
+        ("~合唱排练在周二。", "合唱排练挪到周四。"),
+        ("~论文5月3日要交。", "导师说论文4月20日交。"),
+        ("~钢琴最多花2400元。", "钢琴可以花3100元。"),
+        ("~小提琴送到解放路12号。", "小提琴寄去长安街5号。"),
+        ("~保险问王建军。", "保险由赵敏负责。"),
+        ("~棚子刷成墨绿色。", "棚子还是刷成土黄吧。"),
+        ("~博物馆10:30开门。", "看错了，是9:30。"),
+        ("~兽医周三有空。", "不对，周四。"),
+        ("~合唱排练在周二。", "合唱排练从周二改成周四。"),
+        ("~合唱排练在周二。", "合唱排练取消了。"),
+        ("~论文5月3日要交。", "不用管论文了。"),
+        ("~牙医约在9:15。", "~牙医改到10:40了。", "牙医又改回9:15。"),
+        ("牙医约在9:15。", "理发约在10:40。"),
+        ("合唱排练在周二。", "周四也有合唱排练。"),
+        ("保险问王建军。", "保险节假日归赵敏管。"),
+        ("椅子要40把。", "分店另外要15把椅子。"),
+        ("去程航班7:10起飞。", "返程航班21:30起飞。"),
+        ("博物馆10:30开门。", "博物馆9:30开门吗？"),
+        ("工作坊要900元。", "工作坊最多12人。"),
+        ("猫7:00喂。", "狗7:30喂。"),
+        ("牙医约在9:15。", "别忘了牙医。"),
+        ("张伟周一值班。", "李娜周二值班。"),
+        ("~周报用列表写。", "周报改用一段话写。"),
+        ("~押金交800元。", "押金涨到950元了。"),
+        ("~阳台周三刷漆。", "阳台周五刷漆。"),
+        ("~阳台周三刷漆", "周五"),
+        ("阳台周三刷漆。", "厨房周五刷漆。"),
+        ("阳台周三刷漆", "阳台周五换灯"),
+        ("客厅3月4日铺地板。", "客厅3月9日挂窗帘，别忘了。"),
+        ("~预算900元。", "今天下雨了。", "猫睡着了。", "预算改成1100元。"),
+        ("预算900元。", "酒店要300元。"),
+    ],
+)
+def test_the_same_holds_in_chinese(said: tuple[str, ...]) -> None:
+    assert sentences(talk(*said, reply=NOTED_ZH)) == marked(said)
+
+
+# A word in common takes no rule's force
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (
+            "Note 5 from the Sigrun. Always write departures in 24-hour time and fares in crowns.",
+            "Note 6 from the Sigrun. The cook weighed the mooring lines.",
+            "Note 7 from the Sigrun. The pilot went ashore.",
+        ),
+        (
+            "Always write departures in 24-hour time and fares in crowns.",
+            *(f"Entry {number} came in at berth {number}." for number in range(300)),
+            "About groups: the deposit is 1,250 crowns.",
+            "Correction about groups: the deposit is 1,900 crowns now, not 1,250 crowns.",
+        ),
+    ],
+)
+def test_a_rule_outlives_statements_that_share_a_word_with_it(said: tuple[str, ...]) -> None:
+    assert not [sentence for sentence in sentences(talk(*said)) if sentence.startswith("Always")]
+
+
+# What the assistant said
+
+
+def test_an_echo_of_what_is_outdated_is_outdated_too() -> None:
+    said = talk("The dentist is at 9:15. / Noted, the dentist: 9:15. Anything else?", "The dentist moved to 10:40.")
+
+    assert sentences(said, Role.ASSISTANT) == ("Noted, the dentist: 9:15.",)
+
+
+def test_an_echo_of_what_is_in_force_stands() -> None:
+    said = talk("The dentist is at 9:15.", "The dentist moved to 10:40. / Noted, the dentist: 10:40.")
+
+    assert sentences(said, Role.ASSISTANT) == NOTHING
+
+
+def test_a_number_within_a_longer_one_is_no_echo() -> None:
+    said = talk("We expect 2 guests. / Noted: 2 guests. I found 12 chairs.", "We expect 4 guests.")
+
+    assert sentences(said, Role.ASSISTANT) == ("Noted: 2 guests.",)
+
+
+def test_what_the_assistant_says_of_its_own_changes_no_value() -> None:
+    assert sentences(talk("The dentist is at 9:15. / The dentist is at 10:40.", "Thanks.")) == NOTHING
+
+
+def test_tools_and_system_prompts_change_no_value() -> None:
+    others = [Said(role, "The dentist is at 10:40.") for role in (Role.SYSTEM, Role.DEVELOPER, Role.TOOL)]
+
+    assert outdated([*talk("The dentist is at 9:15."), *others]) == []
+
+
+def test_it_tells_who_took_the_place_and_where_the_sentence_stands() -> None:
+    said = talk("Hello! The dentist is at 9:15. Thanks a lot!", "The dentist moved to 10:40.")
+
+    assert outdated(said) == [Outdated(message=0, start=7, end=30, by=2)]
+
+
+def test_nothing_said_is_nothing_outdated() -> None:
+    assert outdated([]) == []
+
+
+# Time
+
+
+def seconds(messages: int) -> float:
+    orders = (f"The delivery of crate {n % 97} to the depot is at {n % 24}:{n % 60:02}." for n in range(messages // 2))
+    said = talk(*orders)
+    began = perf_counter()
+    outdated(said)
+    return perf_counter() - began
+
+
+def test_two_thousand_messages_take_time_in_proportion() -> None:
+    seconds(100)
+
+    assert min(seconds(2_000) for _ in range(3)) < 8 * min(seconds(500) for _ in range(3)) + 0.1
+
+
+# What compaction asks
+
+
+AROUND = ("The weather has turned cold up here.", "My sister plays the cello in an orchestra.")
+OLD, NEW = "The dentist is at 9:30.", "The dentist moved to 11:15."
+
+
+def a_message(number: int, text: str, **fields: object) -> Unit:
+    return Unit(id=f"m{number}", role=Role.USER, content=text, **fields)  # type: ignore[arg-type]
+
+
+def told(old: Unit, new: Unit) -> Force:
+    return in_force((*(a_message(number, text) for number, text in enumerate(AROUND)), old, new))
+
+
+def test_of_messages_it_says_which_sentences_are_no_longer_in_force() -> None:
+    assert told(a_message(8, OLD), a_message(9, NEW)).gone == {"m8": ((0, len(OLD)),)}
+
+
+def test_what_a_client_puts_first_and_what_compaction_wrote_state_nothing() -> None:
+    assert told(a_message(8, OLD), a_message(9, NEW, framed=True)).gone == {}
+    assert told(a_message(8, OLD, kind=Kind.SUMMARY), a_message(9, NEW)).gone == {}
+
+
+def test_of_what_may_be_outdated_it_says_what_was_told_later_of_the_same() -> None:
+    old, new = "The dentist is at 9:30.", "The dentist has a new receptionist."
+
+    assert told(a_message(8, old), a_message(9, new)).beside == {("m8", 0): (("m9", 0),)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "holds"),
+    [
+        ("Write the digest as a list.", "Got it.", True),
+        ("Write the digest as a list.", "Noted.", True),
+        ("Write the digest as a list.", "So a list for the digest. Anything else?", True),
+        ("The digest goes out on Monday.", "Do you like Mondays?", True),  # a value holds whatever is answered
+        ("My tea is cold again.", "Put the kettle on, and enjoy the break.", False),
+    ],
+)
+def test_a_wish_that_was_taken_note_of_holds_and_small_talk_with_a_kind_word_does_not(
+    asked: str, answered: str, holds: bool
+) -> None:
+    reply = Unit(id="m9", role=Role.ASSISTANT, content=answered)
+
+    assert (("m8", 0) in in_force((a_message(8, asked), reply)).stated) is holds
+
+
+@pytest.mark.parametrize(("sentence", "states"), [("The bus leaves at 8:05.", True), ("Greta likes tea.", False)])
+def test_a_time_is_a_value_and_a_name_alone_is_none(sentence: str, states: bool) -> None:
+    assert states_a_value(sentence) is states
+
+
+@pytest.mark.parametrize(("sentence", "asks"), [("Is it at 9:30?", True), ("Could you make it 9:30?", False)])
+def test_a_request_in_the_form_of_a_question_is_none(sentence: str, asks: bool) -> None:
+    assert is_question(sentence) is asks
+
+
+def test_what_is_longer_than_a_person_types_is_not_heard() -> None:
+    paste = f"{OLD}\n{'A line of a log. ' * 1_000}"
+
+    assert told(a_message(8, paste), a_message(9, NEW)).gone == {}

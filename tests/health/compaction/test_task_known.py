@@ -1,0 +1,91 @@
+"""With a question as task the messages that answer it are found, from outside: `compact_messages(task=…)`."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from benchmarks.knowledge import judged
+from benchmarks.questions import of_made_chats
+from benchmarks.recordings import Moment
+from benchmarks.whole_messages import bm25_messages
+from health.adapters import embeddings
+from health.adapters.embeddings import Embeddings
+from health.adapters.static_vectors import StaticVectors
+from health.compaction.choosing.worth import EMBEDDED_SHARE
+from health.compaction.terms.ports import Embed, Embedded
+from health.services import compact_messages
+from health.tokens.messages import count_messages
+
+CHATS = list(of_made_chats(8, 4, 16_000))
+
+
+def found(moment: Moment, ratio: float, task: str) -> float:
+    limit = moment.limit(ratio)
+    outcome = compact_messages(moment.messages, limit_tokens=limit, task=task, embedder="none")
+    return judged(moment, outcome.messages, limit=limit)["know"] or 0
+
+
+@pytest.mark.parametrize("ratio", [0.25, 0.1])
+def test_answers_are_found_as_well_as_by_ranking_whole_messages(ratio: float) -> None:
+    ours = fmean(found(moment, ratio, moment.question) for moment in CHATS)
+    limits = [(moment, moment.limit(ratio)) for moment in CHATS]
+    ranked = fmean(judged(moment, bm25_messages(moment, limit), limit=limit)["know"] or 0 for moment, limit in limits)
+    assert ours >= ranked
+
+
+def test_a_question_finds_more_than_no_question() -> None:
+    asked, unasked = (fmean(found(one, 0.1, task) for one, task in tasks) for tasks in both())
+    assert asked > unasked + 0.1
+
+
+def both() -> tuple[list[tuple[Moment, str]], list[tuple[Moment, str]]]:
+    return [(moment, moment.question) for moment in CHATS], [(moment, "") for moment in CHATS]
+
+
+def test_a_message_that_answers_is_kept_whole() -> None:
+    answer = "The spare key for the boathouse hangs behind the barometer, left of the door, on a green ribbon."
+    talk = [f"We walked along pier {at} again, the wind was {at} knots, and nobody minded much." for at in range(80)]
+    said = [*talk[:30], answer, *talk[30:]]
+    messages = [{"role": "user" if at % 2 else "assistant", "content": text} for at, text in enumerate(said)]
+    limit = count_messages(messages, "") // 10
+
+    kept = compact_messages(messages, limit_tokens=limit, task="Where is the boathouse key?", embedder="none")
+
+    assert answer in [message["content"] for message in kept.messages]
+
+
+def test_only_messages_that_matter_are_embedded() -> None:
+    seen: list[Embed] = []
+
+    def embed(need: Embed) -> Embedded:
+        seen.append(need)
+        return Embedded(vectors=np.eye(len(need.texts), dtype=np.float32), name="by hand")
+
+    moment = CHATS[0]
+    compact_messages(moment.messages, limit_tokens=moment.limit(0.25), task=moment.question, embedder=embed)
+
+    (need,) = seen
+    texts = need.texts[need.queries :]
+    size = count_messages([{"role": "user", "content": "\n".join(texts)}], "")
+    assert 0 < size <= 1.1 * EMBEDDED_SHARE * moment.tokens
+    matching = {message["content"] for message in bm25_messages(moment, moment.fixed_tokens + 200)}
+    assert matching & set(texts)
+
+
+def absent() -> StaticVectors:
+    raise OSError("not installed")
+
+
+def test_the_outcome_says_that_minilm_was_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = Embeddings({"minilm": absent, "static": StaticVectors})
+    monkeypatch.setattr(embeddings, "_process", lambda: alone)
+    moment = CHATS[0]
+
+    def warnings(task: str) -> list[str]:
+        return [*map(str, compact_messages(moment.messages, limit_tokens=moment.limit(0.25), task=task).warnings)]
+
+    assert [one for one in warnings(moment.question) if one.startswith("MiniLM is absent or slow here")]
+    assert not warnings("")

@@ -1,0 +1,119 @@
+"""A text larger than the window is pasted: both sizes are told, it can be shortened, and every other way goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs.compaction.work import perform
+from dialogs.driver.writes.courses import start_course
+from dialogs.models import LLM, Agent, Dialog
+from dialogs.models.message import MessageOrigin
+from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.turns.writes.messages import retry
+from health.models import CompactionRun
+from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.pages.views.pages import page
+from tests.overflow.conftest import Build
+from tests.overflow.house import WAYS
+from tests.overflow.talk import prose
+from tests.standins.compatible import CHARS_PER_TOKEN
+
+WINDOW = 8_192
+# Of the window, as the server counts: far above it, and hardly, which our estimate may take for less.
+SIZES = (1.6, 1.0)
+pytestmark = pytest.mark.parametrize("way", ["lists it", "names it in a refusal", "names nothing"])
+
+
+@pytest.fixture
+def pasted(build: Build, alice: User, way: str) -> Callable[[float], Dialog]:
+    """Alice has said something short, and then pasted a text of so many windows."""
+    build(window=WINDOW, **WAYS[way])
+
+    def paste(size: float) -> Dialog:
+        dialog = create_dialog(owner=alice, agent=Agent.objects.get(llm__provider__name="house", is_direct=False))
+        for words in ("Hello there.", prose(1, int(size * WINDOW * CHARS_PER_TOKEN))):
+            ask(dialog, words)
+            drive_until_idle(dialog)
+        return dialog
+
+    return paste
+
+
+def is_answered(dialog: Dialog, words: str) -> bool:
+    ask(dialog, words)
+    drive_until_idle(dialog)
+    return dialog.paused_by == "" and dialog.messages.latest("seq").role == "assistant"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_it_is_refused_with_both_sizes_and_can_be_shortened_where_it_was_refused(
+    pasted: Callable[[float], Dialog], client: Client, alice: User, size: float
+) -> None:
+    dialog = pasted(size)
+    client.force_login(alice)
+
+    shown = page(client, f"/dialogs/{dialog.pk}/")
+
+    assert dialog.courses.count() == 1, "a new course would hold the same text"
+    assert re.search(r"≈[\d,]+ tokens.* ([\d,]+|≈[\d,]+ of them)\.?", shown.text)
+    assert "Shorten your message and send it again" in shown.text
+    assert "Report & Continue" not in shown.text
+    leaf = dialog.current_leaf
+    assert leaf is not None
+    assert leaf.origin == MessageOrigin.TYPED
+    there = f"/dialogs/{dialog.pk}/messages/{leaf.pk}/edit/"
+    assert f"{there}form/" in shown.links()
+    assert leaf.content in page(client, f"{there}form/").text, "the text is there, to be shortened"
+
+    client.post(there, {"content": "Summarise what harbours do."})
+    drive_until_idle(dialog)
+
+    assert dialog.paused_by == ""
+    assert dialog.messages.latest("seq").role == "assistant"
+
+
+def test_with_compaction_off_what_is_typed_after_it_is_answered_by_the_one_button_that_is_offered(
+    pasted: Callable[[float], Dialog], client: Client, alice: User
+) -> None:
+    LLM.objects.update(compaction="off")
+    dialog = pasted(SIZES[0])
+    client.force_login(alice)
+    assert not is_answered(dialog, "Never mind."), "the text before it is sent again"
+    assert "Compact and ask again" in page(client, f"/dialogs/{dialog.pk}/").text
+
+    client.post(f"/dialogs/{dialog.pk}/report/")
+    perform(CompactionRun.objects.get().pk, embedder="static")
+    drive_until_idle(dialog)
+
+    assert dialog.paused_by == ""
+    assert dialog.messages.latest("seq").role == "assistant"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_new_course_goes_on(pasted: Callable[[float], Dialog], size: float, empty: bool) -> None:
+    dialog = pasted(size)
+
+    start_course(dialog=dialog, empty=empty)
+    dialog.refresh_from_db()
+
+    assert is_answered(dialog, "Never mind.")
+    assert is_answered(dialog, "Are you still there?")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_another_message_goes_on_though_trying_again_does_not_help(
+    pasted: Callable[[float], Dialog], size: float
+) -> None:
+    dialog = pasted(size)
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert is_answered(dialog, "Never mind.")
+    assert is_answered(dialog, "Are you still there?")
+    assert dialog.courses.count() == 1
