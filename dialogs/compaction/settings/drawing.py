@@ -26,6 +26,8 @@ CHOICES: Mapping[str, Promise] = {
     "no_model": _("No model is asked"),
     "extractive": _("Of sentences that were said"),
     "model": _("By the pruning agent’s model"),
+    "free": _("Where nobody waits and nothing is charged"),
+    "always": _("Always"),
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),
