@@ -96,6 +96,9 @@ def _wanted(dialog_id: UUID) -> Wanted | None:
     guard, leaf = active_guard(dialog), dialog.current_leaf
     if guard is None or leaf is None or dialog.trashed_at or leaf.course.guard_held:
         return None
+    row = PreparedPruning.objects.filter(dialog=dialog).first()
+    if row is not None and row.is_under_way:
+        return None
     llm = pruning_llm(dialog)
     if not may_be_asked(llm, dialog, guard.config.prepare):
         return None

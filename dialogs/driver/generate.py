@@ -12,9 +12,7 @@ from uuid import UUID
 
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
-from dialogs.common.schedule import queue_preparation
 from dialogs.common.threads import in_db
-from dialogs.compaction.preparing import is_soon
 from dialogs.compaction.reads.compaction import may_compact
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.continuing import continuing, cut_answer, request_to_go_on
@@ -79,8 +77,6 @@ def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
     generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
     if sizing.is_counted and (share := stable_prefix(generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
-    if guard and sizing.is_counted and is_soon(guard, tokens=sizing.estimate.tokens + guard.reserve):
-        queue_preparation(dialog.pk)
     service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
