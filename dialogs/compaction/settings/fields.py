@@ -47,7 +47,7 @@ class Field:
 
     @property
     def is_filled(self) -> bool:
-        """Whether the value in force stands in the field even where it is the seed's; else it is its placeholder."""
+        """Whether the value in force stands in the field even where it is the default; else it is its placeholder."""
         return not self.path.startswith((BREAKING, "payloads"))
 
 
