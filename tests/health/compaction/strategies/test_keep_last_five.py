@@ -161,11 +161,11 @@ def test_then_the_largest_result_is_shortened() -> None:
     after = with_large_results(limit=600)
 
     assert total(after) <= 600
-    assert "left out here" in named(after, "r-t0").content
+    assert "characters archived" in named(after, "r-t0").content
 
 
 def test_a_smaller_result_stays_whole_while_the_largest_is_enough() -> None:
-    assert "left out here" not in named(with_large_results(limit=600), "r-t1").content
+    assert "characters archived" not in named(with_large_results(limit=600), "r-t1").content
 
 
 def test_a_shortened_result_keeps_its_beginning_and_its_end() -> None:
@@ -201,7 +201,7 @@ def test_a_result_in_a_pinned_round_stays_whole() -> None:
 
 
 def test_where_it_fits_no_result_is_shortened() -> None:
-    assert "left out here" not in named(with_large_results(limit=AMPLE), "r-t0").content
+    assert "characters archived" not in named(with_large_results(limit=AMPLE), "r-t0").content
 
 
 def test_what_is_sent_besides_units_counts() -> None:
