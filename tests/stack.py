@@ -33,6 +33,7 @@ QUICK = {
     "DOMINDS_PRELOAD_EMBEDDINGS": "0",
     "DOMINDS_SCRIPTED": "yes",
     "DOMINDS_BACKOFF_BASE_SECONDS": "0.1",
+    "DOMINDS_WEB_PROCESSES": "1",
 }
 # Settings of the machine, or of the test run, that a stack must not inherit.
 FOREIGN = re.compile(r"DOMINDS_.*|DATABASE_URL|REDIS_URL|DJANGO_SETTINGS_MODULE|.*_API_KEY")

@@ -37,6 +37,8 @@ class Child:
     environment: Mapping[str, str] = field(default_factory=dict)
     answers: Callable[[], bool] | None = None
     noise: tuple[str, ...] = ()
+    # Open files that it inherits under the same numbers.
+    files: tuple[int, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -110,6 +112,7 @@ class Children:
             command,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **child.environment},
             stdin=subprocess.DEVNULL,
+            pass_fds=child.files,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             # Ctrl-C in a terminal reaches every process of the group: the order of stopping is ours.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
@@ -47,14 +49,29 @@ def worker(row: Worker) -> Child:
     )
 
 
-def web(*, host: str, port: int) -> Child:
+def listening(host: str, port: int) -> socket.socket | None:
+    """The socket that all web processes take connections from: whichever is free takes the next. Raises OSError.
+
+    None for an address of IPv6, whose sockets Daphne cannot be handed: there one process listens by itself.
+    """
+    return None if ":" in host else socket.create_server((host, port), backlog=socket.SOMAXCONN)
+
+
+def web(*, host: str, port: int, listens: int | None) -> Iterator[Child]:
+    """The web processes: any of them serves any page, stream and websocket. `listens`: the number of their socket."""
     # WhiteNoise warns when it is not there, and reads the sources either way.
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-    command = (sys.executable, "-m", "dominds.web", "--bind", host, "--port", str(port), "--no-server-name")
+    where = ("--bind", host, "--port", str(port)) if listens is None else ("--fd", str(listens))
+    command = (sys.executable, "-m", "dominds.web", *where, "--no-server-name")
     sizes = (f"--websocket-max-{what}-size={settings.DOMINDS_SOCKET_BYTES}" for what in ("message", "frame"))
-    return Child(
+    first = Child(
         name="web",
         command=(*command, *sizes, "--verbosity", "0", "dominds.asgi:application"),
         environment={"DOMINDS_HOST": host, "DOMINDS_PORT": str(port)},
         answers=lambda: probes.page_answers(f"http://{probes.reachable(host)}:{port}/healthz"),
+        files=() if listens is None else (listens,),
     )
+    yield first
+    # Whoever asks is answered by any of them, so only one is waited for.
+    further = range(2, settings.DOMINDS_WEB_PROCESSES + 1) if listens is not None else ()
+    yield from (replace(first, name=f"web-{at}", answers=None) for at in further)

@@ -53,9 +53,9 @@ def up(options: Options) -> None:
 
 def run(options: Options, children: Children, log: Log) -> None:
     here = lock.listening(settings.DOMINDS_DATA_DIR, options.host, options.port)
-    with here if options.web else contextlib.nullcontext():
+    with here if options.web else contextlib.nullcontext(), contextlib.ExitStack() as held:
         try:
-            start(options, children, log)
+            start(options, children, log, held)
             watch(options, children, log)
         except KeyboardInterrupt:
             log.line("up", "stopping")
@@ -83,7 +83,8 @@ def begin_again() -> NoReturn:
     os.execv(sys.executable, sys.orig_argv)  # noqa: S606
 
 
-def start(options: Options, children: Children, log: Log) -> None:
+def start(options: Options, children: Children, log: Log, held: contextlib.ExitStack) -> None:
+    """`held` keeps what children share until all are stopped."""
     if valkey.is_embedded():
         children.start(valkey.child())
         children.wait_for("valkey", seconds=20)
@@ -99,7 +100,14 @@ def start(options: Options, children: Children, log: Log) -> None:
         for row in processes.WORKERS:
             children.start(processes.worker(row))
     if options.web:
-        children.start(processes.web(host=options.host, port=options.port))
+        start_web(options, children, held)
+
+
+def start_web(options: Options, children: Children, held: contextlib.ExitStack) -> None:
+    listens = processes.listening(options.host, options.port)
+    number = held.enter_context(listens).fileno() if listens else None
+    for child in processes.web(host=options.host, port=options.port, listens=number):
+        children.start(child)
 
 
 def prepare_database(options: Options, children: Children, log: Log) -> None:

@@ -130,6 +130,21 @@ def test_ctrl_c_stops_every_child_and_leaves_no_process(tmp_path: Path) -> None:
     assert "Traceback" not in stack.log()
 
 
+def test_each_of_two_web_processes_serves_alone_and_one_that_dies_is_started_again(tmp_path: Path) -> None:
+    with running_stack(tmp_path / "data", "--no-demo", DOMINDS_WEB_PROCESSES="2") as stack:
+        for silent in ("web", "web-2"):
+            os.kill(stack.pid(silent), signal.SIGSTOP)
+            stack.wait_until(stack.answers)
+            assert all(stack.answers() for _ in range(10))
+            os.kill(stack.pid(silent), signal.SIGCONT)
+
+        os.kill(stack.pid("web-2"), signal.SIGKILL)
+
+        stack.wait_for_line("up       | web-2 was started again as process")
+        assert stack.answers()
+        assert stack.stop(signal.SIGTERM) == 0
+
+
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Workers alone, on data of an older Dominds, whose Redis port another program took meanwhile."""
