@@ -90,6 +90,7 @@ screenshots: install-dev  ## take the pictures in docs/
 	$(BIN)/python -m docs.screenshots_compaction
 	$(BIN)/python -m docs.screenshots_dashboard
 	$(BIN)/python -m docs.screenshots_demo
+	$(BIN)/python -m docs.screenshots_sample
 	$(BIN)/python -m docs.moving_picture
 
 messages: install-dev  ## collect the texts to translate and compile the translations (needs gettext)

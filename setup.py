@@ -10,6 +10,6 @@ NAMES = {f"dominds.shared.{folder}": folder for folder in SHARED}
 setup(
     packages=[*find_packages(include=["dominds*", "dialogs*", "health*"]), *NAMES],
     package_dir=NAMES,
-    package_data={"dominds": ["defaults.yaml"], **{name: ["**/*"] for name in NAMES}},
+    package_data={"dominds": ["defaults.yaml"], "dialogs.sample": ["*.json"], **{name: ["**/*"] for name in NAMES}},
     exclude_package_data={"dominds.shared.locale": ["**/*.po"]},
 )

@@ -1,4 +1,4 @@
-"""Measure whole runs of compaction: `python -m benchmarks.compaction`. Seed 4's bound is 2 s for 50 units, warm.
+"""Measure whole runs of compaction: `python -m benchmarks.compaction`. The plan's bound is 2 s for 50 units, warm.
 
 Four tables. One run over 50 units of 200 tokens by each chain and embedder, and its slowest step; the cost of one
 message from 50 units of a generated chat to 5,000, which must stay flat: a chat, as it goes on to say new things with
@@ -38,7 +38,7 @@ SIZES, CHARS_OF_A_MESSAGE = (50, 500, 5000), 160
 UNSEEN, CHARS, LIMIT, UNSEEN_BOUND_MS = 6, 40_000, 2_500, 5
 # Of so many conversations of a kind and length the first call, and those with each of so many messages more.
 TALKS, LENGTHS, MORE = 5, (40_000, 160_000), 3
-CHAINS: dict[str, Sequence[str] | None] = {"seed 4's chain": None, "select_passages": ("select_passages",)}
+CHAINS: dict[str, Sequence[str] | None] = {"the default chain": None, "select_passages": ("select_passages",)}
 
 Answering = Callable[[Need], Answer]
 Messages = Sequence[Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""Write development conversations: `python -m benchmarks.devset --seed 1 --kind chat [--count 10]`, one JSON a line.
+"""Write development conversations: `python -m benchmarks.devset --kind chat --seed 7 [--count 10]`, one JSON a line.
 
 Each case holds OpenAI messages, what the next step is about, and the spans that will be needed for it, known
 because the generator put them there. The same seed writes the same cases.

@@ -1,7 +1,7 @@
 """A compaction's phase end to end: from a worker's report to the frame at a socket, and to the card in a real page.
 
 `python -m benchmarks.live_latency`. The worker stamps every report with the moment before it writes the row, so the
-figures hold the database, Redis, the web process's reading and rendering, and the browser. Seed 4 allows 300 ms.
+figures hold the database, Redis, the web process's reading and rendering, and the browser. The bound is 300 ms.
 """
 
 from __future__ import annotations

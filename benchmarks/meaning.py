@@ -1,4 +1,4 @@
-"""Measure embedding and summaries: `python -m benchmarks.meaning`. Seed 4's bounds stand beside what was measured.
+"""Measure embedding and summaries: `python -m benchmarks.meaning`. The plan's bounds stand beside what was measured.
 
 Ways that are compared take turns, and the best of their rounds counts, so a busy machine hits all of them alike.
 Embedding is cold, every text new, unless it says warm.

@@ -87,13 +87,13 @@ def cut_middle(messages: Messages, limit: int, task: str) -> list[Message]:
 
 
 def last_five(messages: Messages, limit: int, task: str) -> list[Message]:
-    """Seed 2's fallback as it is written: the system message and the last five, wherever that cuts."""
+    """The plan's fallback as it is written: the system message and the last five, wherever that cuts."""
     system = [message for message in messages if message["role"] == "system"]
     return system + [message for message in messages if message["role"] != "system"][-5:]
 
 
 def sliding_window(messages: Messages, limit: int, task: str) -> list[Message]:
-    """Seed 3: the last 24 messages, fewer where they do not fit."""
+    """A sliding window: the last 24 messages, fewer where they do not fit."""
     system = [message for message in messages if message["role"] == "system"]
     return keep_last(system + [message for message in messages if message["role"] != "system"][-24:], limit, task)
 
@@ -181,9 +181,9 @@ def _central(texts: Sequence[str]) -> list[int]:
     return list(np.argsort(-rank, kind="stable"))
 
 
-def seed4(messages: Messages, limit: int, task: str) -> list[Message]:
-    """Seed 4 as literally written: the older 60 % become a 300-token summary, wherever that cuts; if that does not
-    fit, "prioritize recent" compares copies with originals, keeps nothing, and calls an empty context a success."""
+def first_plan(messages: Messages, limit: int, task: str) -> list[Message]:
+    """The first plan as literally written: the older 60 % become a 300-token summary, wherever that cuts; if that
+    does not fit, "prioritize recent" compares copies with originals, keeps nothing, and calls emptiness a success."""
     split = int(len(messages) * 0.6)
     old = "\n".join(text_of(message) for message in messages[:split])
     summary = {"role": "user", "content": _summary(old, 300)}
@@ -213,6 +213,6 @@ QUICK: dict[str, Peer] = {
     "random rounds": random_rounds,
     "BM25": bm25,
     "LexRank": lexrank,
-    "seed 4": seed4,
+    "the first plan": first_plan,
 }
 ALL: dict[str, Peer] = {**QUICK, "MiniLM": minilm, **installed()}

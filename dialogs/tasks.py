@@ -11,7 +11,7 @@ from celery import shared_task
 from celery.signals import worker_process_init
 from django.conf import settings
 
-from dialogs.common.schedule import COMPACT, DRIVE, LEARN, REPLAY, queue_compaction, queue_drive, queue_replay
+from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queue_compaction, queue_drive, queue_replay
 from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.writes.drafts import apply_overdue_drafts
 from dialogs.driver.run import drive as run_drive
@@ -53,6 +53,14 @@ def compact(task: Any, run_id: int) -> None:
 
     is_spare = task.request.delivery_info.get("routing_key") == "turns"
     perform(run_id, embedder=FALLBACK if is_spare else embeddings.DEFAULT)
+
+
+@shared_task(name=PREPARE)
+def prepare(dialog_id: str) -> None:
+    """Ask the pruning agent of a dialog whose context will soon be full."""
+    from dialogs.compaction.preparing import prepare as ask_beforehand
+
+    ask_beforehand(UUID(dialog_id))
 
 
 @shared_task(name=LEARN)

@@ -37,6 +37,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.tasks", "dialogs.admin", "dialogs.apps", "dialogs.checks"),
     ("dialogs.pages", "dialogs.templatetags"),
     ("dialogs.mcp_server",),
+    ("dialogs.sample",),
     ("dialogs.transfer",),
     ("dialogs.api",),
     ("dialogs.learning",),
@@ -72,7 +73,19 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dominds.__version__", "dominds.celery"),
 )
 # In each package, by feature: what reads, what writes, what shows.
-FEATURES = ("pages", "api", "learning", "driver", "compaction", "context", "agents", "turns", "transcript", "llms")
+FEATURES = (
+    "pages",
+    "sample",
+    "api",
+    "learning",
+    "driver",
+    "compaction",
+    "context",
+    "agents",
+    "turns",
+    "transcript",
+    "llms",
+)
 READS = tuple(f"dialogs.{feature}.reads" for feature in FEATURES)
 WRITES = tuple(f"dialogs.{feature}.writes" for feature in FEATURES)
 VIEWS = tuple(f"dialogs.{feature}.views" for feature in FEATURES)

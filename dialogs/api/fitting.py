@@ -11,7 +11,7 @@ from typing import Any
 from dialogs.api.errors import ApiError, invalid_request
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import Target
-from dialogs.context.estimate import beside_an_answer, overhead
+from dialogs.context.estimate import beside_an_answer, overhead, surely_within
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import guard_of, room_of
 from dialogs.models import ClientConversation, Dialog
@@ -60,13 +60,14 @@ def fitted(messages: Messages, target: Target, request: ClientRequest, *, summar
     tokens, besides = _tokens(messages, counter), overhead(target.llm, request.tools, counter)
     if guard.off:
         return _uncut(messages, tokens + besides, room_of(dialog) or guard.room)
-    room = guard.room - besides
+    # No report of a chore is kept, and none is asked again: all of it must fit however the model counts.
+    room, most = surely_within(guard.room, counter) - besides, guard.room - besides
     if tokens <= room:
         return messages
     if summarises:
-        return _shortened(_oldest(messages, room, counter), room, counter, head_share=OLDEST_SHARE)
+        return _shortened(_oldest(messages, room, counter), room, counter, most=most, head_share=OLDEST_SHARE)
     chosen = _compacted(messages, room, target.llm.model_id, counter) if len(messages) >= LEAST_TO_COMPACT else messages
-    return _shortened(chosen, room, counter)
+    return _shortened(chosen, room, counter, most=most)
 
 
 def answer_beside(messages: Messages, target: Target, request: ClientRequest) -> int | None:
@@ -141,8 +142,13 @@ def _within(cut: Sequence[Unit], room: int, kit: Kit) -> Sequence[Unit]:
     return (_short(first, excess, kit, OLDEST_SHARE),) if is_text else ()
 
 
-def _shortened(messages: Messages, room: int, counter: Counter, *, head_share: float = HEAD_SHARE) -> Messages:
-    """The longest texts to their beginnings and ends, one after another, until all fit; never the instructions."""
+def _shortened(
+    messages: Messages, room: int, counter: Counter, *, most: int, head_share: float = HEAD_SHARE
+) -> Messages:
+    """The longest texts to their beginnings and ends, one after another, until all fit; never the instructions.
+
+    Raises ApiError where what cannot be shorter is more than `most`.
+    """
     kit, parsed = Kit(counter=counter), parse(messages, counter=counter)
     units = list(parsed.units)
     for _each in units:
@@ -151,8 +157,8 @@ def _shortened(messages: Messages, room: int, counter: Counter, *, head_share: f
             return render(units, parsed.originals)
         at = max(range(len(units)), key=lambda place: _may_give(units[place]))
         units[at] = _short(units[at], excess, kit, head_share)
-    if total(units) > room:
-        needs, limit = f"≈{total(units):,}", f"{max(0, room):,}"
+    if total(units) > most:
+        needs, limit = f"≈{total(units):,}", f"{max(0, most):,}"
         raise _too_large(f"This task needs {needs} tokens, and there is room for {limit}. Its texts cannot be shorter.")
     return render(units, parsed.originals)
 

@@ -21,6 +21,9 @@ DRIVE = "dialogs.drive"
 COMPACT = "dialogs.compact"
 LEARN = "dialogs.learn"
 REPLAY = "dialogs.replay"
+PREPARE = "dialogs.prepare"
+# A request later there is more to be read.
+PREPARE_EXPIRES_SECONDS = 60
 # The sweeper asks again by then: hints of a beat must not pile up while no worker is there.
 LEARN_EXPIRES_SECONDS = 50
 # So long an action in a page waits for an answer of the broker, which the client asks for three times. One that says
@@ -46,6 +49,11 @@ def queue_compaction(run_id: int, *, queue: str = "compaction") -> bool:
 
 def compact_on_commit(run_id: int) -> None:
     transaction.on_commit(lambda: queue_compaction(run_id), robust=True)
+
+
+def queue_preparation(dialog_id: UUID) -> bool:
+    """Have the pruning agent asked beforehand. False when the broker cannot be reached: then it is asked in time."""
+    return _queued(PREPARE, str(dialog_id), queue="turns", expires=PREPARE_EXPIRES_SECONDS)
 
 
 def queue_learning() -> bool:

@@ -55,7 +55,7 @@ def _log_rejected(run: CompactionRun, told: Any) -> None:
         return
     cause = why.args.get("why", why)
     if isinstance(cause, Reason) and cause.why not in {Why.NO_ANSWER, Why.ROUND_TOO_LARGE}:
-        llm, cause = pruning_llm(run), _without_words(cause)
+        llm, cause = pruning_llm(run.dialog), _without_words(cause)
         logger.warning("Compaction %s: the pruning model %s was not followed: %s", run.pk, llm.slug, cause)
         log(Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, cause=f"Rejected: {cause}", llm=llm.slug)
 

@@ -68,7 +68,7 @@ def expected(name: str, state: ContextState, run: CompactionRun | None = None) -
     if run and name == PRUNE_WITH_AGENT and (cuts := offered_to(state.units)):
         offered = sum(total(cut.units) for cut in cuts)
         step = _running(name, state.estimated_tokens, round(AIM * state.estimated_tokens))
-        return [step | foreseen(pruning_llm(run), offered)]
+        return [step | foreseen(pruning_llm(run.dialog), offered)]
     return []
 
 

@@ -13,7 +13,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -21,7 +21,7 @@ from django.conf import settings
 
 from dialogs.llms.counter import counter_without_tools
 from dialogs.llms.reads.providers import settings_for
-from dialogs.models import LLM, Agent, Provider
+from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.providers.base import (
     ChatMessage,
     ChatRequest,
@@ -35,7 +35,7 @@ from dialogs.providers.base import (
 from dialogs.providers.base import Provider as StreamingProvider
 from dialogs.providers.laws import shaped
 from dialogs.providers.registry import make_provider
-from dialogs.providers.slots import slot
+from dialogs.providers.slots import OnWait, slot, wait_quietly
 from dialogs.turns.writes.events import Code, log
 from health.adapters.summarizers import WINDOW_TOKENS, Messages, from_callable
 from health.compaction.reading.markers import harmless
@@ -84,10 +84,31 @@ class ThoughtTooLong(TooLarge):
     """It thought aloud until its answer's room was used up."""
 
 
+@dataclass(frozen=True)
+class PruningModel:
+    """The LLM that is asked, and all that asking it takes of the database."""
+
+    llm: LLM
+    service: ProviderSettings
+    counter: Counter
+
+    @classmethod
+    def of(cls, llm: LLM) -> PruningModel:
+        return cls(llm, settings_for(llm.provider), counter_without_tools(llm))
+
+    async def decide(self, need: Prune, on_wait: OnWait = wait_quietly) -> str:
+        """Its answer as it said it. Raises what asking it raised, and what `on_wait` raises while it has no slot."""
+        if not self.llm.is_usable:
+            raise SwitchedOff
+        request = replace(request_for(self.llm, need, self.counter), options=IN_JSON | WITHOUT_THOUGHTS)
+        most = with_thoughts(request, self.llm, self.counter)
+        return await _asked(request, self.llm.provider, self.service, most_tokens=most, on_wait=on_wait)
+
+
 def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
     """Who answers `Prune` in this run: the agent of the settings, or the dialog's own LLM."""
-    llm = pruning_llm(run)
-    service, counter = settings_for(llm.provider), counter_without_tools(llm)
+    llm = pruning_llm(run.dialog)
+    model = PruningModel.of(llm)
     failed = False
 
     def answer(need: Prune) -> str | None:
@@ -95,11 +116,7 @@ def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
         if failed:  # its time is not waited for twice
             return None
         try:
-            if not llm.is_usable:
-                raise SwitchedOff
-            request = replace(request_for(llm, need, counter), options=IN_JSON | WITHOUT_THOUGHTS)
-            most = with_thoughts(request, llm, counter)
-            return async_to_sync(_asked)(request, llm.provider, service, most_tokens=most)
+            return async_to_sync(model.decide)(need)
         except Exception as error:
             failed = True
             _log(run, llm, error)
@@ -110,7 +127,7 @@ def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
 
 def summarizer_for(run: CompactionRun) -> Callable[[Need], Summarised | None]:
     """Who answers `Summarise` in this run, where staff chose a model for it: the same LLM. None is answered to else."""
-    llm = pruning_llm(run)
+    llm = pruning_llm(run.dialog)
     service, counter = settings_for(llm.provider), counter_without_tools(llm)
     read = from_callable(
         lambda messages: _said(messages, llm, service, counter, run),
@@ -145,9 +162,9 @@ def _said(messages: Messages, llm: LLM, service: ProviderSettings, counter: Coun
         raise
 
 
-def pruning_llm(run: CompactionRun) -> LLM:
+def pruning_llm(dialog: Dialog) -> LLM:
     """The chosen agent's LLM, or that of the dialog where none is chosen, or the chosen one cannot be used."""
-    own: LLM = run.dialog.llm
+    own: LLM = dialog.llm
     chosen = context_settings().pruning_agent
     return chosen.llm if isinstance(chosen, Agent) and is_usable(chosen) else own
 
@@ -156,11 +173,21 @@ def is_usable(agent: Agent) -> bool:
     return agent.enabled and agent.llm.is_usable
 
 
-async def _asked(request: ChatRequest, row: Provider, service: ProviderSettings, *, most_tokens: int) -> str:
+async def _asked(
+    request: ChatRequest,
+    row: Provider,
+    service: ProviderSettings,
+    *,
+    most_tokens: int,
+    on_wait: OnWait = wait_quietly,
+) -> str:
     """`most_tokens` is what its answer may have with its thoughts, where it turns out to think."""
     provider = make_provider(service)
     try:
-        async with asyncio.timeout(settings.DOMINDS_PRUNING_SECONDS), slot(row.name, most=row.max_concurrent):
+        async with (
+            asyncio.timeout(settings.DOMINDS_PRUNING_SECONDS),
+            slot(row.name, most=row.max_concurrent, on_wait=on_wait),
+        ):
             try:
                 return await _as_it_can(provider, request)
             except ThoughtTooLong:

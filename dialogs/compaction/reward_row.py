@@ -32,7 +32,7 @@ def keep_reward(run: CompactionRun | None, begun: Material, outcome: CompactionO
 
 
 def row_of(run: CompactionRun, begun: Material, outcome: CompactionOutcome) -> dict[str, Any]:
-    """The four keys of C126."""
+    """A reward line: the state before, the action, its reward and the state after."""
     return {
         "stateBefore": _before(run, begun),
         "action": {

@@ -14,17 +14,19 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from django.conf import settings
 from django.db import connections
 
 from dialogs.compaction.facts import facts_of
 from dialogs.compaction.log import log_beginning, log_end
+from dialogs.compaction.preparing import LOOK_EVERY_SECONDS, prepared_for, prepared_of
 from dialogs.compaction.progress import beginning, begins, expected
 from dialogs.compaction.pruning_agent import answer_for, summarizer_for
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.reward_row import keep_reward
 from dialogs.compaction.writes import compaction
 from dialogs.compaction.writes.compaction import CLAIM_SECONDS, RunClaim, renew
-from dialogs.context.material import Material, material
+from dialogs.context.material import READS_THE_VIEW, Material, material
 from dialogs.llms.guard import config_of, guard_of
 from dialogs.models import Generation
 from health.adapters import embeddings
@@ -66,7 +68,7 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
     run = CompactionRun.objects.select_related("dialog", "course", "leaf", "parent_run").get(pk=run_id)
     try:
         with Heartbeat(claim):
-            begun = aimed(run, material(run, config_for(run)))
+            begun = with_prepared(run, claim, aimed(run, material(run, config_for(run))))
             _report(claim, **beginning(run, begun))
             log_beginning(run, estimated_before=begun.tokens_before)
             outcome = counted_from(drive(run, claim, begun, embedder), begun.tokens_before)
@@ -82,6 +84,18 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
         ended = compaction.finish_run(claim, status=Status.FAILED, facts=failure)
     log_end(ended)
     return True
+
+
+def with_prepared(run: CompactionRun, claim: RunClaim, begun: Material) -> Material:
+    """With what the pruning agent decided beforehand. While it is still at it, it is waited for: asking anew takes
+    longer. Raises Cancelled."""
+    guard, until = guard_of(run.dialog), time.monotonic() + settings.DOMINDS_PRUNING_SECONDS
+    while (row := prepared_for(run, guard)) is not None and row.is_under_way and time.monotonic() < until:
+        _report(claim, phase=READS_THE_VIEW)
+        time.sleep(LOOK_EVERY_SECONDS)
+    if row is None or not row.answers:
+        return begun
+    return replace(begun, kit=replace(begun.kit, prepared=prepared_of(row)))
 
 
 def config_for(run: CompactionRun) -> ContextConfig:

@@ -17,7 +17,7 @@ from dialogs.transcript.attachments import with_blobs
 from health.compaction.terms.ports import Counter, Grade
 from health.compaction.terms.wire import is_text
 from health.tokens.calibration import Calibration, RawEstimate
-from health.tokens.corrected import correction_of, likely_of, plain_of
+from health.tokens.corrected import MARGIN, correction_of, likely_of, plain_of
 from health.tokens.families import family_of
 from health.tokens.images import NO_MEDIA, Media, is_image, media_in
 from health.tokens.messages import overhead_tokens, tools_tokens
@@ -128,6 +128,15 @@ def beside_an_answer(tokens: int, *, margin: int) -> int:
     """
     unknown = round(UNKNOWN_FACTOR * (tokens - margin)) if margin else 0
     return max(unknown, tokens + max(UNSURE_TOKENS, round(UNSURE_SHARE * tokens)))
+
+
+def surely_within(room: int, counter: Counter) -> int:
+    """The most tokens that a prompt may be estimated at, so that it takes no more than `room` at the worst.
+
+    For what nobody measures again before it is sent, and nobody compacts again after a refusal.
+    """
+    unknown = UNKNOWN_FACTOR / MARGIN if likely_of(counter) is not counter else 1.0
+    return min(room - UNSURE_TOKENS, int(room / max(unknown, 1 + UNSURE_SHARE)))
 
 
 def _most_shown(context: Context) -> int | None:

@@ -32,12 +32,12 @@ from dialogs.driver.subscriber import NOBODY, Subscriber
 from dialogs.driver.watch import Watch
 from dialogs.driver.writes import cutting, turns
 from dialogs.llms.counter import calibration_of
-from dialogs.llms.guard import Guard, bounds_of
+from dialogs.llms.guard import Guard, bounds_of, kind_of
 from dialogs.llms.reads.providers import max_output_of, settings_for
 from dialogs.llms.windows import refusal, window_now
 from dialogs.llms.writes.providers import record_message_shape, record_tools_refused
 from dialogs.models import LLM, Dialog, Generation
-from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.models.llm import WindowSource
 from dialogs.models.message import Role
 from dialogs.providers.base import (
     ChatRequest,
@@ -271,7 +271,7 @@ def _learn(call: Call, reported: int) -> Doubted | None:
     before = windows.largest_before(generation)
     if windows.is_cut_suspected(generation, report, before):
         return Doubted(report, before, is_suspect=True)
-    if falls_short(report) and not bounds_of(llm).reports_part and llm.provider.kind != ProviderKind.SCRIPTED:
+    if falls_short(report) and not bounds_of(llm).reports_part and kind_of(llm).reports_truly:
         return Doubted(report, before, is_suspect=False)
     _believe(call, report, before)
     return None

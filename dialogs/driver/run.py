@@ -15,8 +15,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from dialogs.common.schedule import queue_drive
+from dialogs.common.schedule import queue_drive, queue_preparation
 from dialogs.common.threads import in_db
+from dialogs.compaction.preparing import is_soon
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
     Action,
@@ -183,6 +184,8 @@ async def look(
         await fresh_window(dialog.llm)
     looked = Looked(dialog)
     state = await in_db(guarded)(state, looked)
+    if state.guard and is_soon(looked.guard, tokens=state.guard.tokens):
+        await in_db(queue_preparation)(claim.dialog_id)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         is_over_hit = await in_db(note_pressure)(claim, state.guard)
         state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)

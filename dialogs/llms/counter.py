@@ -26,7 +26,7 @@ from django.db import connection
 from dialogs.llms.reads.providers import settings_for
 from dialogs.models import LLM
 from dialogs.providers.base import ProviderError, ProviderSettings
-from dialogs.providers.registry import load
+from dialogs.providers.registry import KINDS, load
 from dialogs.providers.tokenizing import CountsNothing, CountsTokens
 from health.compaction.terms.ports import Counter, Grade
 from health.models import CountedText, LlmCalibration
@@ -37,7 +37,6 @@ from health.tokens.custom import counter_named
 from health.tokens.memory import Memory
 
 logger = logging.getLogger(__name__)
-KINDS = frozenset({"llamacpp", "openai"})
 # For all that one request asks.
 SECONDS = 0.5
 # After a server that does not count, and after one that did not answer.
@@ -74,7 +73,7 @@ def asked_of(kind: str, base_url: str, model: str) -> Asked:
 def server_counter(llm: LLM, plain: Counter) -> Counter:
     """The server of this LLM as a counter, if it counts; else `plain`, which is ours. So too where ours is exact."""
     provider = llm.provider
-    if plain.grade is Grade.EXACT or provider.kind not in KINDS or not llm.is_usable:
+    if plain.grade is Grade.EXACT or not KINDS[provider.kind].may_count or not llm.is_usable:
         return plain
     asked = asked_of(provider.kind, provider.base_url, llm.model_id)
     if not asked.counts and asked.is_due and _may_ask():

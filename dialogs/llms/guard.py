@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from dialogs.llms.reads.providers import configured, loaded_window, max_output_of
 from dialogs.models import LLM, Dialog, LlmBounds
-from dialogs.models.llm import Compaction, ProviderKind, WindowSource
+from dialogs.models.llm import Compaction, WindowSource
+from dialogs.providers.registry import KINDS, Kind, WindowFrom
 from health.compaction.config import PASSAGES_AND_LAST_FIVE, ContextConfig, LmStudio, chain_for
 from health.compaction.terms.pressure import WARNING_SHARE
 from health.compaction.terms.reasons import Reason, Why
@@ -111,7 +112,7 @@ def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | Non
     """None: neither a window nor a limit is known, so nothing can be compacted by itself. Without `config`, the one
     in force."""
     config = config or config_of(dialog)
-    if dialog.llm.provider.kind == ProviderKind.LMSTUDIO:
+    if is_window_as_loaded(dialog.llm):
         guard = _lmstudio(dialog, config)
     else:
         known = known_of(dialog)
@@ -146,13 +147,23 @@ def may_be_guarded(dialog: Dialog) -> bool:
     """False: nothing will be compacted by itself. Costs no counting."""
     if is_off(dialog):
         return False
-    return dialog.llm.provider.kind == ProviderKind.LMSTUDIO or has_limit(dialog) or room_of(dialog) is not None
+    return is_window_as_loaded(dialog.llm) or has_limit(dialog) or room_of(dialog) is not None
+
+
+def is_window_as_loaded(llm: LLM) -> bool:
+    """Does its window change whenever somebody loads the model anew?"""
+    return kind_of(llm).window is WindowFrom.LOADED
+
+
+def kind_of(llm: LLM) -> Kind:
+    """What holds for every server of its provider's kind."""
+    return KINDS[llm.provider.kind]
 
 
 def cuts_silently(llm: LLM) -> bool:
     """Does its server read only a part of a prompt that does not fit, and answer as if it had read all?"""
     provider, bounds = llm.provider, bounds_of(llm)
-    return provider.kind == ProviderKind.LMSTUDIO or provider.is_hidden_ollama or bounds.cut_at is not None
+    return KINDS[provider.kind].cuts_silently or provider.is_hidden_ollama or bounds.cut_at is not None
 
 
 def bounds_of(llm: LLM) -> Bounds:
@@ -169,9 +180,9 @@ def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
 
 def known_of(dialog: Dialog) -> Known:
     llm = dialog.llm
-    is_lmstudio = llm.provider.kind == ProviderKind.LMSTUDIO
-    window = loaded_window(llm) if is_lmstudio else context_window(configured(llm))
-    bound, highest = (None if is_lmstudio else _learned(llm, at_most=at_most) for at_most in (False, True))
+    is_loaded = is_window_as_loaded(llm)
+    window = loaded_window(llm) if is_loaded else context_window(configured(llm))
+    bound, highest = (None if is_loaded else _learned(llm, at_most=at_most) for at_most in (False, True))
     whole = min((size for size in (window, bound) if size), default=None)
     return Known(
         window=window,
@@ -202,7 +213,7 @@ SOURCES = {
 
 def _source(llm: LLM) -> Reason:
     """Where the window is known from."""
-    if llm.provider.kind == ProviderKind.LMSTUDIO:
+    if is_window_as_loaded(llm):
         return Reason(Why.LOADED)
     if not llm.context_length:
         return Reason(Why.INPUT_LENGTH)

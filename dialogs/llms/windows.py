@@ -15,23 +15,21 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.threads import in_db
-from dialogs.llms.guard import bounds_of
+from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
 from dialogs.llms.reads.providers import configured, loaded_window, settings_for
 from dialogs.llms.writes.providers import claim_loading, end_loading, record_limits
 from dialogs.models import LLM
-from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.base import LimitUnavailable, ModelFacts, ProviderError, SwitchedOff
+from dialogs.providers.registry import WindowFrom
 from health.models import LlmCalibration
 from health.monitor.levels import context_window
 
 logger = logging.getLogger(__name__)
 FRESH = timedelta(seconds=60)
 # To load a model takes longer than that.
-FRESH_OF_LMSTUDIO = timedelta(seconds=5)
+FRESH_AS_LOADED = timedelta(seconds=5)
 LOOK_EVERY_SECONDS = 1.0
-# Where nobody has written a window down, these can be asked for it.
-ASKED_WHEN_UNKNOWN = frozenset({ProviderKind.OLLAMA, ProviderKind.LLAMACPP})
 
 
 async def fresh_window(llm: LLM) -> int | None:
@@ -42,7 +40,7 @@ async def fresh_window(llm: LLM) -> int | None:
     """
     if not llm.is_usable:
         raise SwitchedOff
-    if llm.provider.kind == ProviderKind.LMSTUDIO:
+    if is_window_as_loaded(llm):
         return await _loaded_window(llm)
     if must_be_asked(llm):
         # A server that cannot say may still answer.
@@ -53,14 +51,14 @@ async def fresh_window(llm: LLM) -> int | None:
 
 def must_be_asked(llm: LLM) -> bool:
     """Must its server be asked before anything is sent?"""
-    if llm.provider.kind == ProviderKind.LMSTUDIO:
+    if is_window_as_loaded(llm):
         return True
-    return llm.provider.kind in ASKED_WHEN_UNKNOWN and not llm.context_length and _stale(llm)
+    return kind_of(llm).window is WindowFrom.MODEL and not llm.context_length and _stale(llm)
 
 
 def tells_window(llm: LLM) -> bool:
     """Can its server be asked? Then this row may change at any time."""
-    return llm.provider.kind in (ProviderKind.LMSTUDIO, *ASKED_WHEN_UNKNOWN)
+    return kind_of(llm).window is not WindowFrom.LIST
 
 
 async def refusal(llm: LLM) -> ProviderError | None:
@@ -138,5 +136,5 @@ def _record(llm: LLM, facts: ModelFacts) -> None:
 
 
 def _stale(llm: LLM) -> bool:
-    fresh = FRESH_OF_LMSTUDIO if llm.provider.kind == ProviderKind.LMSTUDIO else FRESH
+    fresh = FRESH_AS_LOADED if is_window_as_loaded(llm) else FRESH
     return llm.limits_read_at is None or timezone.now() - llm.limits_read_at > fresh

@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.common.reasons import in_words
-from dialogs.llms.guard import Guard, bounds_of, cuts_silently, guard_of, has_limit
+from dialogs.llms.guard import Guard, bounds_of, cuts_silently, guard_of, has_limit, is_window_as_loaded, kind_of
 from dialogs.models import LLM, Agent, Dialog
-from dialogs.models.llm import Compaction, ProviderKind, WindowSource
+from dialogs.models.llm import Compaction, WindowSource
 from dialogs.providers.addresses import native_root
+from dialogs.providers.registry import WindowFrom
 
 SOURCES: dict[str, Promise] = {
     WindowSource.SERVER: gettext_lazy("from the server"),
@@ -101,9 +102,9 @@ def _unguarded(dialog: Dialog) -> str:
         return _("compaction is off %(who)s; the window is unknown, and the server refuses what does not fit") % {
             "who": who
         }
-    if dialog.llm.provider.kind == ProviderKind.LMSTUDIO:
+    if is_window_as_loaded(dialog.llm):
         return _("not loaded: the window is read from LM Studio before each request, and nothing is sent without it")
-    if dialog.llm.provider.kind in (ProviderKind.OLLAMA, ProviderKind.LLAMACPP):
+    if kind_of(dialog.llm).window is WindowFrom.MODEL:
         return _("its window is unknown until the server has loaded it: it is asked before each request")
     return _("its window is unknown: it is learned from the first refusal; until then nothing is compacted")
 
@@ -137,7 +138,7 @@ def _what_is_done(dialog: Dialog, guard: Guard) -> str:
 
 
 def _source(llm: LLM) -> str:
-    if llm.provider.kind == ProviderKind.LMSTUDIO:
+    if is_window_as_loaded(llm):
         return _("as loaded in LM Studio")
     if not llm.context_length:
         return _("from its input length")

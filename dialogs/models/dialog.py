@@ -46,6 +46,22 @@ class OwnTools(models.TextChoices):
     OFF = "off", _("none")
 
 
+class Stop(models.TextChoices):
+    """Where the tour of a sample stands; what each says is in `dialogs.sample.reads`."""
+
+    NO_SAMPLE = "", ""
+    METER = "meter", "meter"
+    RISE = "rise", "rise"
+    COMPACTION = "compaction", "compaction"
+    DIVIDER = "divider", "divider"
+    LOST = "lost", "lost"
+    UNDO = "undo", "undo"
+    REDO = "redo", "redo"
+    ARCHIVE = "archive", "archive"
+    RECALL = "recall", "recall"
+    CLOSED = "closed", "closed"
+
+
 class Dialog(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dialogs")
@@ -77,6 +93,9 @@ class Dialog(models.Model):
     compaction = models.CharField(_("compaction"), max_length=20, choices=Compaction, default=Compaction.AUTOMATIC)
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
     own_tools = models.CharField(max_length=10, choices=OwnTools, default=OwnTools.AUTOMATIC)
+
+    # Of a sample only: which stop of its tour is shown.
+    tour = models.CharField(max_length=12, choices=Stop, default=Stop.NO_SAMPLE, blank=True, editable=False)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
     # The hash of the newest message that was typed, and of its sending: the same again was sent twice.

@@ -31,7 +31,7 @@ PARTS = (
 )
 # Where people write in the browser, and where a client drives the dialog.
 NOTEBOOK_PARTS = ("dialogs/_notebook.html", "dialogs/_notebook_count.html")
-WRITTEN_PARTS = ("dialogs/_autonomous.html", *NOTEBOOK_PARTS)
+WRITTEN_PARTS = ("dialogs/_autonomous.html", "dialogs/_tour.html", *NOTEBOOK_PARTS)
 CLIENT_PARTS = ("dialogs/_client_bar.html",)
 
 

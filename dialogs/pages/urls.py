@@ -11,11 +11,13 @@ from dialogs.compaction.views import context_settings
 from dialogs.learning.views import proposals
 from dialogs.llms.views import connect
 from dialogs.pages.views import lists, manage, preferences
+from dialogs.sample import views as sample
 
 urlpatterns = [
     path("", lists.dialog_list, name="dialog_list"),
     path("dialogs/new/", lists.new, name="dialog_new"),
     path("dialogs/import/", manage.bring, name="dialog_import"),
+    path("dialogs/sample/", sample.begin, name="sample"),
     path("connect/", connect.connect, name="connect"),
     path("connect/add/", connect.connect_add, name="connect_add"),
     path("settings/context/", context_settings.context_settings, name="context_settings"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.urls import include, path
 
 from dialogs.pages.views import courses, dialog, notebook, steering
+from dialogs.sample import views as sample
 from dialogs.transcript.views import attachments
 
 urlpatterns = [
     path("", dialog.page, name="dialog"),
+    path("tour/", sample.step, name="tour_step"),
     path("send/", dialog.send, name="dialog_send"),
     path("retry/", dialog.retry, name="dialog_retry"),
     path("stop/", dialog.stop, name="dialog_stop"),

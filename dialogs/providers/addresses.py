@@ -5,6 +5,7 @@ Pure. What a provider makes of its address (where `/v1` goes) stands here too, s
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import PurePosixPath
 from urllib.parse import SplitResult, urlsplit
@@ -71,6 +72,15 @@ def is_elsewhere(before: str, now: str) -> bool:
     """Does an address lead to another server than the one before it? Paths on one server lead to that server."""
     one, other = urlsplit(before), urlsplit(now)
     return (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower())
+
+
+def is_near(base_url: str) -> bool:
+    """Does an address name this machine, or one in a private network?"""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".lan", ".internal"))
 
 
 def api_root(base_url: str) -> str:

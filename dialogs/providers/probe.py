@@ -26,8 +26,6 @@ PATIENCE_SECONDS = 20.0
 SHORT_PATIENCE_SECONDS = 3.0
 # At the root of its address.
 OLLAMA_SAYS = "Ollama is running"
-# Of these kinds one model, asked for by its name, tells more than the list does.
-TERSE_LISTS = frozenset({"llamacpp", "ollama"})
 
 
 @dataclass(frozen=True, kw_only=True)

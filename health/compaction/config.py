@@ -31,6 +31,15 @@ class Summaries(StrEnum):
     MODEL = "model"
 
 
+class Prepare(StrEnum):
+    """When the pruning agent is asked before its decision is needed: where it keeps nobody waiting and costs nothing,
+    also where it costs money or shares a server, or never."""
+
+    FREE = "free"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 class RecoveryMode(StrEnum):
     FRESH_START = "fresh_start"
     TRUNCATE = "truncate"
@@ -171,6 +180,7 @@ PASSAGES_AND_LAST_FIVE = "passages_keep_last_five"
 class ContextConfig:
     """A compaction begins above `warning_threshold` of the limit, aims at `goal`, and is content with `accept`.
 
+    From `prepare_from` of the threshold on, the pruning agent may be asked beforehand.
     A run that frees less than `min_gain` is not applied. `ledger_share` bounds what is carried word for word.
     `chain_for` says which strategies run. A message that a person puts in one of `priority_areas` is of priority 1.
     """
@@ -185,6 +195,8 @@ class ContextConfig:
     how: How = How.PASSAGES
     lm_studio: LmStudio = LmStudio.PRUNING_AGENT
     summaries: Summaries = Summaries.EXTRACTIVE
+    prepare: Prepare = Prepare.FREE
+    prepare_from: float = 0.85
     priority_areas: tuple[str, ...] = ()
     per_llm: tuple[LlmLimit, ...] = PER_LLM
     chain_order: tuple[str, ...] = CHAIN_ORDER

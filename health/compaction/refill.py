@@ -11,19 +11,16 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from health.compaction.choosing.choose import GAP_TOKENS
 from health.compaction.choosing.sources import Frame, Source, sources_of
 from health.compaction.reading.chunks import Chunk
 from health.compaction.reading.digest import is_digest, is_notice
-from health.compaction.strategies.passage_view import Chosen, View
-from health.compaction.strategies.select_passages import chosen_order, reads_of
+from health.compaction.strategies.passage_view import View
+from health.compaction.strategies.select_passages import LEAST_ROOM, chosen_order, reads_of
 from health.compaction.terms.ports import Asking, Attempt, Kit, Need
 from health.compaction.terms.pressure import marks, tokens
-from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit, total, turn_to_leave
+from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit, total
 
 REFILLED_SHARE = 0.9
-# Less room than this is not worth a choice, in tokens.
-LEAST_ROOM = 40
 
 
 def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> Asking:
@@ -55,32 +52,12 @@ def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_t
     if not sources:
         return attempt
     order = yield from chosen_order(sources, merged, kit, frame)
-    order += _newest(sources, order, merged.units, kit, room=frame.room)
     view = View(state=merged, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target_tokens) if order else None
     if units is None or not _fits(merged, units, target_tokens) or not _is_more(units, after.units):
         return attempt
     filled = merged.having(_without_told_gaps(units, before.units))
     return replace(attempt, state=filled, reads=attempt.reads + reads_of(gone, frozenset()))
-
-
-def _newest(
-    sources: Sequence[Source], chosen: Sequence[Chosen], units: Sequence[Unit], kit: Kit, *, room: int
-) -> list[Chosen]:
-    """Where the chosen ones leave room, since nothing else says anything new: the newest of the others, P3 last."""
-    places = [(at, number) for at, source in enumerate(sources) for number in range(len(source.chunks))]
-    texts = [sources[at].chunks[number].text for at, number in places]
-    sizes = dict(zip(places, kit.counter.count(texts), strict=True))
-    taken = frozenset(place for step in chosen for place in step)
-    left = room - sum(sizes[place] + GAP_TOKENS for place in taken)
-    found: list[Chosen] = []
-    turns = [turn_to_leave([units[source.unit_at]]) for source in sources]
-    for place in sorted(places, key=lambda place: (turns[place[0]], *place), reverse=True):
-        left -= sizes[place] + GAP_TOKENS if place not in taken else 0
-        if left < 0:
-            break
-        found += [] if place in taken else [(place,)]
-    return found
 
 
 def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ...]:

@@ -103,7 +103,7 @@ def asks_for_something(text: str) -> bool:
 
 
 def as_json(snapshot: TaskSnapshot) -> dict[str, Any]:
-    """In the seed's names, as it is stored and as programs read it."""
+    """By the names under which it is stored and programs read it."""
     return {
         "goal": snapshot.goal,
         "currentPhase": snapshot.current_phase,

@@ -1,6 +1,6 @@
 """Statistics of a context: how many messages, about how many tokens, whether a snapshot is there.
 
-Characters / 4, as the seed counts and nobody else here: for a debug line. Every decision uses `ports.Counter`.
+Characters / 4, and counted so nowhere else: for a debug line. Every decision uses `ports.Counter`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EVERY_STEPS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class ContextStats:
-    """`str()` is the seed's debug line, to the letter."""
+    """`str()` is the debug line."""
 
     message_count: int
     estimated_tokens: int

@@ -7,6 +7,7 @@ from health.models.compaction_run import CompactionRun
 from health.models.counted_text import CountedText
 from health.models.event import ContextEvent
 from health.models.learning import CleanupTask, Proposal
+from health.models.prepared_pruning import PreparedPruning
 from health.models.price import LlmPrice
 from health.models.reading import HealthReading
 from health.models.settings import ContextSettings, SettingsChange
@@ -21,6 +22,7 @@ __all__ = [
     "HealthReading",
     "LlmCalibration",
     "LlmPrice",
+    "PreparedPruning",
     "Proposal",
     "SettingsChange",
     "WhatIf",

@@ -1,4 +1,4 @@
-"""Tokens guessed from characters alone: where no vocabulary can be had, and where a seed asks for just that.
+"""Tokens guessed from characters alone: where no vocabulary can be had, and where just that is asked for.
 
 `rough` knows scripts, as a quarter of the characters is far too little for Chinese (310 characters are up to
 400 tokens). It guesses high: what it is for is not to overflow.

@@ -105,7 +105,7 @@ def _memory(vocabulary: Vocabulary) -> Memory:
 
 
 def count_text(text: str, model: str) -> int:
-    """Tokens of a text alone, without a message's frame (row L58)."""
+    """Tokens of a text alone, without a message's frame."""
     return counter_for(model).count([text])[0]
 
 

@@ -33,3 +33,13 @@ document.addEventListener("htmx:wsClose", (event) => {
   // htmx comes back by itself after a failure, not after a server that said goodbye.
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
+
+// What the socket brings has no token of its own in its forms; the page's stands for htmx at its body.
+document.addEventListener("submit", ({ target }) => {
+  if (target.method !== "post" || target.elements.csrfmiddlewaretoken) return;
+  const token = document.createElement("input");
+  token.type = "hidden";
+  token.name = "csrfmiddlewaretoken";
+  token.value = JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+  target.append(token);
+}, true);

@@ -6,12 +6,12 @@ import pytest
 
 from benchmarks.devset import cases
 from benchmarks.figures import drawn
-from benchmarks.peers import QUICK, cuts, lexrank, seed4
+from benchmarks.peers import QUICK, cuts, first_plan, lexrank
 from benchmarks.quality import judged
 from benchmarks.scoring import broken_pairs, tokens
 
-# Written down as they are, faults included: seed 2's fallback, seed 3's window, seed 4.
-AS_WRITTEN = {"system + last 5", "sliding window", "seed 4"}
+# Written down as they are, faults included: the plan's fallback, the plan's window and chain.
+AS_WRITTEN = {"system + last 5", "sliding window", "the first plan"}
 
 
 @pytest.mark.parametrize("name", sorted(set(QUICK) - AS_WRITTEN))
@@ -32,7 +32,7 @@ def test_lexrank_chooses_sentences_of_the_conversation() -> None:
 
 def test_seed_4_as_written_may_return_an_empty_conversation() -> None:
     (case,) = cases("chat", 2, 1, chars=12_000)
-    assert seed4(case.messages, tokens(case.messages) // 10, "") == []
+    assert first_plan(case.messages, tokens(case.messages) // 10, "") == []
 
 
 def test_a_conversation_grows_by_whole_rounds() -> None:

@@ -101,3 +101,13 @@ def test_it_fits_a_phone_in_the_dark(home: Page) -> None:
     expect(home.locator(".row-meter .meter-bar").first).to_be_visible()
     assert home.evaluate("document.documentElement.scrollWidth") == 360
     assert violations(home, "body") == []
+
+
+def test_a_dialog_begins_from_a_list_that_was_emptied_meanwhile(home: Page, stack: Stack) -> None:
+    home.wait_for_load_state()
+    stack.shell("from dialogs.models import Dialog; Dialog.objects.all().delete()")
+    expect(home.get_by_role("heading", name="Begin a dialog")).to_be_visible(timeout=PATIENCE_MS)
+
+    home.locator(".ways-in").get_by_role("button", name="New dialog").click()
+
+    expect(home.get_by_role("heading", name="New dialog")).to_be_visible()

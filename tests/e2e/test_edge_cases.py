@@ -1,4 +1,4 @@
-"""The edge cases of live compaction that its seed lists, each from the page through HTTP, Celery and Redis and back.
+"""The edge cases of live compaction, each from the page through HTTP, Celery and Redis and back.
 
 One Dominds for all. The scripted provider says what each case needs; where LM Studio itself matters, a stand-in does.
 """

@@ -14,16 +14,16 @@ CONFIG = ContextConfig()
     ("given", "tokens"),
     [
         ({}, 5000),
-        ({"agent_limit": 2000}, 3500),  # the floor is always enforced (C4)
+        ({"agent_limit": 2000}, 3500),  # the floor is always enforced
         ({"agent_limit": 4200}, 4200),
         ({"llm_type": "cloud_grok"}, 8000),  # does not follow the default
-        ({"llm_type": "gpt4"}, 5000),  # follows it: its own 6,000 is kept but inactive (DC21)
+        ({"llm_type": "gpt4"}, 5000),  # follows it: its own 6,000 is kept but inactive
         ({"llm_type": "unheard of"}, 5000),
         ({"llm_type": "cloud_grok", "agent_limit": 6000}, 6000),  # the agent beats the LLM
-        ({"is_p1": True}, 6000),  # 20 % more (C134)
+        ({"is_p1": True}, 6000),  # 20 % more
         ({"is_p1": True, "agent_limit": 3000}, 3600),  # raised before the floor is looked at
         ({"is_p1": True, "agent_limit": 2000}, 3500),
-        ({"window": 4096, "reserve": 409}, 3687),  # capped by the window (DC22)
+        ({"window": 4096, "reserve": 409}, 3687),  # capped by the window
         ({"window": 4096, "reserve": 409, "is_p1": True}, 3687),
         ({"window": 3000, "reserve": 300}, 2700),  # the window caps the floor too
         ({"window": 128_000, "reserve": 12_800}, 5000),

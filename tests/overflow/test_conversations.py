@@ -239,6 +239,18 @@ def test_a_chore_of_the_client_is_fitted_into_the_window_and_leaves_no_dialog(bu
     assert home.dialogs() == 0
 
 
+@pytest.mark.parametrize("chore", ["title", "summary"])
+def test_a_chore_that_fills_its_room_is_refused_by_nobody(build: Build, chore: str) -> None:
+    """Nobody knows yet how this model counts: of prose it takes more tokens than the margin allows for."""
+    home = build(**LISTED, counts_answer=True)
+    caller = home.caller(extra_headers={"X-Dominds-Task": chore}, max_tokens=WINDOW // 2)
+    whole = prose(1, int(2 * WINDOW * CHARS_PER_TOKEN))
+
+    assert caller.say(whole)
+    assert_untroubled(home)
+    assert home.last.size > WINDOW / 2
+
+
 def test_what_no_compaction_cures_is_refused_in_words(build: Build) -> None:
     home = build(**LISTED)
 

@@ -44,7 +44,7 @@ def test_what_it_refuses_then_is_compacted_for_the_window_that_it_tells(
     studio: LMStudioStandin, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However slow the test is, a reading of the window holds.
-    monkeypatch.setattr("dialogs.llms.windows.FRESH_OF_LMSTUDIO", timedelta(minutes=1))
+    monkeypatch.setattr("dialogs.llms.windows.FRESH_AS_LOADED", timedelta(minutes=1))
     dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
     for number in range(1, 15):
         ask(dialog, TALK.turn(number))
@@ -90,7 +90,7 @@ def test_a_window_that_is_read_anew_at_every_step_disturbs_no_answer(
     studio: LMStudioStandin, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a model answers slowly: then a reading holds no longer when the answer comes."""
-    monkeypatch.setattr("dialogs.llms.windows.FRESH_OF_LMSTUDIO", timedelta(0))
+    monkeypatch.setattr("dialogs.llms.windows.FRESH_AS_LOADED", timedelta(0))
     dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
 
     ask(dialog, "Which berth is free?")

@@ -26,6 +26,8 @@ CHOICES: Mapping[str, Promise] = {
     "no_model": _("No model is asked"),
     "extractive": _("Of sentences that were said"),
     "model": _("By the pruning agent’s model"),
+    "free": _("Where nobody waits and nothing is charged"),
+    "always": _("Always"),
     "fresh_start": _("Fresh start with a handover"),
     "truncate": _("Cut off what is oldest"),
     "error": _("Stop with an error"),
@@ -37,7 +39,7 @@ CHOICES: Mapping[str, Promise] = {
     "off": _("Off"),
     "on": _("On"),
 }
-SEED = ContextConfig()
+DEFAULTS = ContextConfig()
 OWN_LABEL = _("Settings of its own (YAML)")
 OWN_HINT = _(
     "how, lm_studio, warning_threshold, goal, accept, breaking_strategy and payloads, as in the exported file. What is "
@@ -77,7 +79,7 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A strategy with its parameters: open where one of them is not the seed's."""
+    """A strategy with its parameters: open where one of them is not the default."""
 
     name: str
     words: Promise | str
@@ -132,19 +134,19 @@ class Drawing:
         return Section(name=group.name, words=STRATEGIES[group.name], fields=tuple(self.group(group)))
 
     def _field(self, field: Field) -> Input:
-        seed = written(value_at(SEED, field.path))
+        default = written(value_at(DEFAULTS, field.path))
         return self._input(
             field.path,
             field.label,
-            placeholder=grouped(seed),
+            placeholder=grouped(default),
             hint=field.hint,
-            text=self.sheet.texts.get(field.path) or (seed if field.choices else ""),
+            text=self.sheet.texts.get(field.path) or (default if field.choices else ""),
             choices=tuple((choice.value, CHOICES[choice.value]) for choice in field.choices or ()),
             presets=field.presets,
         )
 
     def llms(self) -> Iterator[LlmRow]:
-        default = grouped(self.sheet.texts.get("default_limit") or str(SEED.default_limit))
+        default = grouped(self.sheet.texts.get("default_limit") or str(DEFAULTS.default_limit))
         for at in self.sheet.rows(LLMS):
             name = f"{LLMS}[{at}]"
             kept = self.sheet.texts.get(f"{name}.limit", "")

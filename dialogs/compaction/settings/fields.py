@@ -20,6 +20,7 @@ from health.compaction.config import (
     LmStudio,
     PayloadLimits,
     PlaceholderDetail,
+    Prepare,
     RecoveryMode,
     RewardLog,
     Summaries,
@@ -47,7 +48,7 @@ class Field:
 
     @property
     def is_filled(self) -> bool:
-        """Whether the value in force stands in the field even where it is the seed's; else it is its placeholder."""
+        """Whether the value in force stands in the field even where it is the default; else it is its placeholder."""
         return not self.path.startswith((BREAKING, "payloads"))
 
 
@@ -143,6 +144,20 @@ LM_STUDIO = Group(
                 "made of sentences where it invents, refuses or is late."
             ),
             choices=Summaries,
+        ),
+        Field(
+            path="prepare",
+            label=_("Ask the pruning agent beforehand"),
+            hint=_(
+                "While there is still room, so that nobody waits for it when the context is full. Without charge: on a "
+                "server of its own, or with two requests at once, here or in a private network, and without a price."
+            ),
+            choices=Prepare,
+        ),
+        Field(
+            path="prepare_from",
+            label=_("Asked beforehand from"),
+            hint=_("A share of the threshold at which compaction begins."),
         ),
     ),
 )

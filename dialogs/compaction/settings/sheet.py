@@ -35,11 +35,11 @@ class Sheet:
 
     @classmethod
     def of(cls, config: ContextConfig) -> Sheet:
-        seed = ContextConfig()
+        default = ContextConfig()
         texts = {
             field.path: written(value_at(config, field.path))
             for field in every_field()
-            if field.is_filled or value_at(config, field.path) != value_at(seed, field.path)
+            if field.is_filled or value_at(config, field.path) != value_at(default, field.path)
         }
         for at, llm in enumerate(config.per_llm):
             texts |= {f"{LLMS}[{at}].type": llm.type, f"{LLMS}[{at}].limit": str(llm.limit)}

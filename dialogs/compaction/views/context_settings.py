@@ -87,7 +87,7 @@ def bring(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def take_out(request: HttpRequest) -> HttpResponse:
-    """The settings in force as the seed's YAML."""
+    """The settings in force as YAML, as a file of settings is written."""
     disposition = content_disposition_header(as_attachment=True, filename="context-settings.yaml")
     headers = {"Content-Disposition": disposition or ""}
     return HttpResponse(exported(), content_type="application/yaml", headers=headers)

@@ -59,7 +59,7 @@ def queue_run(
     leaf = row.current_leaf
     if leaf is None:
         raise NothingToCompact(_("There is nothing to compact yet."))
-    run = _new_run(row, leaf, guard, trigger)
+    run = new_run(row, leaf, guard, trigger)
     run.requested_by, run.focus, run.up_to_seq = requested_by, focus.strip(), up_to.seq if up_to else None
     run.is_draft = is_draft
     run.draft_until = timezone.now() + timedelta(seconds=draft_seconds) if draft_seconds else None
@@ -74,7 +74,7 @@ def queue_run(
     return run
 
 
-def _new_run(row: Dialog, leaf: Message, guard: Guard, trigger: str) -> CompactionRun:
+def new_run(row: Dialog, leaf: Message, guard: Guard, trigger: str) -> CompactionRun:
     course = Course.objects.get(pk=leaf.course_id)
     return CompactionRun(
         dialog=row,
@@ -96,7 +96,7 @@ def skip_run(row: Dialog, *, guard: Guard, trigger: str, why: Reason, tokens: in
     """Record a run that nobody need make: what it would free is known. The caller holds the row's lock."""
     if row.current_leaf is None:
         return
-    run = _new_run(row, row.current_leaf, guard, trigger)
+    run = new_run(row, row.current_leaf, guard, trigger)
     run.status, run.phase, run.finished_at = Status.SKIPPED, str(Status.SKIPPED), timezone.now()
     run.reason, run.why = str(why), why.as_json()
     run.estimated_before = run.estimated_after = tokens

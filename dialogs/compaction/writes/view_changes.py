@@ -13,7 +13,7 @@ from dialogs.transcript.reads.lineage import Lineage, lineage_of
 from dialogs.transcript.reads.path import course_branch, is_behind
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.writes.remediation import lift
-from health.models import CompactionRun
+from health.models import CompactionRun, PreparedPruning
 
 Status = CompactionRun.Status
 
@@ -29,6 +29,8 @@ def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> boo
     ViewChange.objects.create(
         course_id=run.course_id, before_id=run.parent_run_id, after=run, why=ViewChange.Why.APPLIED, by=by
     )
+    # It was for the view that held until now: who undoes this run does not get it again.
+    PreparedPruning.objects.filter(dialog=row.pk).delete()
     lift(row, Course.objects.get(pk=run.course_id))
     return True
 

@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.context.estimate import Foretold
-from dialogs.llms.guard import bounds_of
+from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
 from dialogs.llms.reads.providers import configured
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import LLM, Generation, LlmBounds
-from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.models.llm import WindowSource
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.writes.events import Code, log
 from health.models import LlmCalibration
@@ -44,7 +44,7 @@ REPORTS_LOOKED_AT = 50
 def learn_from_refusal(generation: Generation, said: Refused) -> None:
     """The provider refused this request as too long. LM Studio's window comes from its own API only."""
     llm = generation.llm
-    if llm is None or llm.provider.kind == ProviderKind.LMSTUDIO:
+    if llm is None or is_window_as_loaded(llm):
         return
     row = _locked(llm)
     known, window = after_refusal(row.known, said, now=timezone.now())
@@ -85,8 +85,7 @@ def _error(llm: LLM | None) -> float:
 def is_cut_suspected(generation: Generation, report: Report, before: Report | None) -> bool:
     """May the server have read only a part of this request? What is suspected teaches nothing."""
     llm = generation.llm
-    # A scripted provider reports what its script says, whatever it is sent.
-    if llm is None or llm.provider.kind == ProviderKind.SCRIPTED or bounds_of(llm).reports_part:
+    if llm is None or not kind_of(llm).reports_truly or bounds_of(llm).reports_part:
         return False
     known = llm.calibration.known if hasattr(llm, "calibration") else None
     return is_suspect(

@@ -17,6 +17,7 @@ from dialogs.models import LLM, Agent
 from dialogs.providers import probe
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
+from dialogs.providers.registry import KINDS
 
 # For all questions of one click together: a person waits for the page.
 PATIENCE_SECONDS = 20.0
@@ -97,7 +98,7 @@ async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Added])
         return _problem(result.error_code, result.text)
     wanted = [facts for facts in result.models if wish.part.lower() in facts.model_id.lower()]
     shown = wanted[:MOST_SHOWN]
-    if wish.offer.kind in probe.TERSE_LISTS:
+    if KINDS[wish.offer.kind].list_is_terse:
         shown = list(await asyncio.gather(*(_more(settings, facts) for facts in shown)))
     models = tuple(Model(facts=facts, **vars(added.get(facts.model_id, Added()))) for facts in shown)
     ollama = native_root(wish.address) if result.is_ollama else ""

@@ -26,11 +26,12 @@ from dialogs.models import Provider
 from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.base import ModelFacts, ProviderError
+from dialogs.providers.registry import KINDS
 
 # A hub that lists hundreds would fill every menu.
 MOST_MODELS = 50
 SIGNS = {"ok": "✓", "failed": "✗", "skipped": "-"}
-KINDS = [kind for kind in ProviderKind if kind != ProviderKind.SCRIPTED]
+OFFERED = [kind for kind in ProviderKind if kind != ProviderKind.SCRIPTED]
 
 
 class Command(BaseCommand):
@@ -39,7 +40,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         ways = parser.add_subparsers(dest="way", required=True)
         self._add_json(adding := ways.add_parser("add", help="add a service and its models"))
-        adding.add_argument("kind", choices=[str(kind) for kind in KINDS])
+        adding.add_argument("kind", choices=[str(kind) for kind in OFFERED])
         adding.add_argument("url", help="base URL, such as http://127.0.0.1:8080/v1")
         adding.add_argument("--name", required=True, help="short name: letters, digits, dashes")
         adding.add_argument("--key-env", default="", metavar="VAR", help="environment variable that holds the key")
@@ -135,7 +136,7 @@ class Command(BaseCommand):
 
 async def _limits(provider: Provider, names: list[str], listed: tuple[ModelFacts, ...]) -> dict[str, ModelFacts]:
     """What the server says of each."""
-    known = {facts.model_id: facts for facts in listed if provider.kind not in probe.TERSE_LISTS}
+    known = {facts.model_id: facts for facts in listed if not KINDS[provider.kind].list_is_terse}
     return {name: known.get(name) or await _limit(provider, name) for name in names}
 
 

@@ -13,6 +13,7 @@ from dialogs.llms.reads.providers import missing_key
 from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
 from dialogs.pages.reads.rows import AttemptRow
 from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript
+from dialogs.sample.reads import tour_of
 from dialogs.transcript.reads.autonomous import rest_reason, run_status
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.reads.cleanup import has_open_task
@@ -47,6 +48,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "task": task_snapshot(dialog),
         "history": history(dialog.pk),
         "card": compaction_card(dialog),
+        "tour": tour_of(dialog),
     }
 
 

@@ -14,7 +14,7 @@ from dialogs.llms.reads.learned_window import lowered, most_asked
 from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript.reads.attached import Attachment
-from dialogs.transcript.reads.fates import Fate
+from dialogs.transcript.reads.visibility import Visibility
 from dialogs.turns.reads.call_rows import CallRow
 
 # Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
@@ -53,7 +53,7 @@ class MessageRow:
     # It stands in the course that goes on: a person may mark it, compact up to it, bring it back.
     is_current: bool = False
     # What the model sees of it, and of its calls' results, where that is not what was said.
-    fate: Fate | None = None
+    visibility: Visibility | None = None
     has_shortened_results: bool = False
     # The answer was cut for a compaction, and another message goes on with it; or this message is the one that does.
     is_to_be_continued: bool = False
@@ -70,7 +70,7 @@ class MessageRow:
         calls = ",".join(call.key for call in self.calls)
         curated = self.prompt.curated if self.prompt else ""
         marked = f"{self.mark.pinned}{self.mark.priority}{self.mark.area}" if self.mark else ""
-        seen = f"{self.fate}/{self.has_shortened_results}/{self.is_to_be_continued}/{self.pinned_share}"
+        seen = f"{self.visibility}/{self.has_shortened_results}/{self.is_to_be_continued}/{self.pinned_share}"
         place = f"{self.is_read_in_part}/{self.position}/{self.siblings}/{self.is_last_user}/{self.is_last_answer}"
         return f"{place}/{curated}/{calls}/{marked}/{seen}"
 
@@ -111,11 +111,11 @@ class MessageRow:
     def is_archived(self) -> bool:
         """A person or the agent said it, and the model no longer sees it. What Dominds inserts goes of itself."""
         is_something = bool(self.message.content or self.calls)
-        return self.fate == Fate.REMOVED and is_something and self.message.origin not in INSERTED
+        return self.visibility == Visibility.REMOVED and is_something and self.message.origin not in INSERTED
 
     @property
     def is_shortened(self) -> bool:
-        return self.fate == Fate.SHORTENED or self.has_shortened_results
+        return self.visibility == Visibility.SHORTENED or self.has_shortened_results
 
     @property
     def pinned_percent(self) -> int:

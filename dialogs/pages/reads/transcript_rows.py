@@ -17,8 +17,8 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, Row
 from dialogs.transcript.reads.attached import Attachment, attachments_of
 from dialogs.transcript.reads.courses import Stretch
-from dialogs.transcript.reads.fates import Fate, fates
 from dialogs.transcript.reads.lineage import lineage_of
+from dialogs.transcript.reads.visibility import Visibility, hidden_or_shortened
 from dialogs.turns.reads.call_rows import CallRow, call_rows
 
 Status = Generation.Status
@@ -60,7 +60,7 @@ def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch
         calls=call_rows(shown.said),
         attachments=attachments_of(messages.values()),
         versions=_versions(dialog, messages) if is_current else {},
-        fates=fates(lineage.view_run, path.ids),
+        visibilities=hidden_or_shortened(lineage.view_run, path.ids),
         ends=ends,
         pins=_pins(dialog, path, messages) if is_current else {},
         is_current=is_current,
@@ -80,7 +80,7 @@ class _Making:
     calls: Mapping[int, tuple[CallRow, ...]]
     attachments: Mapping[int, tuple[Attachment, ...]]
     versions: Mapping[int | None, tuple[int, ...]]
-    fates: Mapping[int, Fate]
+    visibilities: Mapping[int, Visibility]
     ends: Ends
     pins: Mapping[int, float]
     is_current: bool
@@ -98,8 +98,8 @@ class _Making:
             is_last_user=pk == self.ends.edit,
             is_last_answer=pk == self.ends.repeat,
             is_current=self.is_current,
-            fate=self.fates.get(pk),
-            has_shortened_results=any(self.fates.get(result or 0) == Fate.SHORTENED for result in results),
+            visibility=self.visibilities.get(pk),
+            has_shortened_results=any(self.visibilities.get(result or 0) == Visibility.SHORTENED for result in results),
             is_to_be_continued=pk in self.ends.continued,
             continues=_begun(message, self.messages),
             pinned_share=self.pins.get(pk),

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from django.conf import settings
 
-from dialogs.llms.guard import guard_of
+from dialogs.llms.guard import guard_of, kind_of
 from dialogs.models import LLM, Dialog, Message, ToolCall
 from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import OwnTools
@@ -25,8 +25,6 @@ ALL_OF_OURS = {ToolsAs.TYPESCRIPT: 270, ToolsAs.JSON: 645, ToolsAs.INDENTED_JSON
 THREE_OF_OURS = {ToolsAs.TYPESCRIPT: 115, ToolsAs.JSON: 320, ToolsAs.INDENTED_JSON: 380}
 # Of the room, unless somebody wants more of them, or one alone is more.
 MOST_SHARE = 1 / 20
-# These providers' contexts are guarded by compaction, which keeps a large result whole.
-NEVER_WITHHELD = frozenset({"lmstudio"})
 
 
 def calls_of(message: Message) -> list[ToolCall]:
@@ -92,6 +90,6 @@ def withheld_above(llm: LLM, *, level: str, guarded: bool) -> int | None:
         return None
     limit = llm.tool_result_limit_bytes
     if limit is None:
-        spared = guarded or llm.provider.kind in NEVER_WITHHELD
+        spared = guarded or not kind_of(llm).withholds_results
         return None if spared else settings.DOMINDS_TOOL_RESULT_BYTES
     return limit or None

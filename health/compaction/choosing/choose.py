@@ -72,6 +72,18 @@ class Chooser:
             if not self._taken[at]:
                 self._take(at, self._offer(at, self._worths.__getitem__)[1], [])
 
+    def fill(self, places: Iterable[int], budget_tokens: int) -> None:
+        """Choose of these, in this order, what fits in so many tokens more, whatever it adds; up to the first that
+        does not."""
+        for at in places:
+            if self._taken[at]:
+                continue
+            cost = self._offer(at, self._worths.__getitem__)[1]
+            budget_tokens -= cost
+            if budget_tokens < 0:
+                return
+            self._take(at, cost, [])
+
     def choose(self, budget_tokens: int, among: Collection[int] | None = None) -> list[int]:
         """All that is chosen, with the best of these, or of everything, within so many tokens more."""
         places = range(len(self.candidates)) if among is None else sorted(among)

@@ -93,6 +93,18 @@ def _said_again(sources: Sequence[Source], standing: Iterable[str]) -> set[int]:
     return {at for at in newest if said.again(sources[at].text)}
 
 
+def unsaid(texts: Sequence[str], chosen: Iterable[int], standing: Iterable[Unit]) -> list[int]:
+    """The places of the texts, the last first, that repeat neither a chosen one, nor what stands in any case, nor each
+    other."""
+    taken, said = frozenset(chosen), Repeats()
+    for unit in standing:
+        for piece in _pieces(unit.content, unit.role):
+            said.again(piece.text)
+    for at in taken:
+        said.again(texts[at])
+    return [at for at in reversed(range(len(texts))) if at not in taken and not said.again(texts[at])]
+
+
 class Repeats:
     """Texts that were said, and whether one of them says all that another says: in the same words, or in more.
 

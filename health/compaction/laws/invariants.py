@@ -1,7 +1,7 @@
 """The laws of compaction, in one place: asserted after every strategy, and on the messages before every send.
 
 A law that is broken is told as a reason; an empty list means that all hold. Each check is one pass.
-Sources: design §5 and §6, requirements C.6, X14 (the safe part) and X23 (prompts of ours are no user's words).
+Prompts of ours are no user's words: no law holds them.
 """
 
 from __future__ import annotations

@@ -93,6 +93,6 @@ def _factors(passes: int) -> Iterator[float]:
 
 
 def _earlier(chain: tuple[str, ...]) -> list[Strategy]:
-    """The known strategies before this one in the chain; the seed's, where it stands in none."""
+    """The known strategies before this one in the chain; the default chain's, where it stands in none."""
     order = chain if NAME in chain else CHAIN_ORDER
     return [strategies.REGISTRY[name] for name in order[: order.index(NAME)] if name in strategies.REGISTRY]

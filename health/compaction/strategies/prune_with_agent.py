@@ -4,6 +4,8 @@ It is shown the unprotected rounds before the last three messages and the last t
 the window, so system prompt, task, recent messages and active results are not its to touch. Its answer is
 checked; at least 40 % must go, and beyond 60 % only what it takes to get under the bound. Any failure
 changes nothing and says so: the chain goes on to `keep_last_five`.
+
+What it decided beforehand (`kit.prepared`) is followed instead of asking it, as long as that holds and suffices.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from health.compaction.laws.cuts import Cut, cuts
 from health.compaction.laws.floor import oversized
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
+from health.compaction.terms.prepared import Prepared
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
 from health.compaction.trimming import placeholders
@@ -25,6 +28,7 @@ from health.compaction.trimming import placeholders
 LEAST_FREED, MOST_FREED, AIM = 0.4, 0.6, 0.5
 RECENT_MESSAGES = 3
 LONGEST_NOTE = 200
+Deciding = Generator[Need, Any, tuple[list[Change], str]]
 
 
 def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
@@ -34,8 +38,17 @@ def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     if too_large := oversized(state):
         # What it may decide about is not what is too much.
         return unchanged(state, next(iter(too_large.values())))
+    if kit.prepared and kit.prepared.holds_for(_units(offered)):
+        attempt = yield from _pruned(_prepared(kit.prepared, offered), state, kit)
+        if attempt.changed:
+            return attempt
+    return (yield from _pruned(_asked(state, offered), state, kit))
+
+
+def _pruned(deciding: Deciding, state: ContextState, kit: Kit) -> Asking:
+    """The state as the decisions leave it, or the reason for which they are not followed."""
     try:
-        changes, said = yield from _decided(state, offered)
+        changes, said = yield from deciding
         written = yield from _summaries(changes, state, kit)
     except Rejected as rejected:
         return unchanged(state, Reason(Why.PRUNING_NOT_USED, {"why": rejected.why}))
@@ -64,22 +77,55 @@ def offered_to(units: Sequence[Unit]) -> list[Cut]:
     ]
 
 
-def _decided(state: ContextState, offered: Sequence[Cut]) -> Generator[Need, Any, tuple[list[Change], str]]:
+def questions(state: ContextState, offered: Sequence[Cut], *, then: int = 0) -> list[tuple[list[Cut], Prune]]:
+    """What the agent is asked, piece by piece. `then`: how many tokens there will be when its decision is followed,
+    where that is later. Raises Rejected where one round is larger than a piece may be.
+    """
+    then = max(state.estimated_tokens, then)
+    wanted = min(AIM * then, state.config.accept * state.limit)
+    share = max(0.0, 1 - (then - wanted) / sum(cut.tokens for cut in offered))
+    pieces = _pieces(offered, most=state.limit // 2)
+    return [(piece, _question(piece, share, state.task)) for piece in pieces]
+
+
+def _question(piece: Sequence[Cut], share: float, task: str) -> Prune:
+    shown = _units(piece)
+    return Prune(units=shown, target_tokens=round(total(shown) * share), task=task)
+
+
+def _asked(state: ContextState, offered: Sequence[Cut]) -> Deciding:
     """All changes that the agent decides on, oldest first, and what it says about them. Raises Rejected."""
-    wanted = min(AIM * state.estimated_tokens, state.config.accept * state.limit)
-    share = max(0.0, 1 - (state.estimated_tokens - wanted) / sum(cut.tokens for cut in offered))
-    changes: list[Change] = []
-    said: list[str] = []
-    for piece in _pieces(offered, most=state.limit // 2):
-        shown = tuple(unit for cut in piece for unit in cut.units)
-        answer = yield Prune(units=shown, target_tokens=round(total(shown) * share), task=state.task)
+    answers: list[tuple[Sequence[Cut], str]] = []
+    for piece, question in questions(state, offered):
+        answer = yield question
         if answer is None:
             raise Rejected(Why.NO_ANSWER)
-        decided = decision(answer, shown)
+        answers.append((piece, answer))
+        followed(answers)  # What cannot be followed ends it at once: the next piece would be read in vain.
+    return followed(answers)
+
+
+def _prepared(prepared: Prepared, offered: Sequence[Cut]) -> Deciding:
+    """The same from what the agent was shown beforehand. All messages since then stay. Raises Rejected."""
+    yield from ()
+    return followed([(offered, answer) for answer in prepared.answers])
+
+
+def followed(answers: Sequence[tuple[Sequence[Cut], str]]) -> tuple[list[Change], str]:
+    """The changes of all answers, oldest first, and what was said about them: each answer with the cuts that it may be
+    about. Raises Rejected."""
+    place = {unit.id: at for at, unit in enumerate(unit for piece, _ in answers for unit in _units(piece))}
+    changes: list[Change] = []
+    said: list[str] = []
+    for piece, answer in answers:
+        decided = decision(answer, _units(piece))
         changes += _by_rounds(decided.changes, piece)
         said += [" ".join(harmless(decided.summary).split())] if decided.summary.strip() else []
-    place = {unit.id: at for at, unit in enumerate(state.units)}
     return sorted(changes, key=lambda change: min(place[one] for one in change.ids)), " ".join(said)[:LONGEST_NOTE]
+
+
+def _units(piece: Sequence[Cut]) -> tuple[Unit, ...]:
+    return tuple(unit for cut in piece for unit in cut.units)
 
 
 def _pieces(offered: Sequence[Cut], *, most: int) -> list[list[Cut]]:

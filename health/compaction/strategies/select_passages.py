@@ -10,7 +10,7 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import Any
 
 from health.compaction.choosing.choose import GAP_TOKENS, Candidate, Chooser
-from health.compaction.choosing.sources import Frame, Source, begins, is_lines, leaning, sources_of
+from health.compaction.choosing.sources import Frame, Source, begins, is_lines, leaning, sources_of, unsaid
 from health.compaction.choosing.worth import Piece, brevity, matches, priors
 from health.compaction.laws.cuts import Cut, cuts, ids_of
 from health.compaction.laws.invariants import is_marked, requests
@@ -39,6 +39,8 @@ LINE_TOKENS = 3
 LATER = (1e-6, 1e-3, 1.0)
 # More is chosen than there is room for, by a share and the most tokens: what fits shows when all is counted together.
 SPARE, MOST_SPARE = 0.2, 400
+# Less room than this is not filled with what says nothing new, in tokens.
+LEAST_ROOM = 40
 
 
 def select_passages(state: ContextState, kit: Kit) -> Asking:
@@ -149,9 +151,20 @@ def chosen_order(
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
     chooser.take(_asked_for(asked_for, chooser, budget=int(asked.share * frame.room)))
     _typed(sources, places, chooser, untagged, budget=int(USER_SHARE * (frame.room - chooser.spent)))
+    spare = min(MOST_SPARE, int(SPARE * frame.room))
     chooser.choose(frame.room - chooser.spent)
-    chooser.choose(min(MOST_SPARE, int(SPARE * frame.room)))
+    chooser.choose(spare)
+    if frame.room - chooser.spent >= LEAST_ROOM:
+        rest = _saying_nothing_new(pieces, chooser, [one for one in state.units if one.id in frame.kept])
+        rest.sort(key=lambda one: turns[places[one][0]], reverse=True)
+        chooser.fill(rest, frame.room - chooser.spent + spare)
     return [tuple(places[one] for one in step) for step in chooser.steps]
+
+
+def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequence[Unit]) -> list[int]:
+    """What is left when nothing says anything new: the newest first, mere courtesy last, and nothing twice."""
+    left = unsaid([piece.text for piece in pieces], chooser.chosen, kept)
+    return sorted(left, key=lambda one: not chooser.features.own[one])
 
 
 def _favour(piece: Piece, taken_up: bool) -> float:

@@ -1,7 +1,7 @@
 """The configuration as YAML: read and checked key by key, and written again so that it reads the same.
 
 Keys that are missing have their defaults. Keys that are not known, and values that make no sense, are refused with
-the key's path, so that a person finds the line. Our own keys stand beside the seed's.
+the key's path, so that a person finds the line. Our own keys stand beside the documented ones.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from health.compaction.config import (
     LmStudio,
     PayloadLimits,
     PlaceholderDetail,
+    Prepare,
     PrioritizeRecent,
     RecoveryMode,
     RetryPolicy,
@@ -156,6 +157,8 @@ KEYS: Mapping[str, Check] = {
     "how": one_of(How),
     "lm_studio": one_of(LmStudio),
     "summaries": one_of(Summaries),
+    "prepare": one_of(Prepare),
+    "prepare_from": share,
     "priority_areas": each(name),
     "per_llm": each(_per_llm),
     BREAKING: section(STRATEGIES),
@@ -262,7 +265,7 @@ def dump(
     agents: Mapping[str, str] = MappingProxyType({}),
     when_full: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """YAML that `load` reads as the same configuration, in the seed's form, and `load_agents` as these."""
+    """YAML that `load` reads as the same configuration, as documented, and `load_agents` as these."""
     said: dict[str, Any] = {slug: {WHEN_FULL: first} for slug, first in when_full.items()}
     for slug, text in agents.items():
         said[slug] = said.get(slug, {}) | json.loads(text or "{}")

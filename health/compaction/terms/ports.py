@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from health.compaction.terms.prepared import Prepared
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import ContextState, Unit
 
@@ -158,7 +159,8 @@ def unchanged(state: ContextState, why: Reason | Why | None = None) -> Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Kit:
-    """What every strategy is handed beside the state. `may_summarise`: a model may be asked for summaries.
+    """What every strategy is handed beside the state. `may_summarise`: a model may be asked for summaries. `prepared`:
+    what the pruning agent decided beforehand.
 
     `entries` are what the ledger carries if it does not stand: `ledger.Entry` values, oldest first.
     """
@@ -166,6 +168,7 @@ class Kit:
     counter: Counter
     may_summarise: bool = False
     entries: Sequence[Any] = ()
+    prepared: Prepared | None = None
 
     def counted(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
         return counted(units, self.counter)

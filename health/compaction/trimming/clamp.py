@@ -20,7 +20,7 @@ from health.compaction.trimming.payloads import is_json, trim
 
 Cut = Callable[[str, int], str]
 
-NOTE = "\n[… {count:,} characters left out here; the full text is in the archive …]\n"
+NOTE = "\n[… {count:,} characters archived …]\n"
 HEAD_SHARE = 0.6
 # A text is never shortened below this: less would not tell the model what it was.
 LEAST_TOKENS = 120
@@ -30,7 +30,7 @@ SAFETY = 0.97
 NEAR, A_WORD = 0.2, 24
 # What an earlier cut left is never cut itself, or its rest would read as words of whoever wrote the text.
 _MARK = re.compile(r"\n?\[…(?: [^\[\]\n]{0,200} …)?\]\n?")
-_COUNTED = re.compile(r"\n\[… ([\d,]{1,15}) characters left out here;[^\[\]\n]{0,200} …\]\n")
+_COUNTED = re.compile(r"\n\[… ([\d,]{1,15}) characters (?:archived|left out here;)[^\[\]\n]{0,200} …\]\n")
 _ENDS = (re.compile(r"\n|(?<=[^\W\d][.!?])\s|(?<=[。！？])"), re.compile(r"\s"), re.compile(rf"(?<=[{CJK}])|\b"))
 
 

@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db.models.signals import post_init
 
-from dialogs.models import Message
+from dialogs.models import Dialog, Message
 from tests.dialogs.api.conftest import Client, Play, assistant, said, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -37,7 +37,8 @@ async def test_an_old_message_is_read_to_foresee_the_request_and_once_to_make_it
         history.append(user(f"Question {number}?"))
         await client_of_alice.ask(*history)
         history.append(assistant(f"Answer {number}."))
-    first = await Message.objects.order_by("seq").values_list("pk", flat=True).afirst()
+    dialog = await Dialog.objects.alatest("created_at")
+    first = await Message.objects.filter(dialog=dialog).order_by("seq").values_list("pk", flat=True).afirst()
     read.clear()
 
     await client_of_alice.ask(*history, user("And now?"))

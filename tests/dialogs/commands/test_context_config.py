@@ -14,7 +14,7 @@ from dialogs.models import Agent
 from health.compaction.terms.configuration import load_own
 from health.configured import context_config
 from health.models import SettingsChange
-from tests.health.compaction.terms.test_configuration import SEED
+from tests.health.compaction.terms.test_configuration import DEFAULTS
 
 
 def run(*args: str) -> str:
@@ -24,10 +24,10 @@ def run(*args: str) -> str:
 
 
 def test_what_is_taken_out_goes_in_again(db: Any, tmp_path: Path) -> None:
-    seed, copy = tmp_path / "seed.yaml", tmp_path / "copy.yaml"
-    seed.write_text(SEED.replace("default_limit: 5000", "default_limit: 4500"))
+    file, copy = tmp_path / "seed.yaml", tmp_path / "copy.yaml"
+    file.write_text(DEFAULTS.replace("default_limit: 5000", "default_limit: 4500"))
 
-    brought = run("import", str(seed))
+    brought = run("import", str(file))
     run("export", str(copy))
 
     assert brought == "default_limit: 5000 → 4500\n1 changed.\n"

@@ -1,4 +1,4 @@
-"""With no limit set, a request is the same byte for byte as without anybody who could compact it (L5, X3)."""
+"""With no limit set, a request is the same byte for byte as without anybody who could compact it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seed 4's three error codes as the driver comes to them: what follows from each, and what is recorded (C149-C152)."""
+"""The plan's three error codes as the driver comes to them: what follows from each, and what is recorded."""
 
 from __future__ import annotations
 

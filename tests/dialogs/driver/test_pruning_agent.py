@@ -93,7 +93,7 @@ def test_a_chosen_agent_that_cannot_be_used_is_replaced_by_the_dialogs_own_model
     disabled.enabled = False
     disabled.save()
 
-    assert pruning_llm(compacted(dialog)) == dialog.llm
+    assert pruning_llm(compacted(dialog).dialog) == dialog.llm
 
 
 def test_it_is_offered_no_tools_and_shown_neither_the_rules_nor_the_newest_messages(dialog: Dialog, play: Play) -> None:

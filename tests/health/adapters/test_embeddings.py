@@ -226,7 +226,7 @@ class TestCaches:
 
         assert sorted(world.encoded) == ["a", "b"]
 
-    @pytest.mark.parametrize(("after", "embedded"), [(299, 1), (301, 2)])  # seed 4: five minutes (C91)
+    @pytest.mark.parametrize(("after", "embedded"), [(299, 1), (301, 2)])  # kept for five minutes
     def test_a_query_is_kept_for_five_minutes(self, after: float, embedded: int) -> None:
         world = World(milliseconds=0)
         run = world.embeddings().run()

@@ -111,7 +111,7 @@ def test_an_empty_context_is_left_alone() -> None:
 
 
 def test_each_strategy_goes_on_from_the_best_state_so_far() -> None:
-    """DC1: 20,000 tokens, limit 5,000, reducers that each do not suffice: composed they do."""
+    """20,000 tokens, limit 5,000, reducers that each do not suffice: composed they do."""
     state = a_state(*a_talk(200, words=100), limit=5000)
 
     outcome = compacted(state, first=to(14_000), second=to(7000), third=to(3500))

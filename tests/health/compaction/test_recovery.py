@@ -36,7 +36,7 @@ from tests.health.compaction.builders import (
 )
 
 MARKS = re.compile(r"\n?\[… [^\]]+ …\]\n?|\[…\]")
-COUNTS = re.compile(r"([\d,]+) characters left out")
+COUNTS = re.compile(r"([\d,]+) characters archived")
 TRUNCATE = ContextConfig(recovery_mode=RecoveryMode.TRUNCATE)
 
 
@@ -231,7 +231,7 @@ def test_truncation_shortens_what_is_still_too_long() -> None:
     result = outcome.state.units[-1]
     assert result.content.startswith("start")
     assert result.content.endswith("end")
-    assert "characters left out here" in result.content
+    assert "characters archived" in result.content
     assert outcome.state.fits
 
 
@@ -316,7 +316,7 @@ def test_a_clamped_text_keeps_within_its_tokens_and_says_what_it_left_out(max_to
     short = clamped(text, max_tokens=max_tokens, kit=KIT)
 
     assert KIT.tokens(short) <= max_tokens
-    assert "characters left out here; the full text is in the archive" in short
+    assert "characters archived" in short
 
 
 def test_a_text_that_fits_is_not_clamped() -> None:

@@ -1,4 +1,4 @@
-"""Seed 4's reward formula, its example numbers, and the gaps that DC31 closes."""
+"""The plan's reward formula, its example numbers, and the gaps that are closed."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ FAILURE = replace(SUCCESS, success=False)
 @pytest.mark.parametrize(
     ("run", "earned"),
     [
-        (replace(SUCCESS, coherence_delta=-0.1, tokens_reduced=3000, priority_preserved=1.0), 1.30),  # C122
+        (replace(SUCCESS, coherence_delta=-0.1, tokens_reduced=3000, priority_preserved=1.0), 1.30),
         (SUCCESS, 1.0),
         (FAILURE, -1.0),
-        (replace(FAILURE, used_recovery=True), -1.7),  # C123
+        (replace(FAILURE, used_recovery=True), -1.7),
         (replace(SUCCESS, used_recovery=True), 0.3),
         (replace(SUCCESS, time_ms=500), 1.0),
-        (replace(SUCCESS, time_ms=501), 1 - 0.0501),  # C124: the step at 500 ms is the seed's
-        (replace(FAILURE, used_recovery=True, time_ms=12_000), -2),  # C125
+        (replace(SUCCESS, time_ms=501), 1 - 0.0501),  # the step at 500 ms is the first plan's
+        (replace(FAILURE, used_recovery=True, time_ms=12_000), -2),
         (replace(SUCCESS, coherence_delta=9.0), 2),
-        (replace(SUCCESS, original_tokens=0, tokens_reduced=0), 1.0),  # DC31: no division by nothing
+        (replace(SUCCESS, original_tokens=0, tokens_reduced=0), 1.0),  # no division by nothing
         (replace(FAILURE, coherence_delta=1.0, priority_preserved=1.0), -1.0),  # nothing is earned by a failure
     ],
 )

@@ -1,8 +1,8 @@
-"""Overflow simulations (C128): chats of 10,000 tokens under a limit of 5,000, each of another kind, by the real parts.
+"""Overflow simulations: chats of 10,000 tokens under a limit of 5,000, each of another kind, by the real parts.
 
 All must fit afterwards, lawfully, with their priorities whole, whichever engine runs first; the mean coherence of the
 suite with the chain first is at least 0.85.
-Static vectors serve here, as they are quick; `make test-long` measures the coherence by MiniLM, as the seed means it.
+Static vectors serve here, as they are quick; `make test-long` measures it by MiniLM, as planned.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def sometimes(share: float, often: Turn, seldom: Turn) -> Turn:
 
 
 def prioritised(telling: Telling) -> object:
-    """Seed 4's generator: a third of the messages has a priority, among messages, code and plan references."""
+    """The plan's generator: a third of the messages has a priority, among messages, code and plan references."""
     kind, write = telling.random.choice(((Kind.MESSAGE, prose), (Kind.CODE, code), (Kind.PLAN_REF, prose)))
     # A P1 message is short: many long ones would be more than the limit, which is another test.
     priority = telling.random.choice((None, None, None, Priority.P1, Priority.P2, Priority.P3))

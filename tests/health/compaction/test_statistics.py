@@ -1,4 +1,4 @@
-"""Seed 3's statistics: characters / 4, images at 100, one line every five steps in debug mode."""
+"""The plan's statistics: characters / 4, images at 100, one line every five steps in debug mode."""
 
 from __future__ import annotations
 

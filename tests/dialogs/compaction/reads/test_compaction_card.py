@@ -1,4 +1,4 @@
-"""What the card of a compaction says: seed 4's words, bar, colours, badge, and when it is not there at all."""
+"""What the card of a compaction says: the plan's words, bar, colours, badge, and when it is not there at all."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def long_ago(run: CompactionRun) -> None:
 TRUNCATED = {"status": "applied", "recovered": "truncate"}
 # A fresh start for whose handover there was no room.
 BARE = {"status": "applied", "recovered": "fresh_start"}
-# Seed 4's table, word for word.
-SEED = [
+# The plan's table, word for word.
+DEFAULTS = [
     ("detection", "sync", "Checking context length…"),
     ("prioritize_recent", "star", "Prioritizing P1 units & recent messages…"),
     ("content_type_chunking", "code", "Chunking code & plan references…"),
@@ -51,7 +51,7 @@ SEED = [
 ]
 
 
-@pytest.mark.parametrize(("phase", "icon", "message"), SEED)
+@pytest.mark.parametrize(("phase", "icon", "message"), DEFAULTS)
 def test_a_phase_has_the_seeds_icon_and_message(dialog: Dialog, phase: str, icon: str, message: str) -> None:
     a_run(dialog, phase=phase)
 
@@ -80,7 +80,7 @@ def test_a_summary_of_which_nothing_is_known_claims_nothing(dialog: Dialog) -> N
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in (*REGISTRY, "fresh_start") if name not in {row[0] for row in SEED} | {"summarize_old"}],
+    [name for name in (*REGISTRY, "fresh_start") if name not in {row[0] for row in DEFAULTS} | {"summarize_old"}],
 )
 def test_every_other_strategy_has_words_of_its_own(dialog: Dialog, name: str) -> None:
     a_run(dialog, phase=name)

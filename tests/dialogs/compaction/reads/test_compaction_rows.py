@@ -127,7 +127,7 @@ def test_runs_cost_a_fixed_number_of_queries(dialog: Dialog, django_assert_max_n
         ({"status": "queued", "trigger": "manual"}, "running", False),
         ({"status": "running", "trigger": "pre_request"}, "guarding", False),
         ({"status": "applied", "trigger": "tool_result"}, "applied", False),
-        # Seed 2's words, between two pieces of one answer.
+        # The plan's words, between two pieces of one answer.
         ({"status": "applied", "trigger": "stream"}, "continued", True),
         ({"status": "applied", "recovered": "fresh_start"}, "recovered", False),
         ({"status": "applied", "recovered": "truncate"}, "truncated", False),

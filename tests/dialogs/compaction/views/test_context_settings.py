@@ -21,7 +21,7 @@ from health.models import ContextSettings, SettingsChange
 from tests.builders import an_answer
 from tests.dialogs.pages.views.forms import Fields, field, sent
 from tests.dialogs.pages.views.pages import HTMX, Page, page
-from tests.health.compaction.terms.test_configuration import SEED
+from tests.health.compaction.terms.test_configuration import DEFAULTS
 from tests.health.test_rewards import a_row
 
 URL = "/settings/context/"
@@ -408,11 +408,11 @@ def test_a_pruning_agent_that_was_deleted_is_a_problem_until_one_saves(
 
 
 def test_the_seeds_file_says_what_is_in_force_already(as_alice: Client) -> None:
-    assert "The file says what is in force already." in upload(as_alice, SEED).text
+    assert "The file says what is in force already." in upload(as_alice, DEFAULTS).text
 
 
 def test_a_file_is_shown_before_it_is_saved_and_comes_back_out_the_same(as_alice: Client) -> None:
-    text = SEED.replace("default_limit: 5000", "default_limit: 4500").replace('- "hybrid"', '- "truncate"')
+    text = DEFAULTS.replace("default_limit: 5000", "default_limit: 4500").replace('- "hybrid"', '- "truncate"')
 
     found = upload(as_alice, text)
     before = context_config()
@@ -469,8 +469,8 @@ def test_a_file_says_it_too_and_one_that_does_not_leaves_it(as_alice: Client, ag
         ("agents:\n  helper:\n    when_full: never\n", "Line 3: agents.helper.when_full"),
         ("context_config:\n  goal: 0.5\n  min_limit: 3000\n", "Line 3: context_config.min_limit Must be a whole"),
         ("context_config:\n  nonsense: 1\n", "Line 2: context_config.nonsense"),
-        (SEED.replace("limit: 8000", "limit: many"), "context_config.per_llm[1].limit Must be a whole"),
-        (SEED.replace('- "hybrid"', '- "magic"'), "chain_order[4] There is no such strategy: magic."),
+        (DEFAULTS.replace("limit: 8000", "limit: many"), "context_config.per_llm[1].limit Must be a whole"),
+        (DEFAULTS.replace('- "hybrid"', '- "magic"'), "chain_order[4] There is no such strategy: magic."),
         ("context_config: [\n", "Line 2: This is not YAML"),
         ("a: &a [1]\nb: *a\n", "Aliases"),
         ("- 1\n", "a section with keys"),

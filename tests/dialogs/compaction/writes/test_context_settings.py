@@ -17,8 +17,8 @@ from health.compaction.strategies import REGISTRY
 from health.configured import context_config, context_settings
 from health.models import ContextSettings, SettingsChange
 
-SEED = ContextConfig()
-HIGHER = replace(SEED, default_limit=6000)
+DEFAULTS = ContextConfig()
+HIGHER = replace(DEFAULTS, default_limit=6000)
 
 
 def test_a_save_is_in_force_and_raises_the_version(sam: User) -> None:
@@ -32,7 +32,7 @@ def test_a_save_is_in_force_and_raises_the_version(sam: User) -> None:
 
 
 def test_a_save_that_changes_nothing_leaves_no_trace(sam: User) -> None:
-    assert save_settings(config=SEED, pruning_agent=None, by=sam, version=1) == []
+    assert save_settings(config=DEFAULTS, pruning_agent=None, by=sam, version=1) == []
     assert context_settings().version == 1
 
 
@@ -40,23 +40,23 @@ def test_who_began_with_older_settings_changes_nothing(sam: User, agent: Agent) 
     save_settings(config=HIGHER, pruning_agent=None, by=sam, version=1)
 
     with pytest.raises(SettingsOutdated):
-        save_settings(config=SEED, pruning_agent=agent, by=sam, version=1)
+        save_settings(config=DEFAULTS, pruning_agent=agent, by=sam, version=1)
 
     assert context_config() == HIGHER
     assert SettingsChange.objects.count() == 1
 
 
 def test_an_agent_that_is_chosen_is_named_by_its_slug(sam: User, agent: Agent) -> None:
-    save_settings(config=SEED, pruning_agent=agent, by=sam, version=1)
+    save_settings(config=DEFAULTS, pruning_agent=agent, by=sam, version=1)
 
     assert ContextSettings.objects.get().pruning_agent == agent
     assert list(SettingsChange.objects.values_list("key", "before", "after")) == [("pruning_agent", "", "helper")]
 
 
 def test_rows_of_a_list_are_named_by_what_they_are() -> None:
-    fewer = replace(SEED, per_llm=(LlmLimit(type="tiny", limit=4000, follow_default=False),), retry_per_tool=())
+    fewer = replace(DEFAULTS, per_llm=(LlmLimit(type="tiny", limit=4000, follow_default=False),), retry_per_tool=())
 
-    found = {key: (before, after) for key, before, after in changes(SEED, fewer)}
+    found = {key: (before, after) for key, before, after in changes(DEFAULTS, fewer)}
 
     assert found["per_llm.gpt4.limit"] == ("6000", "")
     assert found["per_llm.tiny.limit"] == ("", "4000")
@@ -66,12 +66,12 @@ def test_rows_of_a_list_are_named_by_what_they_are() -> None:
 def test_every_key_has_a_field_on_the_page() -> None:
     """A key that is added to the configuration and not to the page fails here."""
     rows = ("per_llm.", "retry_policies.per_tool.", "breaking_strategy.chain_order")
-    keys = {key for key in flat(SEED) if not key.startswith(rows)}
+    keys = {key for key in flat(DEFAULTS) if not key.startswith(rows)}
 
     assert {field.path for field in every_field()} == keys
-    values = (value_at(SEED, field.path) for field in every_field())
+    values = (value_at(DEFAULTS, field.path) for field in every_field())
     texts = {", ".join(value) if isinstance(value, tuple) else str(value) for value in values}
-    assert texts <= set(flat(SEED).values())
+    assert texts <= set(flat(DEFAULTS).values())
 
 
 def test_every_strategy_has_its_words_on_the_settings_page_on_the_card_and_in_details() -> None:

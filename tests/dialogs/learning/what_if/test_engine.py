@@ -70,9 +70,9 @@ def test_what_binds_is_not_lost(course: Course) -> None:
 
 
 def test_the_chain_makes_a_difference(course: Course) -> None:
-    ours, seeds = (replayed(course, Variant(3500, chain)) for chain in (CHAIN, ("keep_last_five",)))
+    ours, last_five = (replayed(course, Variant(3500, chain)) for chain in (CHAIN, ("keep_last_five",)))
 
-    assert ours.happening.tokens_sent != seeds.happening.tokens_sent
+    assert ours.happening.tokens_sent != last_five.happening.tokens_sent
 
 
 def test_after_its_time_the_goal_counts_as_reached(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_what_is_compressed_once_is_not_compressed_again(language: str) -> None:
     assert compress(once, language) == once
 
 
-# DC6: what seed 4's regular expression did
+# What the plan's regular expression did
 
 
 def test_an_address_in_a_string_is_no_comment() -> None:

@@ -1,4 +1,4 @@
-"""Importance by seed 3's table: what a message is decides its score, each factor once, between 0 and 1."""
+"""Importance by the plan's table: what a message is decides its score, each factor once, between 0 and 1."""
 
 from __future__ import annotations
 

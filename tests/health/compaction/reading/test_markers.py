@@ -1,4 +1,4 @@
-"""An injection corpus: what would pass for another speaker in some model's format is made harmless (DX1)."""
+"""An injection corpus: what would pass for another speaker in some model's format is made harmless."""
 
 from __future__ import annotations
 

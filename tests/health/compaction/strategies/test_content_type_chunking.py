@@ -57,7 +57,7 @@ def share(text: str, of: str) -> float:
 @pytest.mark.parametrize(
     ("kind", "ratio"),
     [
-        (Kind.MESSAGE, 0.5),  # the seed's "text"
+        (Kind.MESSAGE, 0.5),  # the first plan's "text"
         (Kind.OTHER, 0.6),
     ],
 )

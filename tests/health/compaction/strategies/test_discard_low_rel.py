@@ -1,4 +1,4 @@
-"""discard_low_rel: the least relevant 30 % go, and leave placeholders where they stood (C21, C22, C58-C62)."""
+"""discard_low_rel: the least relevant 30 % go, and leave placeholders where they stood."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_kept_is_rounded_up() -> None:
 
 
 def test_what_stays_keeps_its_order() -> None:
-    """DC8: the seed handed units back in the order of their relevance."""
+    """The first plan handed units back in the order of their relevance."""
     after = play(discard_low_rel, ten(0.5, 0.1, 0.9, 0.2, 0.7, 0.3, 0.6, 0.8), like_marked).state
 
     assert [one for one in ids(after) if one.startswith("x")] == ["x0", "x2", "x4", "x6", "x7"]
@@ -93,7 +93,7 @@ def test_brief_is_the_default() -> None:
 
 
 def test_each_gap_has_a_placeholder_where_it_is() -> None:
-    """DC9: the seed put one at the end, where it read as the newest event."""
+    """The first plan put one at the end, where it read as the newest event."""
     after = play(discard_low_rel, ten(0.1, 0.9, 0.1, 0.9, 0.1), like_marked).state
 
     kinds = [unit.kind is Kind.PLACEHOLDER for unit in after.units]
@@ -115,7 +115,7 @@ def test_a_placeholder_has_the_time_of_what_went() -> None:
 
 
 def test_repeated_runs_have_ids_that_differ() -> None:
-    """DC9: the seed's constant id collided with itself."""
+    """The first plan's constant id collided with itself."""
     once = play(discard_low_rel, ten(0.1, 0.9, 0.2, 0.9, 0.3, 0.9, 0.4, 0.9), like_marked).state
 
     twice = play(discard_low_rel, once, like_marked).state
@@ -133,7 +133,7 @@ def test_a_second_run_merges_placeholders_that_come_to_touch() -> None:
 
 
 def test_p1_stays_however_irrelevant() -> None:
-    """DC10: in the seed the P1 unit was the first to go."""
+    """In the first plan the P1 unit was the first to go."""
     state = ten(0.0, 0.1, 0.2, 0.3, mark=p1)
 
     assert dropped(state) == ["x1", "x2", "x3"]
@@ -151,7 +151,7 @@ def test_the_first_request_and_the_last_user_message_stay() -> None:
 
 
 def test_of_three_units_none_goes_and_nothing_is_added() -> None:
-    """DC11: the seed dropped nothing and added a placeholder."""
+    """The first plan dropped nothing and added a placeholder."""
     state = a_state(a_unit("first"), a_marked(0.0), a_unit("go on"), task="task", config=config())
 
     attempt = play(discard_low_rel, state, like_marked)
@@ -191,7 +191,7 @@ def test_a_round_counts_with_its_best_part() -> None:
 
 
 def test_a_round_larger_than_the_share_stays_and_others_go() -> None:
-    """DC12: the seed knew no rounds and broke them."""
+    """The first plan knew no rounds and broke them."""
     state = with_round(0.1, 0.1, 0.1, 0.1, 0.1, results=4)
 
     assert dropped(state) == ["x0", "x1", "x2", "x3"]
@@ -269,7 +269,7 @@ def test_after_an_undoing_a_summary_is_tried_where_the_chain_has_none() -> None:
 
 
 def test_after_an_undoing_no_second_summary_is_tried() -> None:
-    """DC24: the seed's undo could loop, as the summary had been tried already."""
+    """The first plan's undo could loop, as the summary had been tried already."""
     attempt = play(discard_low_rel, incoherent(), lost_thread)
 
     assert "tried" not in attempt.note

@@ -1,4 +1,4 @@
-"""hybrid: the strategies before it once more, in passes, each tighter (C23, C68, DC13)."""
+"""hybrid: the strategies before it once more, in passes, each tighter."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_three_passes_are_the_most(recording: Recording) -> None:
 
 @pytest.mark.parametrize("passes", [0, 1, 5])
 def test_another_number_of_passes_counts(recording: Recording, passes: int) -> None:
-    """DC13: the seed never read max_iterations."""
+    """The first plan never read max_iterations."""
     play(hybrid, chained("recorded", "hybrid", passes=passes))
 
     assert len(recording.configs) == passes
@@ -150,7 +150,7 @@ def test_at_the_goal_nothing_is_run(recording: Recording) -> None:
 
 
 def test_it_never_runs_itself(recording: Recording) -> None:
-    """DC13: the seed's hybrid stood in its own chain."""
+    """The first plan's hybrid stood in its own chain."""
     play(hybrid, chained("hybrid", "recorded", "hybrid"))
 
     assert not recording.configs

@@ -1,4 +1,4 @@
-"""keep_last_five: what is protected and the last five messages, by whole rounds (L86-L93, DL9)."""
+"""keep_last_five: what is protected and the last five messages, by whole rounds."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_the_system_prompt_stays_word_for_word() -> None:
 
 
 def test_a_short_history_has_its_system_prompt_once() -> None:
-    """DL9: the seed's fallback doubled it where there were five messages or fewer."""
+    """The first plan's fallback doubled it where there were five messages or fewer."""
     assert left(a_unit("be kind", role=Role.SYSTEM, id="s"), *a_talk(4)) == ["s", "t0", "t1", "t2", "t3"]
 
 
 def test_the_last_user_message_stays_however_long_ago_it_was() -> None:
-    """DL9: the seed's fallback could lose the task."""
+    """The first plan's fallback could lose the task."""
     units = (*a_talk(5), *(one for number in range(6) for one in a_round(f"look {number}", "found " * 20)))
 
     assert "t4" in left(*units)
@@ -76,7 +76,7 @@ def test_p3_goes_like_all_others() -> None:
 
 
 def test_a_round_that_begins_before_the_last_five_stays_whole() -> None:
-    """DL9: the seed's fallback parted calls from results, and providers refuse that."""
+    """The first plan's fallback parted calls from results, and providers refuse that."""
     units = (*a_talk(10), *a_round("look", "one", "two", "three", id="r"), *a_talk(3, start=10))
 
     assert left(*units)[-7:] == ["r-a", "r-t0", "r-t1", "r-t2", "t10", "t11", "t12"]
@@ -161,11 +161,11 @@ def test_then_the_largest_result_is_shortened() -> None:
     after = with_large_results(limit=600)
 
     assert total(after) <= 600
-    assert "left out here" in named(after, "r-t0").content
+    assert "characters archived" in named(after, "r-t0").content
 
 
 def test_a_smaller_result_stays_whole_while_the_largest_is_enough() -> None:
-    assert "left out here" not in named(with_large_results(limit=600), "r-t1").content
+    assert "characters archived" not in named(with_large_results(limit=600), "r-t1").content
 
 
 def test_a_shortened_result_keeps_its_beginning_and_its_end() -> None:
@@ -201,7 +201,7 @@ def test_a_result_in_a_pinned_round_stays_whole() -> None:
 
 
 def test_where_it_fits_no_result_is_shortened() -> None:
-    assert "left out here" not in named(with_large_results(limit=AMPLE), "r-t0").content
+    assert "characters archived" not in named(with_large_results(limit=AMPLE), "r-t0").content
 
 
 def test_what_is_sent_besides_units_counts() -> None:
@@ -236,7 +236,7 @@ def test_nothing_of_what_went_was_read() -> None:
 
 
 def test_half_of_a_long_chat_goes_at_least() -> None:
-    """L91: a reduction of 40 to 60 percent, or more."""
+    """A reduction of 40 to 60 percent, or more."""
     state = a_state(*a_talk(20), limit=AMPLE)
 
     assert play(keep_last_five, state).state.estimated_tokens <= 0.6 * state.estimated_tokens

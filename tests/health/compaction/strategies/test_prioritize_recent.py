@@ -1,4 +1,4 @@
-"""prioritize_recent: what is relevant, recent or protected stays (C17-C19, C46-C51)."""
+"""prioritize_recent: what is relevant, recent or protected stays."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_first_request_the_last_user_message_and_the_system_prompt_stay() ->
 
 
 def test_units_are_matched_by_id_so_that_not_everything_goes() -> None:
-    """DC2: the seed compared copies by identity, kept nothing and called it a success."""
+    """The first plan compared copies by identity, kept nothing and called it a success."""
     units = between(a_marked(0.9, id="x"), a_marked(0.1, id="y"))
     state = a_state(*units, task="the task")
 
@@ -173,7 +173,7 @@ def test_a_round_that_reaches_into_the_recent_part_stays_whole() -> None:
 
 
 def test_where_all_is_highly_relevant_nothing_changes_and_it_says_so() -> None:
-    """DC23: the seed forced a fresh start here, before other strategies had their turn."""
+    """The first plan forced a fresh start here, before other strategies had their turn."""
     state = a_state(*between(*(a_marked(0.9) for _ in range(5))), task="the task", limit=10)
 
     attempt = play(prioritize_recent, state, like_marked)
@@ -232,7 +232,7 @@ def test_irrelevant_units_smaller_than_their_placeholder_stay() -> None:
 
 
 def test_all_scores_are_asked_for_in_one_batch() -> None:
-    """DC3: the seed used promises as numbers; scores come before anything is decided."""
+    """The first plan used promises as numbers; scores come before anything is decided."""
     listening = Listening(like_marked)
 
     play(prioritize_recent, a_state(*between(a_marked(0.1), a_marked(0.2)), task="task"), listening)

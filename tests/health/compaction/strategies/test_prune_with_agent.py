@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from health.compaction.strategies.prune_with_agent import prune_with_agent
+from health.compaction.strategies.prune_with_agent import offered_to, prune_with_agent, questions
 from health.compaction.terms.ports import Answer, Attempt, Need, Prune
+from health.compaction.terms.prepared import Prepared, digests
 from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import (
+    KIT,
     a_round,
     a_state,
     a_talk,
@@ -45,9 +47,9 @@ class Agent:
         return [unit.id for need in self.needs for unit in need.units]
 
 
-def talk(*, limit: int = 1000) -> ContextState:
+def talk(*, limit: int = 1000, messages: int = 20) -> ContextState:
     """Twenty messages of 50 words, ids t0 to t19; t0 is the task, t18 the last user message."""
-    return a_state(a_unit("be kind", id="sys", role=Role.SYSTEM), *a_talk(20, words=50), limit=limit)
+    return a_state(a_unit("be kind", id="sys", role=Role.SYSTEM), *a_talk(messages, words=50), limit=limit)
 
 
 def with_an_old_round() -> ContextState:
@@ -372,3 +374,62 @@ def test_markers_in_a_summary_are_made_harmless() -> None:
 
     assert "<|im_start|>" not in texts(after)
     assert "\nSystem:" not in texts(after)
+
+
+def decided(earlier: ContextState, *answers: dict[str, Any]) -> Prepared:
+    """What the agent decided when it was shown that state."""
+    shown = [unit for cut in offered_to(earlier.units) for unit in cut.units]
+    return Prepared(shown=digests(shown), answers=tuple(map(json.dumps, answers)))
+
+
+class TestWhatWasDecidedBeforehand:
+    BEFORE = talk(limit=2500)
+    NOW = talk(limit=2500, messages=24)
+    FIRST_TWELVE = [f"t{at}" for at in range(1, 13)]
+
+    def test_is_followed_without_asking_and_all_since_stays(self) -> None:
+        agent = Agent([json.dumps(dropping())])
+        kit = replace(KIT, prepared=decided(self.BEFORE, dropping(*self.FIRST_TWELVE)))
+
+        attempt = play(prune_with_agent, self.NOW, agent, kit=kit)
+
+        assert agent.needs == []
+        assert attempt.changed
+        assert not set(self.FIRST_TWELVE) & set(ids(attempt.state))
+        assert {f"t{at}" for at in range(13, 24)} <= set(ids(attempt.state))
+        assert broken_laws(self.NOW, attempt) == []
+
+    def test_holds_in_as_many_answers_as_it_took(self) -> None:
+        agent = Agent([json.dumps(dropping())])
+        halves = dropping(*self.FIRST_TWELVE[:6]), dropping(*self.FIRST_TWELVE[6:])
+        kit = replace(KIT, prepared=decided(self.BEFORE, *halves))
+
+        assert play(prune_with_agent, self.NOW, agent, kit=kit).changed
+        assert agent.needs == []
+
+    @pytest.mark.parametrize("mark", [pinned, p1, lambda unit: replace(unit, content="something else")])
+    def test_is_dropped_where_one_message_is_another_or_is_protected_since(self, mark: Any) -> None:
+        agent = Agent([json.dumps(dropping())])
+        kit = replace(KIT, prepared=decided(self.BEFORE, dropping(*self.FIRST_TWELVE)))
+        changed = self.NOW.having(mark(unit) if unit.id == "t15" else unit for unit in self.NOW.units)
+
+        play(prune_with_agent, changed, agent, kit=kit)
+
+        assert len(agent.needs) == 1
+
+    @pytest.mark.parametrize("answer", [dropping("t1"), dropping("t99"), {"prose": "no decision"}])
+    def test_is_not_enough_where_too_little_goes_or_it_cannot_be_followed(self, answer: dict[str, Any]) -> None:
+        agent = Agent([json.dumps(dropping(*self.FIRST_TWELVE))])
+        kit = replace(KIT, prepared=decided(self.BEFORE, answer))
+
+        assert play(prune_with_agent, self.NOW, agent, kit=kit).changed
+        assert len(agent.needs) == 1
+
+    def test_is_asked_for_what_must_go_by_then(self) -> None:
+        offered = offered_to(self.BEFORE.units)
+
+        ((_, now),) = questions(self.BEFORE, offered)
+        ((_, later),) = questions(self.BEFORE, offered, then=1500)
+
+        # Half of 1,002 tokens and of 1,500 must go, all of it from the same 800.
+        assert (now.target_tokens, later.target_tokens) == (299, 50)

@@ -161,6 +161,15 @@ def test_nothing_is_left_out_silently() -> None:
     assert notice.kind is Kind.PLACEHOLDER
 
 
+def test_a_notice_of_an_earlier_version_is_known_again() -> None:
+    earlier = "[Shortened: […] marks gaps. All is in the archive.]"
+    notice = a_unit(earlier, kind=Kind.PLACEHOLDER, source_ids=("gone",))
+
+    attempt = chosen(a_long_chat(notice, a_unit("Alma arrives on 3 May.")))
+
+    assert earlier not in texts(attempt.state)
+
+
 def test_there_is_one_notice_however_often_it_is_compacted() -> None:
     once = chosen(a_long_chat(a_unit("Alma arrives on 3 May."))).state
 
@@ -204,7 +213,7 @@ def test_similar_passages_are_asked_for_once_and_only_with_a_task() -> None:
 def test_an_embedder_that_answers_is_heard() -> None:
     said = [f"Somebody called {name} paid {at} euros for a {thing}." for at, (name, thing) in enumerate(_MANY)]
     told = [a_unit(text, role=Role.ASSISTANT) for text in said]
-    state = a_long_chat(*told, limit=90, task="How much did somebody pay for the musical thing?")
+    state = a_long_chat(*told, limit=86, task="How much did somebody pay for the musical thing?")
 
     def answer(need: object) -> Embedded | None:
         if not isinstance(need, Embed):

@@ -1,4 +1,4 @@
-"""The window of seed 3: 24 messages, the newest ten always, older ones by importance, rounds whole, in order."""
+"""The sliding window: 24 messages, the newest ten always, older ones by importance, rounds whole, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""summarize_old: the first 60 % of the units become one summary (C15, C16, C39-C45)."""
+"""summarize_old: the first 60 % of the units become one summary."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_without_old_units_nothing_changes(length: int) -> None:
 
 
 def test_the_most_important_tag_is_inherited() -> None:
-    """DC5: the seed took the greatest number, so that a summary of P2 and P3 units became P3."""
+    """The first plan took the greatest number, so that a summary of P2 and P3 units became P3."""
     units = a_story(10)
     tagged = (*units[:2], replace(units[2], priority=Priority.P2), p3(units[3]), *units[4:])
 
@@ -154,7 +154,7 @@ def test_the_most_important_tag_is_inherited() -> None:
 
 
 def test_without_tags_the_summary_has_none() -> None:
-    """DC5: the seed made it 0, which is no priority."""
+    """The first plan made it 0, which is no priority."""
     (written,) = summaries_in(play(summarize_old, a_state(*a_story(10)), like_marked).state)
 
     assert written.priority is None
@@ -162,7 +162,7 @@ def test_without_tags_the_summary_has_none() -> None:
 
 @pytest.mark.parametrize("mark", [p1, pinned])
 def test_what_is_marked_is_never_summarised(mark: Callable[[Unit], Unit]) -> None:
-    """DC10: the seed paraphrased P1."""
+    """The first plan paraphrased P1."""
     units = a_story(10)
     state = a_state(*units[:3], mark(units[3]), *units[4:])
 
@@ -209,7 +209,7 @@ def test_where_all_old_units_are_protected_nothing_changes() -> None:
 
 
 def test_the_split_moves_back_so_that_no_round_is_cut() -> None:
-    """DC12: the seed's split could part a call from its results."""
+    """The first plan's split could part a call from its results."""
     story = a_story(8, sentences=12)
     round_ = a_round(a_sentence(1), a_sentence(2), a_sentence(3), id="r")
     state = a_state(*in_order(*story[:4], *round_, *story[4:]))
@@ -240,7 +240,7 @@ def test_a_round_with_a_pinned_result_stays_whole() -> None:
 
 
 def test_a_summary_that_is_not_smaller_is_not_used() -> None:
-    """DC18: the seed replaced its source whatever came out."""
+    """The first plan replaced its source whatever came out."""
     state = a_state(*a_story(4, sentences=1))
 
     attempt = play(summarize_old, state, like_marked)
@@ -298,7 +298,7 @@ def test_every_summarised_message_was_read_to_its_end() -> None:
 
 
 def test_an_earlier_summary_is_told_again_from_its_originals() -> None:
-    """DC18: the seed summarised its own summaries."""
+    """The first plan summarised its own summaries."""
     state = a_state(*a_story(10))
     once = play(summarize_old, state, like_marked).state
     grown = replace(once, units=KIT.counted((*once.units, *a_story(8, start=10))), originals=state.units)
@@ -333,7 +333,7 @@ def test_an_earlier_summary_alone_is_not_summarised_again() -> None:
 
 
 def test_another_run_has_another_id() -> None:
-    """DC18: the seed named every summary `summary-old`."""
+    """The first plan named every summary `summary-old`."""
     once = play(summarize_old, a_state(*a_story(10)), like_marked).state
     grown = replace(once, units=KIT.counted((*once.units, *a_story(8, start=10))))
 

@@ -1,4 +1,4 @@
-"""truncate: the oldest unprotected cuts go until the goal is reached (DC20)."""
+"""truncate: the oldest unprotected cuts go until the goal is reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seed 4's YAML: what it means, what is refused and in what words, and that writing it loses nothing."""
+"""The plan's YAML: what it means, what is refused and in what words, and that writing it loses nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from health.compaction.config import (
 )
 from health.compaction.terms.configuration import InvalidConfig, dump, load, load_own, own_as_yaml, with_own
 
-# Seed 4's document, word for word.
-SEED = """
+# The plan's document, word for word.
+DEFAULTS = """
 context_config:
   min_limit: 3500  # Global floor (user-configurable)
   default_limit: 5000  # Default per-agent
@@ -96,7 +96,7 @@ def with_key(path: str, value: str) -> str:
 
 
 def test_the_seeds_document_is_the_default_configuration() -> None:
-    assert load(SEED) == ContextConfig()
+    assert load(DEFAULTS) == ContextConfig()
 
 
 @pytest.mark.parametrize("text", ["", "context_config: {}", "{}"])
@@ -143,7 +143,7 @@ def test_a_tools_retries_inherit_what_they_do_not_say() -> None:
         ("warning_threshold", "0.7", "below the warning_threshold"),  # not above the goal: would run each turn
         ("goal", "0.8", "below the warning_threshold"),
         ("accept", "0.6", "at least the goal"),
-        ("min_limit", "3499", "at least 3,500"),  # the floor is never lowered (C4)
+        ("min_limit", "3499", "at least 3,500"),  # the floor is never lowered
         ("min_limit", "3500.5", "a whole number"),
         ("default_limit", "true", "a whole number"),
         ("default_limit", "0", "at least 1"),

@@ -12,10 +12,10 @@ from health.compaction.terms.pressure import Marks, Pressure, marks, pressure, t
     ("estimated", "expected"),
     [
         (0, Pressure.NORMAL),
-        (8000, Pressure.NORMAL),  # at the threshold (L7)
+        (8000, Pressure.NORMAL),  # at the threshold
         (8001, Pressure.HIGH),
         (8999, Pressure.HIGH),
-        (9000, Pressure.SEVERE),  # L14
+        (9000, Pressure.SEVERE),
         (10_000, Pressure.SEVERE),  # full, but it fits
         (10_001, Pressure.OVERFLOW),
     ],

@@ -1,4 +1,4 @@
-"""Seed 3's compression of UI data, with its worked example: two tools, eight constants, and nothing else touched."""
+"""The plan's compression of UI data, with its worked example: two tools, eight constants, and nothing else touched."""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ from dialogs.transcript.model_view import load
 from health.models import CompactionRun
 
 
-class Fate(StrEnum):
+class Visibility(StrEnum):
     """Of a message that the model does not see as it was said. It is in the archive all the same."""
 
     REMOVED = "removed"
     SHORTENED = "shortened"
 
 
-def fates(run: CompactionRun | None, branch: Sequence[int]) -> dict[int, Fate]:
+def hidden_or_shortened(run: CompactionRun | None, branch: Sequence[int]) -> dict[int, Visibility]:
     """By message id, of a branch given by its ids, oldest first, on which the view of this run holds.
 
     Tools' results are messages too.
@@ -25,5 +25,5 @@ def fates(run: CompactionRun | None, branch: Sequence[int]) -> dict[int, Fate]:
         return {}
     shortened = {entry.message_id: entry.content is not None for entry in load(run.view)}
     covered = branch[: branch.index(run.leaf_id) + 1]
-    found = {pk: Fate.SHORTENED if shortened.get(pk) else Fate.REMOVED for pk in covered}
-    return {pk: fate for pk, fate in found.items() if shortened.get(pk, True)}
+    found = {pk: Visibility.SHORTENED if shortened.get(pk) else Visibility.REMOVED for pk in covered}
+    return {pk: visibility for pk, visibility in found.items() if shortened.get(pk, True)}

@@ -1,0 +1,57 @@
+"""The button that brings a sample in, and the buttons of its tour."""
+
+from __future__ import annotations
+
+from typing import cast
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from dialogs.common.errors import DialogError
+from dialogs.models.dialog import Stop
+from dialogs.sample.reads import own_sample, player
+from dialogs.sample.writes import begin_sample, close, go_on
+from dialogs.transcript.views.common import dialog_or_404
+
+
+@require_POST
+def begin(request: HttpRequest) -> HttpResponse:
+    """The sample that this person has, else a new one."""
+    user = cast("User", request.user)
+    if dialog := own_sample(user):
+        return redirect("dialog", dialog_id=dialog.pk)
+    agent = player()
+    if agent is None:
+        messages.error(request, _("A sample needs a model that answers. Connect a server first."))
+        return redirect("dialog_new")
+    return redirect("dialog", dialog_id=begin_sample(owner=user, agent=agent).pk)
+
+
+@require_POST
+def step(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    """To the next stop, or the end. The socket brings what changed, unless it stands on another page."""
+    dialog = dialog_or_404(request, dialog_id)
+    stop, is_fragment = request.POST.get("stop", ""), bool(request.htmx)  # type: ignore[attr-defined]
+    try:
+        if "close" in request.POST:
+            close(dialog=dialog)
+            then = Stop.CLOSED
+        else:
+            then = go_on(dialog=dialog, stop=stop, by=cast("User", request.user))
+    except DialogError as error:
+        if is_fragment:
+            return HttpResponse(str(error), status=422, content_type="text/plain; charset=utf-8")
+        messages.error(request, str(error))
+        then = Stop(dialog.tour)
+    page = "dialog_archive_search" if then == Stop.ARCHIVE else "dialog"
+    there = reverse(page, args=[dialog.pk])
+    if not is_fragment:
+        return redirect(there)
+    is_elsewhere = Stop.ARCHIVE in (stop, then)
+    return HttpResponse(status=204, headers={"HX-Redirect": there} if is_elsewhere else {})
