@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from django.db import connection
@@ -10,6 +10,12 @@ from django.db.models import Model
 
 BATCH = 500
 Row = TypeVar("Row", bound=Model)
+Entry = TypeVar("Entry")
+
+
+def parts(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    """As many at a time as one transaction writes."""
+    return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
 
 
 def add(table: type[Row], rows: Iterable[Row], entries: Sequence[object], *moments: str) -> list[Row]:

@@ -1,4 +1,8 @@
-"""From a checked dialog file to rows: new ids, one transaction, and a dialog at rest.
+"""From a checked dialog file to rows: new ids, many short transactions, and a dialog at rest.
+
+SQLite lets nobody else write while a transaction lasts, and fifty thousand messages take half a minute. Until the last
+of them is written the dialog lies in the trash: nobody goes on with half of it, and what a killed process leaves there
+goes with the rest of the trash.
 
 Generations, calls, compactions and events are written in files of their own. What a client drove is written in the
 browser from then on (`ordinary.py`).
@@ -7,11 +11,14 @@ browser from then on (`ordinary.py`).
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
@@ -31,7 +38,8 @@ from dialogs.models import (
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.transcript.standing_rules import StandingRule, dump
-from dialogs.transfer.adding import BATCH, add, put
+from dialogs.transcript.writes.trash import erase_dialog
+from dialogs.transfer.adding import add, parts, put
 from dialogs.transfer.importing_generations import add_generations, llm_named
 from dialogs.transfer.importing_views import add_compactions, add_marks, add_view_changes, set_heads
 from dialogs.transfer.reading import read_file
@@ -62,9 +70,13 @@ def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> D
     It speaks to the agent with the file's slug, else to `agent`, else to the first one that is enabled.
     """
     file = with_sound_views(at_rest(read_file(data)))
-    # Before the transaction: nobody else can write while it lasts.
-    words = search_words(file)
-    return _write(owner, file, _agent(file.agent, agent), words)
+    dialog = _begin(owner, file, _agent(file.agent, agent))
+    try:
+        _write(dialog, file)
+    except BaseException:
+        erase_dialog(dialog=dialog)
+        raise
+    return dialog
 
 
 def _agent(slug: str, fallback: Agent | None) -> Agent:
@@ -75,9 +87,8 @@ def _agent(slug: str, fallback: Agent | None) -> Agent:
     return found
 
 
-@transaction.atomic
-def _write(owner: User, file: DialogFile, agent: Agent, words: dict[int, str]) -> Dialog:
-    dialog = Dialog.objects.create(
+def _begin(owner: User, file: DialogFile, agent: Agent) -> Dialog:
+    return Dialog.objects.create(
         owner=owner,
         agent=agent,
         llm=llm_named(file.llm) or agent.llm,
@@ -91,17 +102,38 @@ def _write(owner: User, file: DialogFile, agent: Agent, words: dict[int, str]) -
         task_snapshot=task_of(file.task),
         active_at=file.active_at,
         last_seq=max((entry.seq for entry in file.messages), default=0),
+        trashed_at=timezone.now(),
     )
+
+
+def _write(dialog: Dialog, file: DialogFile) -> None:
+    words = search_words(file)
     courses = _add_courses(dialog, file.courses)
-    messages = _add_messages(dialog, file.messages, courses)
+    messages: Messages = {}
+    # A parent has a lower `seq` than its child.
+    for said in parts(sorted(file.messages, key=attrgetter("seq"))):
+        _add_messages(dialog, said, courses, messages, words)
+    runs = _add_views(dialog, file, courses, messages)
+    for tried in parts(file.generations):
+        add_generations(file, tried, courses, messages, runs)
+    questions: Questions = {}
+    for made in parts(file.calls):
+        questions |= add_calls(made, messages)
+    _add_rest(dialog, file, courses, messages, questions)
+
+
+@transaction.atomic
+def _add_views(dialog: Dialog, file: DialogFile, courses: Courses, messages: Messages) -> Runs:
     runs = add_compactions(file.compactions, courses, messages)
     add_marks(file.marks, messages)
     set_heads(file.courses, courses, runs)
     add_view_changes(file.view_changes, courses, runs)
     add_events(dialog, file.events, courses, messages, runs)
-    add_generations(file, courses, messages, runs)
-    questions = add_calls(file.calls, messages)
-    add_search_texts(words, messages)
+    return runs
+
+
+@transaction.atomic
+def _add_rest(dialog: Dialog, file: DialogFile, courses: Courses, messages: Messages, questions: Questions) -> None:
     add_prompts(file.prompts, messages)
     _add_reminders(dialog, file.reminders, courses)
     add(AutonomousRun, [AutonomousRun(dialog=dialog, **asdict(entry)) for entry in file.runs], file.runs, "started_at")
@@ -109,10 +141,10 @@ def _write(owner: User, file: DialogFile, agent: Agent, words: dict[int, str]) -
     add(QueuedMessage, queued, file.queued, "created_at")
     _carry(file.courses, courses, messages, questions)
     _finish(dialog, file, messages)
-    return dialog
 
 
 def _finish(dialog: Dialog, file: DialogFile, messages: Messages) -> None:
+    dialog.trashed_at = None
     dialog.created_at = file.created_at
     dialog.current_leaf = messages[file.current_leaf] if file.current_leaf is not None else None
     dialog.save()
@@ -147,16 +179,20 @@ def _carried(entry: CarriedEntry, messages: Messages, questions: Questions) -> d
     }
 
 
-def _add_messages(dialog: Dialog, entries: tuple[MessageEntry, ...], courses: Courses) -> Messages:
-    """By `seq`. Parents are set afterwards, because a row cannot point at one that has no id yet."""
+@transaction.atomic
+def _add_messages(
+    dialog: Dialog, entries: Sequence[MessageEntry], courses: Courses, messages: Messages, words: dict[int, str]
+) -> None:
+    """To `messages`, by `seq`. Parents are set afterwards: a row cannot point at one that has no id yet."""
     kept = keep_blobs(text for entry in entries for text in large_texts(entry.parts.get("wire", {})))
     rows = {entry.seq: _message(dialog, entry, courses, kept) for entry in entries}
     add(Message, rows.values(), entries, "created_at")
-    children = [(rows[entry.seq], rows[entry.parent]) for entry in entries if entry.parent is not None]
+    messages |= rows
+    children = [(rows[entry.seq], messages[entry.parent]) for entry in entries if entry.parent is not None]
     for child, parent in children:
         child.parent = parent
     put(Message, [child for child, _parent in children], "parent")
-    return rows
+    SearchText.objects.bulk_create(SearchText(message=row, words=words[seq]) for seq, row in rows.items())
 
 
 def _message(dialog: Dialog, entry: MessageEntry, courses: Courses, kept: dict[str, str]) -> Message:
@@ -180,7 +216,8 @@ def _add_reminders(dialog: Dialog, entries: tuple[ReminderEntry, ...], courses: 
 Questions = dict[tuple[int, int], Question]
 
 
-def add_calls(entries: tuple[CallEntry, ...], messages: dict[int, Message]) -> Questions:
+@transaction.atomic
+def add_calls(entries: Sequence[CallEntry], messages: dict[int, Message]) -> Questions:
     """Add the calls and the questions that they ask."""
     rows = add(ToolCall, [_call(entry, messages) for entry in entries], entries)
     asked = [(row, entry, entry.question) for row, entry in zip(rows, entries, strict=True) if entry.question]
@@ -220,11 +257,6 @@ def search_words(file: DialogFile) -> dict[int, str]:
     for entry in file.calls:
         asked[entry.message].extend((entry.name, entry.arguments))
     return {entry.seq: index_words(entry.content, *asked[entry.seq]) for entry in file.messages}
-
-
-def add_search_texts(words: dict[int, str], messages: dict[int, Message]) -> None:
-    rows = (SearchText(message=messages[seq], words=text) for seq, text in words.items())
-    SearchText.objects.bulk_create(rows, batch_size=BATCH)
 
 
 # --- The task's snapshot and the events of a dialog's context, written from a checked dialog file ---

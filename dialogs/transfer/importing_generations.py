@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
+
+from django.db import transaction
 
 from dialogs.models import LLM, Course, Generation, Message
 from dialogs.transfer.adding import add
@@ -20,10 +23,17 @@ def llm_named(slug: str) -> LLM | None:
     return LLM.objects.filter(provider__name=provider, model_id=model_id).first()
 
 
-def add_generations(file: DialogFile, courses: dict[int, Course], messages: dict[int, Message], runs: Runs) -> None:
-    entries = file.generations
+@transaction.atomic
+def add_generations(
+    file: DialogFile,
+    entries: Sequence[GenerationEntry],
+    courses: dict[int, Course],
+    messages: dict[int, Message],
+    runs: Runs,
+) -> None:
+    """These entries of the file. Texts are kept in the transaction that names them, so that none is dropped before."""
     llms = {name: llm_named(name) for name in {entry.llm for entry in entries}}
-    hashes = _keep_texts(file)
+    hashes = _keep_texts(file, entries)
     rows = [
         _generation(
             entry, courses[entry.course], messages, llms[entry.llm], _manifest(entry.sent, messages, hashes, runs)
@@ -36,9 +46,9 @@ def add_generations(file: DialogFile, courses: dict[int, Course], messages: dict
     add(HealthReading, verdicts, [reading for _row, _entry, reading in judged], "read_at")
 
 
-def _keep_texts(file: DialogFile) -> dict[int, str]:
+def _keep_texts(file: DialogFile, entries: Sequence[GenerationEntry]) -> dict[int, str]:
     """Hashes by index. A text that nothing refers to is not kept: nobody would ever erase it."""
-    used = {index for entry in file.generations for index in entry.sent.texts.values()}
+    used = {index for entry in entries for index in entry.sent.texts.values()}
     kept = keep_blobs(file.texts[index] for index in used)
     return {index: kept[file.texts[index]] for index in used}
 

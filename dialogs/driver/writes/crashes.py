@@ -20,7 +20,7 @@ from dialogs.models.dialog import PausedBy
 from dialogs.transcript.writes.dialog_row import close_answer, save
 from dialogs.turns.backoff import backoff
 from dialogs.turns.writes.events import Code, log
-from dialogs.turns.writes.generations import next_number
+from dialogs.turns.writes.generations import add_generation
 from dialogs.turns.writes.lease import Claim, LeaseLost, fenced
 from dialogs.turns.writes.tool_calls import withdraw_open_calls
 
@@ -105,15 +105,10 @@ def _add_failure(row: Dialog, held: Claim, cause: str) -> None:
     leaf = row.current_leaf
     if leaf is None:
         return
-    Generation.objects.create(
-        dialog=row,
-        course=leaf.course,
-        number=next_number(leaf.course),
-        turn=leaf.turn,
-        llm=row.llm,
-        llm_name=row.llm.slug,
-        prompt_leaf=leaf,
-        fencing_token=held.token,
+    add_generation(
+        row,
+        held,
+        leaf,
         status=Generation.Status.FAILED,
         error_code=SLICE_FAILED if cause else WORKER_DIED,
         error_message=cause,

@@ -17,7 +17,7 @@ from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.events import Code, log
-from dialogs.turns.writes.generations import Answer, add_answer, close, next_number, read_health
+from dialogs.turns.writes.generations import Answer, add_answer, add_generation, close, read_health
 from dialogs.turns.writes.lease import Claim, fenced
 from health.compaction.terms.reasons import Reason, Why, columns_of, from_json
 from health.models import CompactionRun
@@ -75,15 +75,10 @@ def refuse(held: Claim, *, why: Reason | None) -> None:
         return
     runs = runs_of_turn(leaf)
     why = why or _too_much(estimated, guard, runs)
-    Generation.objects.create(
-        dialog=row,
-        course=leaf.course,
-        number=next_number(leaf.course),
-        turn=leaf.turn,
-        llm=row.llm,
-        llm_name=row.llm.slug,
-        prompt_leaf=leaf,
-        fencing_token=held.token,
+    add_generation(
+        row,
+        held,
+        leaf,
         status=Generation.Status.FAILED,
         error_code=SWITCHED_OFF if is_off(dialog) else REFUSED,
         error_message=str(why),

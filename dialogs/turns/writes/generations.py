@@ -93,18 +93,12 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
     """Record the call before it is made, so that no death can hide it."""
     row = fenced(held, known=known)
     leaf = _leaf(row)
-    course = leaf.course
     kept = keep_blobs(filter(None, sent.texts.values()))
-    generation = Generation.objects.create(
-        dialog=row,
-        course=course,
-        number=next_number(course),
-        turn=leaf.turn,
+    generation = add_generation(
+        row,
+        held,
+        leaf,
         attempt=attempt,
-        llm=row.llm,
-        llm_name=row.llm.slug,
-        prompt_leaf=leaf,
-        fencing_token=held.token,
         manifest={
             "messages": list(sent.message_ids),
             "options": sent.options,
@@ -118,7 +112,22 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
     return generation
 
 
-def next_number(course: Course) -> int:
+def add_generation(row: Dialog, held: Claim, leaf: Message, **recorded: Any) -> Generation:
+    """A try to answer `leaf`, the next in its course; `recorded` are further columns."""
+    return Generation.objects.create(
+        dialog=row,
+        course=leaf.course,
+        number=_next_number(leaf.course),
+        turn=leaf.turn,
+        llm=row.llm,
+        llm_name=row.llm.slug,
+        prompt_leaf=leaf,
+        fencing_token=held.token,
+        **recorded,
+    )
+
+
+def _next_number(course: Course) -> int:
     """Imported courses may leave numbers out."""
     return (Generation.objects.filter(course=course).aggregate(highest=Max("number"))["highest"] or 0) + 1
 

@@ -108,9 +108,9 @@ def _object(text: str) -> tuple[Any, int]:
 
 
 def _by_ids(told: Mapping[str, Any]) -> Iterator[Change]:
-    for dropped in _strings(told.get("drop", []), "drop"):
+    for dropped in _strings(_or_nothing(told, "drop"), "drop"):
         yield Change(ids=(dropped,))
-    summaries = told.get("summaries", [])
+    summaries = _or_nothing(told, "summaries")
     if not isinstance(summaries, list):
         raise Rejected(Why.NO_LIST, name="summaries")
     for one in summaries:
@@ -120,6 +120,12 @@ def _by_ids(told: Mapping[str, Any]) -> Iterator[Change]:
         if not ids:
             raise Rejected(Why.SUMMARY_OF_NOTHING)
         yield Change(ids=ids, text=one["text"].strip())
+
+
+def _or_nothing(told: Mapping[str, Any], name: str) -> Any:
+    """Many models write null for a list that has nothing in it."""
+    value = told.get(name)
+    return [] if value is None else value
 
 
 def _strings(value: Any, name: str) -> list[str]:

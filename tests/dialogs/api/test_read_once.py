@@ -31,7 +31,7 @@ def read() -> Iterator[Counter[int]]:
 async def test_an_old_message_is_read_to_foresee_the_request_and_once_to_make_it(
     client_of_alice: Client, play: Play, read: Counter[int]
 ) -> None:
-    await sync_to_async(play)(*[said(f"Answer {number}.") for number in range(4)])
+    await sync_to_async(play)(*[said(100 * number + 100, f"Answer {number}.") for number in range(4)])
     history = []
     for number in range(3):
         history.append(user(f"Question {number}?"))

@@ -55,6 +55,19 @@ def test_compacting_now_frees_at_least_a_quarter(alice: User, dialog: Dialog) ->
     assert any(RULE in text for text in sent(dialog))
 
 
+@pytest.mark.usefixtures("history")
+@pytest.mark.parametrize("focus", ["", "The rotor", "Hotels and flights"])
+def test_whatever_the_focus_a_rule_stated_on_the_way_stays(alice: User, dialog: Dialog, focus: str) -> None:
+    stated = "I am allergic to peanuts. Never book a flight before 2027-03-20."
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=stated, parent=dialog.current_leaf)
+    a_history(dialog, pairs=8)
+
+    runs = [done(request(dialog=dialog, by=alice, focus=focus)) for _time in range(2)]
+
+    assert [run.status for run in runs] == [Status.APPLIED] * 2
+    assert "Never book a flight before 2027-03-20." in "\n".join(sent(dialog))
+
+
 def test_no_message_is_touched(alice: User, dialog: Dialog, history: list[Message]) -> None:
     before = list(Message.objects.values())
 

@@ -191,6 +191,9 @@ class TestDecisionsByIds:
         assert attempt.changed
         assert attempt.note.endswith("ten, ]")
 
+    def test_may_say_null_where_a_list_has_nothing(self) -> None:
+        assert pruned(talk(), dropping(*TEN) | {"summaries": None}, dropping()).changed
+
     def test_are_counted_by_us(self) -> None:
         answer = dropping(*TEN) | {"originalTokens": 1, "prunedTokens": 0}
 
