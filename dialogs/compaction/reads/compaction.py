@@ -23,6 +23,8 @@ Trigger = CompactionRun.Trigger
 OPEN = (Status.QUEUED, Status.RUNNING)
 BY_THE_GUARD = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM)
 BY_ITSELF = (*BY_THE_GUARD, Trigger.OVERFLOW)
+# An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
+FILLED = "context_filled"
 
 
 def open_run(dialog_id: UUID) -> CompactionRun | None:
@@ -97,14 +99,24 @@ def _request_of(leaf: Message) -> set[int]:
 
 
 def may_compact(leaf: Message) -> bool:
-    """May the answer to this message be cut for a compaction? At most three times, and not after one from this very
-    message that freed nothing."""
+    """May the answer to this message be cut for a compaction? At most three times, and neither after one from this very
+    message that freed nothing, nor where no compaction followed the last cut: it would be asked and cut without end."""
+    if _was_cut_for_nothing(leaf):
+        return False
     if not CompactionRun.objects.filter(dialog_id=leaf.dialog_id, turn=leaf.turn).exists():
         return True
     runs, request = runs_of_turn(leaf), _request_of(leaf)
     newest = runs[-1] if runs else None
     in_vain = newest is not None and newest.leaf_id == leaf.pk and newest.status not in (Status.APPLIED, Status.UNDONE)
     return max(compactions_of_request(leaf, runs), len(request) - 1) < MAX_RESTARTS and not in_vain
+
+
+def _was_cut_for_nothing(leaf: Message) -> bool:
+    tries = Generation.objects.filter(prompt_leaf=leaf).exclude(status=Generation.Status.RUNNING)
+    last = tries.only("error_code", "started_at").order_by("-pk").first()
+    if last is None or last.error_code != FILLED:
+        return False
+    return not CompactionRun.objects.filter(dialog_id=leaf.dialog_id, queued_at__gte=last.started_at).exists()
 
 
 def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dialogs.compaction.reads.compaction import runs_of_turn
+from dialogs.compaction.reads.compaction import FILLED, runs_of_turn
 from dialogs.context.present import present_tokens
 from dialogs.llms.guard import Guard, guard_of, is_off
 from dialogs.models import Generation, Message
@@ -23,8 +23,6 @@ from health.compaction.terms.reasons import Reason, Why, columns_of, from_json
 from health.models import CompactionRun
 
 CUT = "compaction"
-# An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
-FILLED = "context_filled"
 REFUSED, SWITCHED_OFF = "context_compaction_failed", "compaction_off"
 
 

@@ -293,6 +293,22 @@ def test_nobody_gets_an_empty_answer_however_long_the_model_thinks(dialog: Dialo
     assert not dialog.is_busy
 
 
+def test_a_next_message_that_is_thought_about_as_long_ends_too(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    a_history(dialog, pairs=1)
+    requests = play({"reasoning": words(3, 400), "text": "Never said."})
+    ask(dialog, "Think hard.")
+    drive_until_idle(dialog)
+    before = len(requests())
+
+    ask(dialog, "And now?")
+    drive_until_idle(dialog)
+
+    assert len(requests()) - before <= 4
+    assert Generation.objects.latest("id").error_code == "context_filled"
+    assert not dialog.is_busy
+
+
 def test_a_person_who_tries_again_after_that_begins_with_a_compaction(dialog: Dialog, play: Play) -> None:
     guard(dialog, window=WINDOW)
     a_history(dialog, pairs=8)
