@@ -63,13 +63,14 @@ class Wanted:
 
 
 def is_soon(guard: Guard | None, *, tokens: int) -> bool:
-    """Is a request of so many tokens, the reserve among them, so large that a pruning agent is asked beforehand?"""
+    """Is a request of so many tokens, the reserve among them, so large that a pruning agent is asked beforehand? Above
+    the threshold a run asks it."""
     if guard is None or guard.off or guard.config.prepare is Prepare.NEVER:
         return False
     first = next((name for name in guard.chain if name != TRIM), "")
     if first != READS_THE_VIEW:
         return False
-    return tokens >= guard.config.prepare_from * guard.threshold
+    return guard.config.prepare_from * guard.threshold <= tokens <= guard.threshold
 
 
 def prepare(dialog_id: UUID) -> bool:

@@ -196,7 +196,7 @@ class ContextConfig:
     lm_studio: LmStudio = LmStudio.PRUNING_AGENT
     summaries: Summaries = Summaries.EXTRACTIVE
     prepare: Prepare = Prepare.FREE
-    prepare_from: float = 0.85
+    prepare_from: float = 0.95
     priority_areas: tuple[str, ...] = ()
     per_llm: tuple[LlmLimit, ...] = PER_LLM
     chain_order: tuple[str, ...] = CHAIN_ORDER

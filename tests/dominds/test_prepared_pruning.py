@@ -32,8 +32,8 @@ chosen = Agent.objects.create(name="Pruner", slug="pruner", llm=decides)
 PRUNE = "context_config: {how: chain, breaking_strategy: {chain_order: [prune_with_agent, prioritize_recent]}}"
 ContextSettings.objects.update_or_create(pk=1, defaults={"values": PRUNE, "pruning_agent": chosen})
 dialog = create_dialog(owner=User.objects.get(), agent=agent)
-said = a_history(dialog, pairs=13)
-print(json.dumps({"dialog": str(dialog.pk), "oldest": [str(one.pk) for one in said[2:16]]}))
+said = a_history(dialog, pairs=14)
+print(json.dumps({"dialog": str(dialog.pk), "oldest": [str(one.pk) for one in said[2:18]]}))
 """
 PREPARED = """
 import json

@@ -57,9 +57,9 @@ def filling(dialog: Dialog, pruner: Agent) -> list[Message]:
     guard(dialog)
     dialog.agent.own_settings = json.dumps(PRUNER_FIRST)
     dialog.agent.save()
-    said = a_history(dialog, pairs=13)
+    said = a_history(dialog, pairs=14)
     assert preparing.is_soon(active_guard(dialog), tokens=estimated(dialog))
-    says(dropping(*said[2:16]), dropping())
+    says(dropping(*said[2:18]), dropping())
     return said
 
 
@@ -85,7 +85,7 @@ def test_what_was_decided_beforehand_is_followed_and_nobody_is_asked_again(
 
     assert run.status == "applied", run.reason
     assert times_asked() == before
-    assert {one.pk for one in filling[2:16]} <= set(run.removed)
+    assert {one.pk for one in filling[2:18]} <= set(run.removed)
     assert next(step["phase"] for step in run.steps if step["changed"]) == "prune_with_agent"
 
 
@@ -176,6 +176,10 @@ def test_far_from_the_threshold_it_is_not_asked(dialog: Dialog, filling: list[Me
     ContextSettings.objects.update(values="context_config:\n  prepare_from: 1.0\n")
 
     assert not prepare(dialog.pk)
+
+
+def test_above_the_threshold_the_run_asks_and_nobody_else(dialog: Dialog, filling: list[Message]) -> None:
+    assert not is_soon(active_guard(dialog), tokens=2801)
 
 
 def test_only_a_chain_that_begins_with_the_pruning_agent_has_something_to_prepare(dialog: Dialog) -> None:

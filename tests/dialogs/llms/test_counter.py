@@ -126,7 +126,8 @@ def test_a_slow_server_is_waited_for_once_and_the_rest_is_counted_here(llm: LLM)
     assert spent < 2
     assert 1 <= len(told.texts) <= 6
     # As the server counts characters, ours are as many times more as those that it had time for.
-    assert all(size == pytest.approx(len(text), rel=0.25) for size, text in zip(sizes, texts, strict=True))
+    # It may have had time for one alone, and no two texts are alike.
+    assert all(size == pytest.approx(len(text), rel=0.5) for size, text in zip(sizes, texts, strict=True))
 
 
 def test_a_server_that_fails_costs_exactness_only(llm: LLM) -> None:
