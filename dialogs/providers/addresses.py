@@ -22,10 +22,10 @@ class InvalidAddress(ValueError):
 
 
 def clean_base_url(text: str, *, kind: str) -> str:
-    """The address as it is stored, without a trailing slash. Raises InvalidAddress."""
-    text = text.strip()
+    """The address as it is stored, with a scheme and without a trailing slash. Raises InvalidAddress."""
     if kind == SCRIPTED:
-        return _script_name(text)
+        return _script_name(text.strip())
+    text = with_scheme(text)
     parts = _parts(text)
     if parts.username is not None or parts.password is not None:
         raise InvalidAddress(_("Leave user name and password out of the base URL: a key is stored apart."))

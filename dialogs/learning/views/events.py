@@ -17,7 +17,14 @@ from django.views.decorators.http import require_safe
 
 from dialogs.learning.views.filters import PERIODS, Asked
 from dialogs.transcript.views.common import key_in, render_part, staff_only
-from dialogs.turns.reads.events import agents_to_choose, cause_of, counts_of_all, events_of, llms_to_choose
+from dialogs.turns.reads.events import (
+    agents_to_choose,
+    cause_of,
+    codes_to_choose,
+    counts_of_all,
+    events_of,
+    llms_to_choose,
+)
 from health.models import ContextEvent
 
 PAGE = 50
@@ -41,7 +48,7 @@ def events(request: HttpRequest) -> HttpResponse:
         "newest": asked.url("events") if before else "",
         "files": {kind: asked.url(f"events_{kind}") for kind in ("csv", "json")},
         "most_in_file": MOST_IN_FILE,
-        "codes": ContextEvent.Code.choices,
+        "codes": codes_to_choose(there, asked=asked.code),
         "code_labels": dict(ContextEvent.Code.choices),
         "agents": agents_to_choose(there, asked=asked.agent),
         "llms": llms_to_choose(there, asked=asked.llm),

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.llms.connecting.asking import Wish
 from dialogs.llms.connecting.offers import OFFERS, Offer
 from dialogs.llms.writes.providers import InvalidProvider, clean_api_key
-from dialogs.providers.addresses import InvalidAddress, clean_base_url, with_scheme
+from dialogs.providers.addresses import InvalidAddress, clean_base_url
 
 EXACT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
@@ -49,7 +49,7 @@ class ConnectForm(forms.Form):
         data = super().clean() or self.cleaned_data
         if "offer" in data and "address" in data:
             try:
-                data["address"] = clean_base_url(with_scheme(data["address"]), kind=OFFERS[data["offer"]].kind)
+                data["address"] = clean_base_url(data["address"], kind=OFFERS[data["offer"]].kind)
             except InvalidAddress as error:
                 self.add_error("address", str(error))
         return data

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         ways = parser.add_subparsers(dest="way", required=True)
         self._add_json(adding := ways.add_parser("add", help="add a service and its models"))
         adding.add_argument("kind", choices=[str(kind) for kind in OFFERED])
-        adding.add_argument("url", help="base URL, such as http://127.0.0.1:8080/v1")
+        adding.add_argument("url", help="base URL, such as http://127.0.0.1:8080/v1; 127.0.0.1:8080 will do")
         adding.add_argument("--name", required=True, help="short name: letters, digits, dashes")
         adding.add_argument("--key-env", default="", metavar="VAR", help="environment variable that holds the key")
         adding.add_argument("--model", action="append", default=[], metavar="ID", help="only these; default: all")

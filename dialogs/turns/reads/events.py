@@ -101,6 +101,12 @@ def llms_to_choose(found: QuerySet[Any], *, asked: int = 0) -> QuerySet[LLM]:
     return used.select_related("provider").only("model_id", "provider__name")
 
 
+def codes_to_choose(found: QuerySet[Any], *, asked: str = "") -> list[tuple[str, str]]:
+    """The kinds of events that were `found`, with their labels."""
+    there = {asked, *found.order_by().values_list("code", flat=True).distinct()}
+    return [(code, str(label)) for code, label in ContextEvent.Code.choices if code in there]
+
+
 def _occurs(name: str, found: QuerySet[Any]) -> Q:
     return Q(Exists(found.order_by().filter(**{name: OuterRef("pk")})))
 

@@ -29,6 +29,12 @@ def test_a_provider_is_added_with_its_key_encrypted(staff: Client) -> None:
     assert decrypt(provider.api_key_encrypted) == "sk-very-secret"
 
 
+def test_an_address_may_lack_what_all_begin_with(staff: Client) -> None:
+    staff.post("/admin/dialogs/provider/add/", GOOD | {"base_url": "127.0.0.1:1234/v1"})
+
+    assert Provider.objects.get(name="local").base_url == "http://127.0.0.1:1234/v1"
+
+
 def test_a_stored_key_is_never_shown(staff: Client, provider: Provider) -> None:
     change(staff, provider, new_key="sk-very-secret")
 

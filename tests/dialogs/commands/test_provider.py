@@ -147,6 +147,12 @@ def test_a_hub_of_hundreds_is_not_added_whole(server: Upstream) -> None:
     assert not LLM.objects.exists()
 
 
+def test_an_address_may_lack_what_all_begin_with(db: None) -> None:
+    run("provider", "add", "openai", DEAD.removeprefix("http://"), "--name", "later", "--model", "tiny")
+
+    assert Provider.objects.get().base_url == DEAD
+
+
 def test_a_server_that_is_down_is_added_and_said_so(db: None) -> None:
     said = run("provider", "add", "openai", DEAD, "--name", "later", "--model", "tiny", "--key-env", "LATER_KEY")
 

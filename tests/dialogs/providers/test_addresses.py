@@ -15,6 +15,9 @@ from dialogs.providers.addresses import InvalidAddress, api_root, clean_base_url
         ("http://localhost", "http://localhost"),
         ("http://[::1]:8080/v1", "http://[::1]:8080/v1"),
         ("HTTPS://Example.com/v1", "HTTPS://Example.com/v1"),
+        # What every address begins with may be left out.
+        ("localhost:8080/", "http://localhost:8080"),
+        ("api.example.com/v1", "https://api.example.com/v1"),
         ("https://host_with_underscore/v1beta/openai", "https://host_with_underscore/v1beta/openai"),
     ],
 )
@@ -27,7 +30,6 @@ def test_an_http_address_is_taken(typed: str, stored: str) -> None:
     [
         ("", "starts with http://"),
         ("not a URL", "no blanks"),
-        ("localhost:8080", "starts with http://"),
         ("ftp://host", "starts with http://"),
         ("file:///etc/passwd", "starts with http://"),
         ("javascript:alert(1)", "starts with http://"),

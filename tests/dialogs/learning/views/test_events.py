@@ -21,6 +21,7 @@ from tests.dialogs.pages.views.pages import HTMX, page
 
 EVENTS = "/events/"
 COUNTS = f"{EVENTS}counts/"
+CODES = ContextEvent.Code.values
 
 
 @pytest.fixture
@@ -146,8 +147,8 @@ def test_the_page_asks_no_more_however_many_events_there_are(
     for _one in range(10):
         an_event(another(dialog))
 
-    # Who it is (2), events, choices (2).
-    with django_assert_num_queries(5):
+    # Who it is (2), events, choices (3).
+    with django_assert_num_queries(6):
         as_sam.get(EVENTS)
     # Who it is (2), by code, by agent (2), by day.
     with django_assert_num_queries(6):
@@ -186,3 +187,14 @@ def test_what_is_asked_for_stays_among_the_choices(as_alice: Client, dialog: Dia
     zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
 
     assert list(as_alice.get(f"{EVENTS}?agent={zoe.pk}").context["agents"]) == [zoe]
+
+
+def test_the_kinds_offered_are_those_that_happened_and_the_one_asked_for(as_alice: Client, dialog: Dialog) -> None:
+    an_event(dialog, "OVER_HIT")
+
+    def offered(address: str) -> list[str]:
+        shown = page(as_alice, address)
+        return [value for tag, attrs in shown.tags if tag == "option" and (value := attrs.get("value")) in CODES]
+
+    assert offered(EVENTS) == ["OVER_HIT"]
+    assert set(offered(f"{EVENTS}?code=TOKEN_LIMIT_EXCEEDED")) == {"OVER_HIT", "TOKEN_LIMIT_EXCEEDED"}
