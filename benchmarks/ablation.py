@@ -70,7 +70,7 @@ PARTS: dict[str, Off] = {
     "said in results only: half": {CORE + "reading.features._ONLY_IN_RESULTS": 1.0},
     "said again adds less": {CORE + "choosing.choose._ADDS": (1.0,) * 5},
     "neighbours join": {CORE + "choosing.choose.JOIN": 0.0},
-    "task: whole messages": {CORE + "choosing.worth.TASK_SHARE": 0.0},
+    "task: whole messages": {CORE + "choosing.worth.TASK_SHARE": 0.0, CORE + "choosing.worth.AN_ANSWER": 0},
     "task: passages": {CORE + "choosing.worth.TASK_WEIGHT": 0.0},
 }
 

@@ -23,6 +23,7 @@ from benchmarks.recordings import HALVES, Moment, moments, read
 FACTORS = (0.6, 1.6)
 ENOUGH = 0.5
 RECORDED, CORRECTED, MADE = "recordings", "one half of the corrected conversations", "generated conversations"
+ASKED = "questions about made chats and recordings"
 
 
 class Number(NamedTuple):
@@ -53,13 +54,14 @@ NUMBERS = (
     Number(CORE + "reading.features._ONLY_IN_RESULTS", RECORDED),
     Number(CORE + "choosing.choose.JOIN", MADE),
     Number(CORE + "choosing.worth.TASK_WEIGHT", MADE),
-    Number(CORE + "choosing.worth.TASK_SHARE", "questions about made chats and recordings", most=0.9),
+    Number(CORE + "choosing.worth.TASK_SHARE", ASKED, most=0.9),
+    Number(CORE + "choosing.worth.AN_ANSWER", ASKED),
 )
 
 
 def score(cases: Sequence[Moment], ratios: Sequence[str], given: dict[str, float]) -> float:
     """The mean over kinds and ratios of what is known, in per cent: no kind counts more for having more cases."""
-    groups = grouped(kept(cases, ratios, given)).values()
+    groups = grouped(kept(cases, (), ratios, given)).values()
     return 100 * fmean(mean(group[OURS].values(), "know") for group in groups)
 
 

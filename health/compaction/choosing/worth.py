@@ -20,8 +20,9 @@ from health.compaction.terms.ports import Embed, Embedded, Need
 from health.compaction.terms.units import ContextState, Role
 
 TASK_WEIGHT = 25.0
-# The share of the room for whole messages that match a question; all of it from so specific a one on.
-TASK_SHARE, SPECIFIC_ENOUGH = 0.4, 0.33
+# The share of the room for whole messages that match a question; all of it from so specific a one on. An answer is as
+# long as a message is, however small the room: there is room for one of so many tokens.
+TASK_SHARE, SPECIFIC_ENOUGH, AN_ANSWER = 0.4, 0.33, 150
 # A passage that says little by itself matches by accident: its match counts in full from this much on.
 OWN_ENOUGH = 8.0
 PRIOR = {Role.USER: 2.0, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
@@ -54,12 +55,16 @@ class Piece(NamedTuple):
 
 class Matches(NamedTuple):
     """How well pieces match the task, in the measure of `Features.weights`; the pieces of each message that matches,
-    the best first; and the share of the room that these may take, as far as the task asks for something.
+    the best first; and how far the task asks for something, from 0 to 1.
     """
 
     bonuses: list[float]
     messages: list[list[int]]
-    share: float
+    asks: float
+
+    def budget(self, room: int) -> int:
+        """The tokens of the room that the messages may take."""
+        return int(self.asks * max(TASK_SHARE * room, min(AN_ANSWER, room)))
 
 
 class Group(NamedTuple):
@@ -88,7 +93,7 @@ def matches(pieces: Sequence[Piece], features: Features, state: ContextState) ->
     return Matches(
         bonuses=_bonuses(pieces, features, TASK_WEIGHT * question.specific * match),
         messages=[groups[at].pieces for at in np.argsort(-scores, kind="stable") if scores[at] > 0],
-        share=TASK_SHARE * question.narrow * min(1.0, question.specific / SPECIFIC_ENOUGH),
+        asks=question.narrow * min(1.0, question.specific / SPECIFIC_ENOUGH),
     )
 
 

@@ -149,7 +149,7 @@ def chosen_order(
         chooser.take(range(len(places))[-1:])
     untagged = [turn == LATER[-1] for turn in turns]
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
-    chooser.take(_asked_for(asked_for, chooser, budget=int(asked.share * frame.room)))
+    chooser.take(_asked_for(asked_for, chooser, budget=asked.budget(frame.room)))
     _typed(sources, places, chooser, untagged, budget=int(USER_SHARE * (frame.room - chooser.spent)))
     spare = min(MOST_SPARE, int(SPARE * frame.room))
     chooser.choose(frame.room - chooser.spent)

@@ -57,6 +57,24 @@ def test_a_message_that_answers_is_kept_whole() -> None:
     assert answer in [message["content"] for message in kept.messages]
 
 
+def test_an_answer_that_takes_most_of_a_small_room_is_kept_whole() -> None:
+    answer = (
+        "Of the boathouse there are four keys. The spare one hangs behind the barometer, left of the door, on a green "
+        "ribbon. Two are with the harbour master, who lends them from seven until noon, against a deposit of 15 euros "
+        "each. The last one opens only the side door, and nobody has seen it since the regatta in June, so do not "
+        "promise it to the guests who come with the kayaks on Saturday."
+    )
+    talk = [f"We walked along pier {at} again, the wind was {at} knots, and nobody minded much." for at in range(60)]
+    said = [*talk[:30], answer, *talk[30:]]
+    messages = [{"role": "user" if at % 2 else "assistant", "content": text} for at, text in enumerate(said)]
+    room = 190
+
+    kept = compact_messages(messages, limit_tokens=room, task="Where are the boathouse keys?", embedder="none")
+
+    assert count_messages([{"role": "user", "content": answer}], "") > 0.4 * room
+    assert answer in [message["content"] for message in kept.messages]
+
+
 def test_only_messages_that_matter_are_embedded() -> None:
     seen: list[Embed] = []
 
