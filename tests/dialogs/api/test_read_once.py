@@ -79,4 +79,4 @@ async def test_a_guarded_request_takes_few_statements_however_long_its_history(
 
     assert len(statements) <= most
     assert sum('FROM "dialogs_prefixnode"' in one for one in statements) == bool(turns)
-    assert sum("dialogs_message" in one and '"course_id" = ' in one for one in statements) == bool(turns)
+    assert sum('WHERE "dialogs_message"."course_id" = ' in one for one in statements) == bool(turns)
