@@ -13,7 +13,6 @@ from dialogs.llms.guard import Guard
 from dialogs.models import Dialog, Message
 from dialogs.transcript.reads.path import course_branch
 
-
 Branch = tuple[Message, ...]
 
 
