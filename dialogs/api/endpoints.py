@@ -103,7 +103,9 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     await admit(asked.key)
     if asked.is_background:
         return await _aside(asked)
-    turn = ClientTurn(key=asked.key, target=asked.target, request=asked.request, foreseen=asked.foreseen)
+    turn = ClientTurn(
+        key=asked.key, target=asked.target, request=asked.request, seen=asked.seen, foreseen=asked.foreseen
+    )
     task = turn.start()
     sent = responding.envelope(asked.body.model)
     try:

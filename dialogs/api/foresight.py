@@ -8,9 +8,10 @@ foreseen, and the driver looks first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
-from dialogs.api.reads.clients import Known, longest_known
+from dialogs.api.reads.clients import Known
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
@@ -18,19 +19,25 @@ from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
 from dialogs.context.present import offered_tools
 from dialogs.driver.guarding import is_sent_as_it_is
+from dialogs.llms.guard import config_of, guard_of
 from dialogs.llms.reads.providers import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
+from health.compaction.config import ContextConfig
 from health.loops.patterns import EVERY_CALLS
 
 
 @dataclass(frozen=True)
 class Foreseen:
+    """A request, with what was read for it: the stored messages that it goes on below, and the settings in force."""
+
     request: ChatRequest
     settings: ProviderSettings
+    branch: tuple[Message, ...]
+    config: ContextConfig
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,10 @@ class Place:
     branch: tuple[Message, ...] = ()
 
 
-def foreseen(*, key: ApiKey, target: Target, request: ClientRequest) -> Foreseen | None:
-    """Reads the database. None where something may come between."""
+def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> Foreseen | None:
+    """Reads the database. `known` is where its history is known. None where something may come between."""
     if _is_looked_at_first(target, request):
         return None
-    known = longest_known(owner=key.owner, request=request)
     place = _place_of(known, request) if known.messages else _new_place()
     if place is None:
         return None
@@ -54,9 +60,10 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest) -> Foreseen
     dialog.agent, dialog.llm = target.agent, target.llm
     dialog.client = ClientConversation(dialog=dialog, **beside_messages(key, request))
     context, tools = _context(place, request.messages[known.length :]), offered_tools(dialog)
-    if not is_sent_as_it_is(context, tools):
+    config = config_of(dialog)
+    if not is_sent_as_it_is(context, tools, guard_of(dialog, config)):
         return None
-    return Foreseen(chat_request(context, tools=tools), settings_for(target.llm.provider))
+    return Foreseen(chat_request(context, tools=tools), settings_for(target.llm.provider), place.branch, config)
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
@@ -79,7 +86,8 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
         return None
     if last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
         return None
-    return Place(last.dialog, last.course, course_branch(last))
+    # The dialog that is known is taken up later, as it was read.
+    return Place(copy(last.dialog), last.course, course_branch(last))
 
 
 def _context(place: Place, new: Sequence[ClientMessage]) -> Context:

@@ -20,10 +20,10 @@ from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
 from dialogs.api.errors import invalid_request, too_large
 from dialogs.api.foresight import Foreseen, foreseen
 from dialogs.api.model_list import target_of
-from dialogs.api.reads.clients import is_clients_dialog
+from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import ChatBody, ChatMessage, checked, read_json
-from dialogs.api.writes.client_turns import Target
+from dialogs.api.writes.client_turns import Seen, Target
 from dialogs.models import ApiKey
 
 # By so many messages a conversation is told from others that begin alike.
@@ -152,6 +152,7 @@ class Asked:
     is_background: bool
     # One whose answer the client will put in place of its history.
     is_summarising: bool
+    seen: Seen | None
     foreseen: Foreseen | None
     notices: str
 
@@ -188,6 +189,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         dialog_id=_dialog(request, key),
     )
     is_aside = is_background(request, body, messages)
+    seen, ahead = (None, None) if is_aside else _looked_up(key, target, asked)
     return Asked(
         key=key,
         body=body,
@@ -197,8 +199,16 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
         request=asked,
         is_background=is_aside,
         is_summarising=is_aside and is_summarising(request, body, messages),
-        foreseen=None if is_aside else foreseen(key=key, target=target, request=asked),
+        seen=seen,
+        foreseen=ahead,
     )
+
+
+def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[Seen, Foreseen | None]:
+    """Where the history is known, and what will be asked if nothing comes between."""
+    known = longest_known(owner=key.owner, request=request)
+    found = foreseen(key=key, target=target, request=request, known=known)
+    return Seen(known, found.branch if found else None), found
 
 
 def _notices(request: HttpRequest, key: ApiKey) -> str:

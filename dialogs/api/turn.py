@@ -16,9 +16,10 @@ from dialogs.api.foresight import Foreseen
 from dialogs.api.listening import Listener
 from dialogs.api.reads.clients import Outcome
 from dialogs.api.requests import ClientRequest
-from dialogs.api.writes.client_turns import CompactingElsewhere, Taken, Target, conclude, take_up
+from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Target, conclude, take_up
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
+from dialogs.driver.guarding import Looked
 from dialogs.driver.run import drive_for
 from dialogs.llms.windows import must_be_asked, refusal
 from dialogs.models import ApiKey
@@ -38,6 +39,7 @@ class ClientTurn:
     key: ApiKey
     target: Target
     request: ClientRequest
+    seen: Seen | None = None
     foreseen: Foreseen | None = None
     listener: Listener = field(default_factory=Listener)
     dialog_id: UUID | None = None
@@ -78,7 +80,8 @@ class ClientTurn:
             await refusal(self.target.llm)
         taken = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
-        await drive_for(taken.claim, self.listener, taken.dialog)
+        looked = Looked(taken.dialog, taken.branch, self.foreseen.config if self.foreseen else None)
+        await drive_for(taken.claim, self.listener, looked)
         self.outcome = await in_db(conclude)(taken, prefix=self._prefix)
 
     async def _take_up(self) -> Taken:
@@ -86,7 +89,7 @@ class ClientTurn:
         told = False
         while True:
             try:
-                taken = await in_db(take_up)(key=self.key, target=self.target, request=self.request)
+                taken = await in_db(take_up)(key=self.key, target=self.target, request=self.request, seen=self.seen)
             except CompactingElsewhere:
                 if self.listener.has_left:
                     raise

@@ -10,18 +10,20 @@ from dialogs.context.border import Context, read_context, read_seen
 from dialogs.context.estimate import Estimate, estimate
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Message
 from dialogs.transcript.reads.path import course_branch
 
-
-def present_context(dialog: Dialog, guard: Guard | None = None) -> Context:
-    """With all of the course, whatever of it the model sees."""
-    return read_context(dialog, course_branch(dialog.current_leaf), guard)
+Branch = tuple[Message, ...]
 
 
-def next_context(dialog: Dialog, guard: Guard | None = None) -> Context:
+def present_context(dialog: Dialog, guard: Guard | None = None, branch: Branch | None = None) -> Context:
+    """With all of the course, whatever of it the model sees. `branch`: what is shown of it, where that is read."""
+    return read_context(dialog, course_branch(dialog.current_leaf) if branch is None else branch, guard)
+
+
+def next_context(dialog: Dialog, guard: Guard | None = None, branch: Branch | None = None) -> Context:
     """What the next request is made of: where a view holds, no more of the course than that."""
-    return read_seen(dialog, guard) or present_context(dialog, guard)
+    return read_seen(dialog, guard) or present_context(dialog, guard, branch)
 
 
 def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from dialogs.llms.reads.providers import max_output_of
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
+from health.compaction.config import ContextConfig
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
 from health.compaction.terms.ports import Counter, Kit
 from health.compaction.terms.pressure import SEVERE_SHARE, Pressure, pressure
@@ -46,14 +47,17 @@ class Looked:
     """A dialog as it was read. Its guard and its next request are read when they are asked for, once."""
 
     dialog: Dialog
+    # Its branch and the settings in force, where these were read a moment ago.
+    branch: tuple[Message, ...] | None = None
+    config: ContextConfig | None = None
 
     @cached_property
     def guard(self) -> Guard | None:
-        return guard_of(self.dialog)
+        return guard_of(self.dialog, self.config)
 
     @cached_property
     def sizing(self) -> Sizing:
-        return Sizing(next_context(self.dialog, self.guard), offered_tools(self.dialog))
+        return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
 
 
 def guarded(state: State, looked: Looked) -> State:
@@ -67,9 +71,8 @@ def guarded(state: State, looked: Looked) -> State:
     return replace(state, guard=look(looked, guard, was_refused=state.overflowed, was_filled=state.filled))
 
 
-def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]]) -> bool:
+def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]], guard: Guard | None) -> bool:
     """Will the guard surely neither compact this request nor shorten its answer? Told without counting a token."""
-    guard = guard_of(context.dialog)
     if guard is None:
         return True
     sizing, asked = Sizing(context, tools), max_output_of(context.dialog)

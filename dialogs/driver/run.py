@@ -119,7 +119,7 @@ async def drive_claimed(claim: Claim) -> None:
         await in_db(queue_drive)(claim.dialog_id)
 
 
-async def drive_for(claim: Claim, subscriber: Subscriber, known: Dialog) -> None:
+async def drive_for(claim: Claim, subscriber: Subscriber, known: Looked) -> None:
     """Drive a client's dialog, claimed already and just read, until nothing is due; the lease is still held then.
 
     LeaseLost, in a group: another took over. Any other failure ends the turn at once: the client may try again.
@@ -135,7 +135,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Dialog) -> None
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Dialog | None = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Looked | None = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
@@ -151,7 +151,7 @@ async def keep_lease(claim: Claim) -> None:
         await in_db(lease.renew)(claim)
 
 
-async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Dialog | None = None) -> bool:
+async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Looked | None = None) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = policy(), False
     if not subscriber.tries_again:
@@ -168,7 +168,7 @@ async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Dialog
 
 
 async def look(
-    claim: Claim, subscriber: Subscriber = NOBODY, known: Dialog | None = None
+    claim: Claim, subscriber: Subscriber = NOBODY, known: Looked | None = None
 ) -> tuple[State, Looked | None]:
     """Where the dialog stands; and how full the next request would be, where somebody guards it.
 
@@ -182,7 +182,7 @@ async def look(
     # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
     with suppress(ProviderError):
         await fresh_window(dialog.llm)
-    looked = Looked(dialog)
+    looked = known or Looked(dialog)
     state = await in_db(guarded)(state, looked)
     if state.guard and is_soon(looked.guard, tokens=state.guard.tokens):
         await in_db(queue_preparation)(claim.dialog_id)
@@ -192,8 +192,8 @@ async def look(
     return state, looked if clients(dialog) and not tells_window(dialog.llm) else None
 
 
-def read(dialog_id: UUID, known: Dialog | None = None) -> tuple[Dialog | None, State]:
-    dialog = known or driven(dialog_id)
+def read(dialog_id: UUID, known: Looked | None = None) -> tuple[Dialog | None, State]:
+    dialog = known.dialog if known else driven(dialog_id)
     return dialog, state_of(dialog) if dialog else State(answer_due=False)
 
 

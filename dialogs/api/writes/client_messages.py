@@ -19,10 +19,12 @@ from dialogs.turns.writes.generations import keep_blobs
 AT_ONCE = 500
 
 
-def add_history(row: Dialog, messages: Sequence[ClientMessage], *, below: Message | None, course: Course) -> None:
-    """Append what a client sends. Changes `row`, which the caller saves."""
+def add_history(
+    row: Dialog, messages: Sequence[ClientMessage], *, below: Message | None, course: Course
+) -> list[Message]:
+    """Append what a client sends; what is stored of it. Changes `row`, which the caller saves."""
     if not messages:
-        return
+        return []
     hashes = keep_blobs(text for message in messages for text in large_texts(message.wire))
     parent, rows = below, list[Message]()
     for message in messages:
@@ -40,6 +42,7 @@ def add_history(row: Dialog, messages: Sequence[ClientMessage], *, below: Messag
         PrefixNode(owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said
     )
     row.current_leaf = rows[-1]
+    return rows
 
 
 def row_of(

@@ -42,22 +42,41 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What was read of a request's history before it is stored: where it is known, and the messages up to there, where
+    these were read."""
+
+    known: Known
+    branch: tuple[Message, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Taken:
-    """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads."""
+    """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads.
+
+    `branch` are the messages of the course up to that one; None where they are to be read.
+    """
 
     claim: Claim
     leaf: Message
     dialog: Dialog
+    branch: tuple[Message, ...] | None = None
 
 
 @transaction.atomic
-def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
-    """Store what is new in the request and claim its dialog. Raises CompactingElsewhere; nothing is stored then."""
+def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen | None = None) -> Taken:
+    """Store what is new in the request and claim its dialog. `seen` spares looking its history up again, where nothing
+    has happened since. Raises CompactingElsewhere; nothing is stored then."""
     _one_at_a_time(key)
-    known = longest_known(owner=key.owner, request=request)
-    row, course = _dialog(known, key.owner, target)
+    if seen and (unchanged := _unchanged(seen.known)):
+        known, before = seen.known, seen.branch
+        row, course = _at_rest(unchanged, known.messages[0], known)
+    else:
+        known, before = longest_known(owner=key.owner, request=request), None
+        row, course = _dialog(known, key.owner, target)
     _note(row, key, request)
-    add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
+    before = () if row.current_leaf is None else before
+    added = add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
     if known.frame:
         mark_frame(row, request.messages[: known.frame])
     if row.current_leaf is None:
@@ -71,7 +90,7 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest) -> Taken:
     row.llm, row.agent = target.llm, target.agent
     claim = lease.take(row)
     save(row, *CHANGED)
-    return Taken(claim, row.current_leaf, row)
+    return Taken(claim, row.current_leaf, row, None if before is None or known.frame else (*before, *added))
 
 
 @transaction.atomic
@@ -109,14 +128,29 @@ CHANGED = (
 )
 
 
+def _unchanged(known: Known) -> Dialog | None:
+    """The dialog in which a history was found, locked, if it is at rest and nobody has changed it since. Where a client
+    puts more in front of its conversations, other dialogs count too."""
+    if not known.messages or known.frame:
+        return None
+    before = known.messages[0].dialog
+    rows = Dialog.objects.select_for_update().filter(pk=before.pk, version=before.version).order_by()
+    return next((row for row in rows if not row.is_busy), None)
+
+
+def _at_rest(row: Dialog, message: Message, known: Known) -> tuple[Dialog, Course]:
+    """It goes on below this message, or begins anew."""
+    row.current_leaf, row.client = message if known.length else None, message.dialog.client
+    _let_go(message.course)
+    return row, message.course
+
+
 def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
     """Where to go on: in the first dialog at rest, else in a copy of a busy one."""
     for message in known.messages:
         row = lock(message.dialog)
         if not row.is_busy:
-            row.current_leaf, row.client = message if known.length else None, message.dialog.client
-            _let_go(message.course)
-            return row, message.course
+            return _at_rest(row, message, known)
     if not (known.messages and known.length):
         return _new(owner, target)
     busy = known.messages[0]

@@ -110,15 +110,19 @@ def largest_before(generation: Generation) -> Report | None:
     return max(reversed(found), key=attrgetter("reported"), default=None)
 
 
-@transaction.atomic
 def learn_from_report(generation: Generation, *, reported: int) -> None:
-    """The server read the whole of a prompt of this many tokens."""
+    """The server read the whole of a prompt of this many tokens. Mostly that is no news, and nothing is written."""
     llm = generation.llm
     if llm is None:
         return
     before, window = bounds_of(llm), context_window(configured(llm))
     if window and reported <= window and reported < WORTH_KEEPING * (before.accepted or 1) and not before.refused:
         return
+    _learn_read(llm, reported, window)
+
+
+@transaction.atomic
+def _learn_read(llm: LLM, reported: int, window: int | None) -> None:
     row = _locked(llm)
     row.known = after_report(row.known, reported, now=timezone.now())
     row.save()

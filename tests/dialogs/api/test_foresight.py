@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from dialogs.api.foresight import foreseen
+from dialogs.api.foresight import Foreseen, foreseen
+from dialogs.api.reads.clients import longest_known
+from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import Target, direct_agent
 from dialogs.context.border import chat_request, read_context
 from dialogs.context.present import offered_tools
@@ -27,6 +29,10 @@ WORDS = ("Hello", "  two\n\nlines \n", "\u4f60\u597d", "", "<think>x</think>y", 
 @pytest.fixture
 def key(key: tuple[ApiKey, str]) -> ApiKey:
     return key[0]
+
+
+def ahead(key: ApiKey, target: Target, request: ClientRequest) -> Foreseen | None:
+    return foreseen(key=key, target=target, request=request, known=longest_known(owner=key.owner, request=request))
 
 
 def asked_by_the_driver(dialog: Dialog) -> ChatRequest:
@@ -56,7 +62,7 @@ def test_what_is_foreseen_is_what_the_driver_asks(key: ApiKey, agent: Agent, llm
     for number in range(dice.randint(1, 4)):
         history += turn(dice, number)
         target = Target(speaking_to or direct_agent(llm), llm)
-        found = foreseen(key=key, target=target, request=request_of(key, llm, *history, agent=speaking_to, **more))
+        found = ahead(key, target, request_of(key, llm, *history, agent=speaking_to, **more))
         dialog = ask(key, llm, *history, agent=speaking_to, **more)
 
         assert found is not None
@@ -87,17 +93,17 @@ def test_nothing_is_foreseen_where_the_driver_must_look_first(
     key: ApiKey, agent: Agent, llm: LLM, held_up: Callable[[Agent, LLM], None]
 ) -> None:
     request = request_of(key, llm, user("Hello"), agent=agent)
-    assert foreseen(key=key, target=Target(agent, llm), request=request)
+    assert ahead(key, Target(agent, llm), request)
 
     held_up(agent, llm)
 
-    assert foreseen(key=key, target=Target(agent, llm), request=request) is None
+    assert ahead(key, Target(agent, llm), request) is None
 
 
 def test_nothing_is_foreseen_of_what_is_kept_apart(key: ApiKey, agent: Agent, llm: LLM) -> None:
     picture = user([image(f"data:image/png;base64,{PNG}")])
 
-    assert foreseen(key=key, target=Target(agent, llm), request=request_of(key, llm, picture, agent=agent)) is None
+    assert ahead(key, Target(agent, llm), request_of(key, llm, picture, agent=agent)) is None
 
 
 def busy(dialog: Dialog) -> None:
@@ -119,15 +125,15 @@ def test_nothing_is_foreseen_where_the_conversation_stands_otherwise(
     dialog = ask(key, llm, user("Hello"), agent=agent)
     answered(dialog)
     request = request_of(key, llm, user("Hello"), assistant("Hi."), user("Well?"), agent=agent)
-    assert foreseen(key=key, target=Target(agent, llm), request=request)
+    assert ahead(key, Target(agent, llm), request)
 
     changed(dialog)
 
-    assert foreseen(key=key, target=Target(agent, llm), request=request) is None
+    assert ahead(key, Target(agent, llm), request) is None
 
 
 def test_nothing_is_foreseen_of_what_was_asked_before(key: ApiKey, agent: Agent, llm: LLM) -> None:
     messages = (user("Hello"), assistant("Hi."), user("Well?"))
     answered(ask(key, llm, *messages, agent=agent))
 
-    assert foreseen(key=key, target=Target(agent, llm), request=request_of(key, llm, *messages, agent=agent)) is None
+    assert ahead(key, Target(agent, llm), request_of(key, llm, *messages, agent=agent)) is None

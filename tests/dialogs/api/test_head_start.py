@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def mistaken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(**asked: Any) -> Foreseen:
         other = ChatRequest(model="tiny", messages=(ChatMessage(role="user", content="something else"),))
-        return Foreseen(other, foreseen(**asked).settings)
+        return replace(foreseen(**asked), request=other)
 
     monkeypatch.setattr(reading, "foreseen", wrong)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db.backends.utils import CursorWrapper
 from django.db.models.signals import post_init
 
 from dialogs.models import Dialog, Message
@@ -28,7 +30,7 @@ def read() -> Iterator[Counter[int]]:
     post_init.disconnect(note, sender=Message)
 
 
-async def test_an_old_message_is_read_to_foresee_the_request_and_once_to_make_it(
+async def test_an_old_message_is_read_once_to_foresee_the_request_and_to_make_it(
     client_of_alice: Client, play: Play, read: Counter[int]
 ) -> None:
     await sync_to_async(play)(*[said(100 * number + 100, f"Answer {number}.") for number in range(4)])
@@ -44,4 +46,37 @@ async def test_an_old_message_is_read_to_foresee_the_request_and_once_to_make_it
     await client_of_alice.ask(*history, user("And now?"))
 
     assert first is not None
-    assert read[first] == 2
+    assert read[first] == 1
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is asked of the database, by all threads."""
+    said: list[str] = []
+    execute = CursorWrapper.execute
+
+    def noted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        said.append(sql)
+        return execute(self, sql, params)
+
+    monkeypatch.setattr(CursorWrapper, "execute", noted)
+    return said
+
+
+@pytest.mark.parametrize(("turns", "most"), [(0, 34), (15, 37)], ids=["new", "turns-resent"])
+async def test_a_guarded_request_takes_few_statements_however_long_its_history(
+    guarded_client: Client, play: Play, statements: list[str], turns: int, most: int
+) -> None:
+    await sync_to_async(play)(*[said(120, f"Answer {number}.") for number in range(turns + 2)])
+    await guarded_client.ask(user("Something else first."))
+    history: list[dict[str, Any]] = []
+    for number in range(turns):
+        await guarded_client.ask(*history, user(f"Question {number}?"))
+        history += [user(f"Question {number}?"), assistant(f"Answer {number + 1}.")]
+    statements.clear()
+
+    await guarded_client.ask(*history, user("And now?"))
+
+    assert len(statements) <= most
+    assert sum('FROM "dialogs_prefixnode"' in one for one in statements) == bool(turns)
+    assert sum('WHERE "dialogs_message"."course_id" = ' in one for one in statements) == bool(turns)
