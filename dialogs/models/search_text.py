@@ -1,7 +1,7 @@
 """The words of a message, as `dialogs.transcript.search` cuts them: what a search looks through instead of the text
 itself.
 
-The database keeps an index over `words` (migration 0006): FTS5 on SQLite, GIN over a tsvector on PostgreSQL.
+The database keeps an index over `words` (migration 0004): FTS5 on SQLite, GIN over a tsvector on PostgreSQL.
 """
 
 from __future__ import annotations
