@@ -30,7 +30,7 @@ from tests.standins.compatible import CompatibleStandin, Lists, Reply, Seen, tex
 from tests.standins.serving import serving
 
 PLACE = Path(os.environ.get("DOMINDS_BENCH_AGENTS") or Path(__file__).parent.parent / "var" / "bench-agents")
-PINNED = ("langgraph==1.2.9", "langchain==1.3.1", "langchain-openai==1.7.3")
+PINNED = ("langgraph==1.2.24", "langchain==1.5.2", "langchain-openai==1.7.4")
 COMMANDS = {
     "LangGraph": [str(PLACE / "bin" / "python"), str(Path(__file__).parent / "langgraph_agent.py")],
     "AI SDK": ["node", str(FOLDER / "ai_sdk_rounds.mjs")],
