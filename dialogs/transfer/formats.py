@@ -19,6 +19,7 @@ from dialogs.transfer.shape import (
     SIXTH_FORMAT,
     THIRD_FORMAT,
     CallEntry,
+    ClientEntry,
     CourseEntry,
     DialogFile,
     GenerationEntry,
@@ -30,14 +31,15 @@ from dialogs.transfer.shape import (
     RunEntry,
     SentEntry,
 )
-from dialogs.transfer.shape_client import ClientEntry
 from dialogs.transfer.shape_events import FACT_CHARS, TRAVELS, EventEntry, TaskEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from dialogs.transfer.tables import (
     CALL,
     CLIENT,
+    COMPACTION,
     COURSE,
     GENERATION,
+    MARK,
     MAX_ENTRIES,
     MESSAGE,
     PROMPT,
@@ -46,6 +48,7 @@ from dialogs.transfer.tables import (
     RULE,
     RUN,
     SENT,
+    VIEW_CHANGE,
     Table,
     counted,
     entries,
@@ -54,7 +57,6 @@ from dialogs.transfer.tables import (
     seqs,
     short_text,
 )
-from dialogs.transfer.tables_views import COMPACTION, MARK, VIEW_CHANGE
 from health.compaction.snapshot import GOAL_CHARS, MOST_ACTIONS, MOST_OBSERVATIONS, OBSERVATION_CHARS, PHASES
 from health.models import CompactionRun
 

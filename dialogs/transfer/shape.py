@@ -1,8 +1,8 @@
 """What a dialog file holds: the field names of the JSON, as values. A change here is a new FORMAT.
 
 Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. Files of the
-older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`, of a
-client in `shape_client.py`, of the task and of events in `shape_events.py`.
+older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`,
+of the task and of events in `shape_events.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
-from dialogs.transfer.shape_client import ClientEntry
 from dialogs.transfer.shape_events import EventEntry, TaskEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
 from health.monitor.levels import Level
@@ -264,3 +263,16 @@ class DialogFile:
     # How far the present task is; null where none has begun.
     task: TaskEntry | None = None
     events: tuple[EventEntry, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientEntry:
+    """What its newest request asked for, beside its messages."""
+
+    model: str
+    instructions: str
+    tools: tuple[dict[str, Any], ...]
+    options: dict[str, Any]
+    max_output_tokens: int | None
+    offers_recall: bool
+    chat: str

@@ -1,6 +1,6 @@
-"""What every field of a dialog file must be: a table of readers for each kind of entry in `shape.py`.
+"""What every field of a dialog file must be: a table of readers for each kind of entry in `shape.py`, `shape_views.py`.
 
-Those of `shape_views.py` are in `tables_views.py`; `formats.py` puts them together.
+`formats.py` puts them together.
 """
 
 from __future__ import annotations
@@ -9,11 +9,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from dialogs.agents.writes.reminders import REMINDER_CHARS
-from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
+from dialogs.models import (
+    AutonomousRun,
+    Course,
+    Generation,
+    MessageMark,
+    Question,
+    RemediationPrompt,
+    ToolCall,
+    ViewChange,
+)
 from dialogs.models.dialog import COUNTDOWN_TURNS
 from dialogs.models.llm import WindowSource
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.models.reminder import Author
+from dialogs.transcript import quotes
+from dialogs.transcript.model_view import HANDOVER
+from dialogs.transcript.writes.marks import AREA_CHARS
 from dialogs.transcript.writes.standing_rules import RULE_CHARS
 from dialogs.transcript.writes.trash import SENT_KEYS
 from dialogs.transfer.place import (
@@ -25,6 +37,7 @@ from dialogs.transfer.place import (
     list_of,
     maybe,
     moment,
+    number,
     one_of,
     record,
     text,
@@ -39,8 +52,21 @@ from dialogs.transfer.shape import (
     SentEntry,
     UsageEntry,
 )
+from dialogs.transfer.shape_views import (
+    UNDER_WAY,
+    LedgerEntry,
+    LossEntry,
+    ReceiptEntry,
+    SeenEntry,
+    Status,
+    StepEntry,
+    TermEntry,
+)
 from dialogs.turns.writes.autonomous import GOAL_CHARS, MAX_GENERATIONS
-from health.models import HealthReading
+from health.compaction.config import RecoveryMode
+from health.compaction.terms.outcome import Code, Extent
+from health.compaction.terms.units import Kind
+from health.models import CompactionRun, HealthReading
 from health.monitor.levels import Level
 from health.monitor.remediation import Due
 
@@ -213,4 +239,82 @@ CLIENT = {
     "max_output_tokens": maybe(whole(1)),
     "offers_recall": flag,
     "chat": text(200),
+}
+
+
+name = text(120)
+priority = maybe(whole(min(MessageMark.Priority.values), max(MessageMark.Priority.values)))
+
+MARK: Table = {
+    "message": counted,
+    "pinned": flag,
+    "priority": priority,
+    "area": text(AREA_CHARS),
+    "marked_at": moment,
+}
+SEEN = {
+    "message": maybe(counted),
+    "content": maybe(long_text),
+    "kind": one_of(["", HANDOVER, quotes.KIND, *Kind]),
+    "covers": seqs,
+}
+STEP = {
+    "phase": name,
+    "estimated_before": whole(),
+    "estimated_after": whole(),
+    "changed": flag,
+    "note": long_text,
+    "ms": number,
+}
+TERM = {"what": long_text, "tokens": whole(), "source": long_text}
+RECEIPT = {"message": maybe(counted), "extent": one_of(Extent), "read": whole(), "total": whole()}
+LOSS = {"text": long_text, "kind": name, "message": maybe(counted), "kept": flag}
+LEDGER = {"text": long_text, "kind": name}
+COMPACTION: Table = {
+    "number": counted,
+    "course": counted,
+    "parent": maybe(counted),
+    "leaf": counted,
+    "turn": whole(),
+    "trigger": one_of(CompactionRun.Trigger.values),
+    "status": one_of(status for status in Status.values if status not in UNDER_WAY),
+    "focus": long_text,
+    "up_to_seq": maybe(counted),
+    "chain": list_of(name, most=100),
+    "limit_tokens": whole(),
+    "reserve_tokens": whole(),
+    "limit_trace": entries(TermEntry, TERM),
+    "steps": entries(StepEntry, STEP),
+    "phase": text(40),
+    "tokens_now": maybe(whole()),
+    "priority": priority,
+    "priority_area": text(AREA_CHARS),
+    "estimated_before": maybe(whole()),
+    "estimated_after": maybe(whole()),
+    "messages_before": maybe(whole()),
+    "messages_after": maybe(whole()),
+    "counter": text(60),
+    "grade": text(20),
+    "embedder": name,
+    "coherence": maybe(number),
+    "reward": maybe(number),
+    "recovered": one_of(["", *RecoveryMode]),
+    "view": entries(SeenEntry, SEEN),
+    "removed": seqs,
+    "coverage": entries(ReceiptEntry, RECEIPT),
+    "losses": entries(LossEntry, LOSS),
+    "ledger": entries(LedgerEntry, LEDGER),
+    "warnings": list_of(long_text, most=MAX_ENTRIES),
+    "code": one_of(["", *Code]),
+    "reason": long_text,
+    "queued_at": moment,
+    "started_at": maybe(moment),
+    "finished_at": maybe(moment),
+}
+VIEW_CHANGE: Table = {
+    "course": counted,
+    "before": maybe(counted),
+    "after": maybe(counted),
+    "why": one_of(ViewChange.Why.values),
+    "changed_at": moment,
 }
