@@ -59,7 +59,7 @@ def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
 
 
 def _clients_state(dialog: Dialog, leaf: Message) -> State:
-    """Nothing is due but the answer: nobody queues, prompts or pushes."""
+    """The state of a dialog that a client drives. Only the answer is due: nobody queues, prompts or pushes."""
     return State(
         answer_due=True,
         client_driven=True,
@@ -135,7 +135,7 @@ def driven(dialog_id: UUID) -> Dialog | None:
 
 
 def dialog_to_drive(dialog_id: UUID) -> Dialog:
-    """The same of one that is there."""
+    """The dialog with what the driver reads of it. Raises Dialog.DoesNotExist."""
     return Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).get(pk=dialog_id)
 
 
