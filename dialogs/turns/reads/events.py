@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.reasons import in_words
 from dialogs.models import LLM, Agent
-from dialogs.turns import loop_words
+from dialogs.turns.reads.loops import circle_in_words
 from health.models import ContextEvent
 
 MOST_AGENTS = 20
@@ -114,7 +114,7 @@ def _occurs(name: str, found: QuerySet[Any]) -> Q:
 def cause_of(event: ContextEvent) -> str:
     """Why it happened, where more is known than its code says; in the reader's language."""
     if event.code == ContextEvent.Code.LOOP_DETECTED:
-        return " ".join(loop_words.in_words(event.facts))
+        return " ".join(circle_in_words(event.facts))
     told = event.facts.get("why") or event.facts.get("reason") or (event.run.told if event.run else "")
     if told:
         return in_words(told)
