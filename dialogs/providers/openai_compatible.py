@@ -71,7 +71,7 @@ class OpenAICompatible:
 
     @classmethod
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
-        """As vLLM does it, or llama.cpp where that was connected as one of these."""
+        """Count as vLLM does, else as llama.cpp: that too may be connected as an OpenAI-compatible server."""
         if is_openai(settings.base_url):
             raise CountsNothing("OpenAI has no path for it.")
         try:
@@ -93,7 +93,7 @@ class OpenAICompatible:
             return await self._create({name: value for name, value in body.items() if name != "stream_options"})
 
     async def _create(self, body: dict[str, Any]) -> Chunks:
-        """As JSON, both ways: the SDK's types for it cost more than the whole request."""
+        """Send and read plain JSON: the SDK's types for it cost more than the whole request."""
         return await self._client.post("/chat/completions", cast_to=object, body=body, stream=True, stream_cls=Chunks)
 
     async def _get(self, path: str, query: dict[str, object] | None = None) -> Any:

@@ -131,7 +131,7 @@ def _carried(row: Course, seqs: Seqs, questions: dict[int, CallPlace]) -> Carrie
 
 
 def _message(row: Message, seqs: Seqs, blobs: dict[str, str]) -> MessageEntry:
-    """With what a client attached to it, whole."""
+    """A message with all that a client attached to it."""
     return entry_of(
         MessageEntry,
         row,

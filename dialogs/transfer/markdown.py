@@ -76,7 +76,7 @@ def _transcript(dialog: Dialog) -> Iterator[str]:
 
 
 def _calls(dialog: Dialog) -> defaultdict[int, list[ToolCall]]:
-    """By the message that made them."""
+    """The tool calls, by the message that made them."""
     calls: defaultdict[int, list[ToolCall]] = defaultdict(list)
     for call in ToolCall.objects.filter(message__dialog=dialog).select_related("question", "result_message"):
         calls[call.message_id].append(call)
@@ -151,7 +151,7 @@ TOLD = (Status.APPLIED, Status.UNDONE, Status.FAILED)
 
 
 def compactions_by_leaf(dialog: Dialog) -> defaultdict[int, list[CompactionRun]]:
-    """Those worth a line, by the newest message that each of them had before it."""
+    """The compactions worth a line, by the newest message before each of them."""
     found: defaultdict[int, list[CompactionRun]] = defaultdict(list)
     for run in CompactionRun.objects.filter(dialog=dialog, status__in=TOLD).defer(*HEAVY).order_by("pk"):
         found[run.leaf_id].append(run)
@@ -173,7 +173,7 @@ parser = MarkdownIt("commonmark", {"html": True})
 
 
 def one_line(text: str) -> str:
-    """For headings: no line ends, and no sign that Markdown would act on."""
+    """A text as part of a heading: without line ends, and without signs that Markdown acts on."""
     return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", " ".join(text.split()))
 
 

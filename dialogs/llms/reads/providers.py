@@ -77,7 +77,9 @@ def missing_key(provider: Provider) -> str:
 
 
 def key_variable(provider: Provider) -> str:
-    """Where its key is looked for. One of the catalogue's needs it even where an admin took its variable away."""
+    """The environment variable that holds the provider's key. One of the catalogue's needs it even where an admin took
+    its variable away.
+    """
     wrote = provider.catalogue_values
     is_theirs = bool(wrote) and provider.base_url == wrote.get("base_url")
     return provider.api_key_env or (wrote.get("api_key_env", "") if is_theirs else "")

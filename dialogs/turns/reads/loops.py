@@ -81,7 +81,7 @@ def _looked_at(dialog: Dialog) -> int:
 
 
 def _calls(message_ids: list[int]) -> defaultdict[int, list[Call]]:
-    """Those that are over. What they were asked and what they brought is only ever compared."""
+    """The calls that have ended, by their message. Arguments and results are only compared, never shown."""
     found: defaultdict[int, list[Call]] = defaultdict(list)
     rows = ToolCall.objects.filter(message_id__in=message_ids, status__in=OVER)
     for row in rows.annotate(head=Left(RESULT, COMPARED_CHARS), chars=Length(RESULT)).defer("result"):

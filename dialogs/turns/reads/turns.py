@@ -60,7 +60,7 @@ def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
 
 
 def _clients_state(dialog: Dialog, leaf: Message) -> State:
-    """Nothing is due but the answer: nobody queues, prompts or pushes."""
+    """The state of a dialog that a client drives. Only the answer is due: nobody queues, prompts or pushes."""
     return State(
         answer_due=True,
         client_driven=True,
@@ -141,7 +141,7 @@ def _driven(dialog_id: Any) -> QuerySet[Dialog]:
 
 
 def dialog_to_drive(dialog_id: UUID) -> Dialog:
-    """The same of one that is there."""
+    """The dialog with what the driver reads of it. Raises Dialog.DoesNotExist."""
     found = driven(dialog_id)
     if found is None:
         raise Dialog.DoesNotExist
