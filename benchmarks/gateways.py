@@ -174,10 +174,10 @@ def direct(upstream: str, window: int | None = None) -> Iterator[Gateway]:
 
 
 @contextmanager
-def serving(module: str) -> Iterator[str]:
+def serving(module: str, *arguments: str) -> Iterator[str]:
     """One of our stand-in servers, in a process of its own; its URL."""
     port = free_port()
-    with _running([sys.executable, "-m", module, str(port)], {}, port):
+    with _running([sys.executable, "-m", module, str(port), *arguments], {}, port):
         yield f"http://127.0.0.1:{port}/v1"
 
 

@@ -39,6 +39,7 @@ def soaked(turns: int, *, listed: bool) -> Soaked:
 def table(found: Soaked, turns: int, *, listed: bool) -> None:
     ends = min(AT_THE_ENDS, turns // 2)
     first, last = found.median_ms(1, ends), found.median_ms(turns - ends + 1, turns)
+    hundreds = [found.median_ms(at, at + 99)[1] for at in range(1, turns - 98, 100)]
     sizes = [one.size for one in found.home.standin.seen]
     print(f"\n{turns:,} turns, the window is {'listed' if listed else 'not listed'}")
     print(f"requests {len(sizes):,}, the largest {max(sizes):,} tokens; compactions {found.home.compactions():,}")
@@ -49,6 +50,7 @@ def table(found: Soaked, turns: int, *, listed: bool) -> None:
     for what, early_ms, late_ms in zip(("a turn", "its computing"), first, last, strict=True):
         ratio = f"{late_ms / early_ms:.2f}x"
         print(f"median of {what}: {early_ms:.0f} ms in 1-{ends}, {late_ms:.0f} ms in {late}: {ratio}", flush=True)
+    print(f"its computing in each hundred turns: {', '.join(f'{one:.0f}' for one in hundreds)} ms", flush=True)
 
 
 def holds(found: Soaked, *, listed: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Starts the dialogs app: its system checks. Nothing else runs at import."""
+"""Names the dialogs app, and registers its system checks. Nothing else runs at import."""
 
 from __future__ import annotations
 

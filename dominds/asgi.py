@@ -19,9 +19,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 pages = get_asgi_application()
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDenier  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
 
-from dialogs.pages.routing import websocket_urlpatterns  # noqa: E402
+from dialogs.pages.consumers import DialogConsumer, ListConsumer  # noqa: E402
 from dominds.api_handler import ApiHandler  # noqa: E402
 
 api = ApiHandler()
@@ -43,7 +44,13 @@ def _handler(path: str) -> Callable[..., Any]:
     return mcp if path.rstrip("/") == "/mcp" else pages
 
 
-watchers = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+# Watch the list, or a dialog. Whoever knocks elsewhere is turned away: Channels would raise.
+sockets = [
+    path("ws/dialogs/", ListConsumer.as_asgi()),
+    path("ws/dialogs/<uuid:dialog_id>/", DialogConsumer.as_asgi()),
+    re_path("", WebsocketDenier.as_asgi()),
+]
+watchers = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(sockets)))
 
 
 async def websocket(scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:

@@ -20,7 +20,7 @@ FETCH_SECONDS = 600
 
 
 class FetchFailed(Exception):
-    """With the reason that the installer gave, in its own words."""
+    """A package could not be fetched; with the installer's own words."""
 
 
 def fetch(name: str) -> None:

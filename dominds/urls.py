@@ -7,6 +7,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 
+from dialogs.pages.views import accounts
+
 
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -19,8 +21,8 @@ handler500 = "dialogs.pages.views.errors.server_error"
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
-    # Before the admin's: it also answers for the admin's login page.
-    path("", include("dialogs.pages.urls_accounts")),
+    # In place of the admin's own.
+    path("admin/login/", accounts.admin_login),
     path("admin/", admin.site.urls),
     path("v1/", include("dialogs.api.urls")),
     path("", include("dialogs.pages.urls")),

@@ -25,7 +25,7 @@ GOODBYE_SECONDS = 2.0
 
 
 class BoundedRequest(WebRequest):
-    """Its body is counted as it comes, whatever its headers say."""
+    """A request whose body is counted as it comes, whatever its headers say."""
 
     received_bytes = 0
     is_refused = False

@@ -1,4 +1,4 @@
-"""Names the health app. Its checks of limits take values; the dialogs app runs them."""
+"""Names the health app. Its checks of limits take values: the dialogs app runs them."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("health.compaction.terms", "health.compaction.config"),
     ("health.loops",),
     ("health.monitor",),
-    # The version and the Celery application: they import nothing of ours.
-    ("dominds.__version__", "dominds.celery"),
+    # The version, the Celery application, quick statements: they import nothing of ours.
+    ("dominds.__version__", "dominds.celery", "dominds.prepared", "dominds.rows"),
 )
 # In each package, by feature: what reads, what writes, what shows.
 FEATURES = (
@@ -185,17 +185,13 @@ def _knows_messages_and_wire(module: Module) -> bool:
     return bool(stored & module.imports) and "dialogs.providers.base.ChatMessage" in module.imports
 
 
-def each_module(*prefixes: str, but: str = "") -> pytest.MarkDecorator:
-    """Run a test once for every module of ours inside `prefixes`, but one."""
-    chosen = [module for module in our_modules() if within(module.name, prefixes or OURS) and module.name != but]
-    return pytest.mark.parametrize("module", chosen, ids=[module.name for module in chosen])
+def modules(*prefixes: str, but: str = "") -> list[Module]:
+    """Every module of ours inside `prefixes`, but one."""
+    return [module for module in our_modules() if within(module.name, prefixes or OURS) and module.name != but]
 
 
-@each_module()
-def test_a_module_imports_only_what_the_table_lets_it(module: Module) -> None:
-    broken = broken_laws(module)
-
-    assert not broken, "\n".join(broken)
+def test_a_module_imports_only_what_the_table_lets_it() -> None:
+    assert [line for module in modules() for line in broken_laws(module)] == []
 
 
 def place(name: str) -> int | None:
@@ -212,11 +208,9 @@ def looks_up(module: Module) -> list[str]:
     return sorted(name for name, step in steps.items() if here is not None and step is not None and step < here)
 
 
-@each_module()
-def test_no_import_goes_up(module: Module) -> None:
-    up = looks_up(module)
-
-    assert not up, f"{module.name} imports {up}, which stand above it: move what it needs down"
+def test_no_import_goes_up() -> None:
+    """What one needs of a module above it is moved down."""
+    assert {module.name: up for module in modules() if (up := looks_up(module))} == {}
 
 
 def test_every_package_of_dialogs_has_its_place() -> None:
@@ -245,41 +239,33 @@ def test_the_order_can_be_broken(name: str, text: str, goes_up: bool) -> None:
     assert bool(looks_up(Module(name, text))) is goes_up
 
 
-@each_module(*PURE)
-def test_pure_modules_are_handed_the_time(module: Module) -> None:
-    read = module.called_methods & CLOCK_METHODS
-
-    assert not read, f"{module.name} reads the clock with {sorted(read)}: take the time as an argument"
+def test_pure_modules_are_handed_the_time() -> None:
+    """None reads the clock: the time is an argument."""
+    assert {module.name: read for module in modules(*PURE) if (read := module.called_methods & CLOCK_METHODS)} == {}
 
 
-@each_module(*READS, "health.selectors", "dialogs.mcp_server")
-def test_reads_and_the_mcp_server_write_nothing(module: Module) -> None:
-    writes = module.called_methods & WRITING_METHODS
+def test_reads_and_the_mcp_server_write_nothing() -> None:
+    """Writing is for `writes`; for a dict, use `|=`."""
+    reading = modules(*READS, "health.selectors", "dialogs.mcp_server")
 
-    assert not writes, f"{module.name} calls {sorted(writes)}: writing is for `writes` (for a dict, use `|=`)"
-
-
-@each_module(but="dialogs.common.broadcast")
-def test_only_broadcast_sends_to_groups(module: Module) -> None:
-    assert "group_send" not in module.names, f"{module.name} uses group_send: call dialogs.common.broadcast instead"
+    assert {module.name: calls for module in reading if (calls := module.called_methods & WRITING_METHODS)} == {}
 
 
-@each_module(but="dialogs.context.border")
-def test_only_the_border_post_knows_stored_and_sent_messages(module: Module) -> None:
-    assert not _knows_messages_and_wire(module), (
-        f"{module.name} imports both Message and ChatMessage: translate between them in dialogs.context.border"
-    )
+def test_only_broadcast_sends_to_groups() -> None:
+    assert [module.name for module in modules(but="dialogs.common.broadcast") if "group_send" in module.names] == []
 
 
-@each_module()
-def test_a_module_is_short_and_says_what_it_is(module: Module) -> None:
-    lines = module.text.count("\n")
-    if module.is_package and not lines:
-        return
+def test_only_the_border_post_knows_stored_and_sent_messages() -> None:
+    """All others translate between Message and ChatMessage in `dialogs.context.border`."""
+    assert [module.name for module in modules(but="dialogs.context.border") if _knows_messages_and_wire(module)] == []
 
-    assert lines <= MAX_LINES, f"{module.name} has {lines} lines: split it"
-    assert module.docstring, f"{module.name} does not open with a docstring that says what lives there"
-    assert "__future__.annotations" in module.imports, f"{module.name} lacks `from __future__ import annotations`"
+
+def test_a_module_is_short_and_says_what_it_is() -> None:
+    written = [module for module in modules() if module.text or not module.is_package]
+
+    assert {module.name: lines for module in written if (lines := module.text.count("\n")) > MAX_LINES} == {}
+    assert [module.name for module in written if not module.docstring] == []
+    assert [module.name for module in written if "__future__.annotations" not in module.imports] == []
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class AgentAdmin(KeepsDialogs):
 
     @admin.display(description=_("its folder"))
     def folder(self, row: Agent) -> str:
-        """Where an admin puts files for this agent."""
+        """The folder in which an admin puts files for this agent."""
         return str(folder_of(row)) if row.slug else "—"
 
     @admin.display(description=_("kept from overflowing"))

@@ -227,7 +227,7 @@ def window_without_admin(llm: LLM) -> tuple[int | None, str]:
 
 
 def inherited(llm: LLM) -> dict[str, int]:
-    """What is in force for each number that is left empty. Without a window, critical has no default."""
+    """The value in force for each number that is left empty. Without a window, critical has no default."""
     detected, _source = window_without_admin(llm)
     window = context_window(configured(llm))
     defaults = thresholds(Configured(), window=window or 1)

@@ -18,8 +18,7 @@ from dialogs.admin.privacy import KeepsDialogs
 from dialogs.admin.probing import CallsAfterSaving, Finding, refresh_limits, show
 from dialogs.context.writes.windows import forget
 from dialogs.llms.reads.learned_window import learned_window
-from dialogs.llms.reads.levels import levels_today
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads.providers import configured, levels_today
 from dialogs.llms.words import kept_by_llm
 from dialogs.models import LLM
 from health.checks import limit_warnings

@@ -72,7 +72,7 @@ class McpServerForm(forms.ModelForm):
         return data
 
     def _secrets(self, text: str, shape: re.Pattern[str]) -> dict[str, str]:
-        """By name. A complaint says which line is wrong, and not what stands in it."""
+        """The secrets by name. A complaint says which line is wrong, and not what stands in it."""
         secrets: dict[str, str] = {}
         for number, line in enumerate(text.splitlines(), start=1):
             if found := shape.fullmatch(line.strip()):

@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Finding:
-    """What is told of one row. `level` is one of Django's message levels."""
+    """A sentence about one row. `level` is one of Django's message levels."""
 
     level: int
     text: str

@@ -22,7 +22,7 @@ CANCEL_EVERY_SECONDS = 0.1
 
 class ChannelLayer(RedisChannelLayer):
     def create_pool(self, index: int) -> ConnectionPool:
-        """Whose commands are tried once more, at once: a connection that lay idle may have been closed."""
+        """A pool whose commands are tried once more, at once: a connection that lay idle may have been closed."""
         return create_pool({**self.hosts[index], "retry": Retry(NoBackoff(), 1, (ConnectionLost,))})
 
     async def has_listener(self, group: str, *, since: float) -> bool:

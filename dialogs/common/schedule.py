@@ -87,7 +87,7 @@ def _queued(task: str, *about: str | int, queue: str, expires: int | None = None
 
 
 def _broker() -> Connection:
-    """For telling only. Workers wait longer for the same server: they have nothing else to do."""
+    """A connection to publish on. Workers wait longer for the same server: they have nothing else to do."""
     patience = {"socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
     options = settings.CELERY_BROKER_TRANSPORT_OPTIONS | patience
     return Connection(settings.CELERY_BROKER_URL, transport_options=options)

@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 0.5
 
 
 def client() -> Redis:
-    """Of one event loop. Once more, at once: a connection that lay idle may have been closed."""
+    """A client for one event loop. It tries again once, at once: a connection that lay idle may have been closed."""
     return Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=PATIENCE_SECONDS,
@@ -28,7 +28,7 @@ def client() -> Redis:
 
 @cache
 def waiting_client(url: str) -> WaitingRedis:
-    """For threads, which share it."""
+    """A blocking client, which threads share."""
     retry = WaitingRetry(NoBackoff(), 1)
     return WaitingRedis.from_url(
         url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS, retry=retry

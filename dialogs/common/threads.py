@@ -74,7 +74,7 @@ async def in_tools_thread(function: Callable[[], Result]) -> Result:
 
 
 def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """With connections that are checked before they are used, and not kept after a fault."""
+    """The function with database connections that are checked before it and, after a fault, closed."""
 
     @wraps(function)
     def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:

@@ -54,7 +54,7 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
 
 
 def _oversized(outcome: CompactionOutcome, begun: Material) -> list[Reason]:
-    """Of the tool results that are too large for the model's context: those that were shortened for it."""
+    """The reasons of tool results that were shortened as they are too large for the model's context."""
     before = {unit.id: unit.content for unit in begun.state.units}
     changed = {unit.id for unit in outcome.state.units if unit.content != before.get(unit.id)}
     return [why for name, why in oversized(begun.state).items() if name in changed]

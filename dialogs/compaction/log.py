@@ -25,7 +25,7 @@ def log_beginning(run: CompactionRun, *, estimated_before: int) -> None:
 
 
 def log_end(run: CompactionRun | None) -> None:
-    """None: another worker has it, and will tell."""
+    """Log how a run ended. None: another worker has the run, and logs it."""
     if run is None:
         return
     told = {

@@ -44,7 +44,7 @@ LOOK_EVERY_SECONDS = 1.0
 
 
 class GivenUp(Exception):
-    """It is not worth going on: the conversation went another way, or the server has no slot."""
+    """To prepare is not worth going on: the conversation took another way, or the server has no slot."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _wanted(dialog_id: UUID) -> Wanted | None:
 
 
 def _trimmed(state: ContextState, kit: Kit) -> ContextState:
-    """With bulky payloads made short, which is what a configured chain begins with."""
+    """The state with bulky payloads shortened, which is what a configured chain begins with."""
     try:
         next(tried(REGISTRY[TRIM], state, kit, fills_up=True))
     except StopIteration as end:

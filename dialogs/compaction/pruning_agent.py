@@ -81,7 +81,7 @@ class TooLarge(Exception):
 
 
 class ThoughtTooLong(TooLarge):
-    """It thought aloud until its answer's room was used up."""
+    """The pruning agent thought aloud until its answer's room was used up."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class PruningModel:
 
 
 def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
-    """Who answers `Prune` in this run: the agent of the settings, or the dialog's own LLM."""
+    """The function that answers `Prune` in this run: it asks the agent of the settings, or the dialog's own LLM."""
     llm = pruning_llm(run.dialog)
     model = PruningModel.of(llm)
     failed = False
@@ -126,7 +126,7 @@ def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
 
 
 def summarizer_for(run: CompactionRun) -> Callable[[Need], Summarised | None]:
-    """Who answers `Summarise` in this run, where staff chose a model for it: the same LLM. None is answered to else."""
+    """The function that answers `Summarise` in this run with the LLM that staff chose. It answers no other need."""
     llm = pruning_llm(run.dialog)
     service, counter = settings_for(llm.provider), counter_without_tools(llm)
     read = from_callable(
@@ -222,7 +222,7 @@ async def _heard(provider: StreamingProvider, request: ChatRequest) -> str:
 
 
 def request_for(llm: LLM, need: Prune, counter: Counter) -> ChatRequest:
-    """What it is asked. Raises TooLarge when that does not leave room for its answer."""
+    """The messages for the pruning agent. Raises TooLarge when they leave no room for its answer."""
     shown = "\n".join(_shown(unit) for unit in need.units)
     tokens = sum(unit.estimated_tokens or 0 for unit in need.units)
     share = round(100 * (1 - need.target_tokens / max(1, tokens)))
@@ -248,7 +248,7 @@ def with_thoughts(request: ChatRequest, llm: LLM, counter: Counter) -> int:
 
 
 def _tokens(messages: Sequence[ChatMessage], llm: LLM, counter: Counter) -> int:
-    """With the counter's margin, where it is not the model's own and no reports have calibrated it."""
+    """The tokens of these messages, with the counter's margin where no reports have calibrated it."""
     said = sum(counter.count([message.content for message in messages])) + len(messages) * counter.per_message
     return said + overhead_tokens(llm.model_id)
 

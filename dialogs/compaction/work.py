@@ -138,7 +138,7 @@ def aimed(run: CompactionRun, begun: Material) -> Material:
 
 
 def _as_far_as_tried(run: CompactionRun, begun: Material) -> Material:
-    """Where what must stay is more than a guess of the window: up to what nobody has refused yet, which may fit."""
+    """Raise the limit to the largest size not yet refused, where the least that must stay is above a guessed window."""
     state, guard = begun.state, guard_of(run.dialog)
     if guard is None or irreducible(state, begun.kit).tokens <= state.limit:
         return begun

@@ -190,7 +190,7 @@ def _tokens(node: yaml.Node, place: Place) -> int:
 
 
 def _threshold(node: yaml.Node, place: Place) -> int | None:
-    """The same; what is no such number moves no level and stops no start: the default counts, and it is told."""
+    """A count of tokens. One that is no such number is told and left out, so that the default counts: nothing stops."""
     try:
         return _tokens(node, place)
     except CatalogueError as error:

@@ -64,7 +64,7 @@ class Guard:
 
     @property
     def begins_at(self) -> int:
-        """The same for a prompt alone."""
+        """The tokens of a prompt, without its answer, above which compaction begins."""
         return max(0, self.threshold - self.reserve)
 
     def told(self, limit: int) -> int | Reason:
@@ -96,7 +96,7 @@ class Known:
 
     @property
     def tried(self) -> int | None:
-        """The same before any guess."""
+        """The room before any guess of the window."""
         return self._room(self.highest)
 
     def _room(self, bound: int | None) -> int | None:

@@ -26,7 +26,7 @@ SOURCES: dict[str, Promise] = {
 
 
 def kept_by_llm(llm: LLM) -> str:
-    """For everybody who speaks with it and has no limit of their own."""
+    """What keeps the dialogs with this LLM that have no limit of their own."""
     return kept_in_dialog(Dialog(agent=Agent(llm=llm), llm=llm))
 
 
@@ -55,7 +55,7 @@ def who_switched_off(dialog: Dialog) -> str:
 
 @dataclass(frozen=True)
 class Switch:
-    """Of one dialog: is it compacted by itself, who says no, and what off means with this LLM."""
+    """Whether a dialog is compacted by itself, who says no, and what off means with its LLM."""
 
     is_off: bool
     is_here: bool

@@ -149,7 +149,7 @@ def recall(user: User, args: asked.Recall) -> Recalled:
 
 
 def _named(user: User, args: asked.Recall) -> Dialog:
-    """By id, else by what the client calls it: of several conversations of that name the newest."""
+    """The dialog by its id, else by the client's own name of it: of several with that name the newest."""
     if args.dialog_id:
         try:
             return dialog_of(user, UUID(args.dialog_id))

@@ -16,7 +16,7 @@ from dialogs.mcp_server.server import Owner, build_server
 
 
 async def serve(owner: Owner) -> None:
-    """Until the client closes its end. The SDK keeps everything but the protocol off stdout."""
+    """Answer until the client closes its end. The SDK keeps everything but the protocol off stdout."""
     server = build_server(owner)
     with own_threads():
         async with stdio_server() as (incoming, outgoing):

@@ -43,7 +43,7 @@ class ReadTool(Generic[Asked, Answer]):
         )
 
     def call(self, user: User, given: Mapping[str, Any]) -> CallToolResult:
-        """What is wrong with the arguments is said in the result, where the model reads it and can do better."""
+        """The tool's result. Wrong arguments are told in it, where the model reads them and can ask better."""
         try:
             asked = self.asked.model_validate(dict(given))
             # A client's model reads it, whoever uses the machine.

@@ -1,4 +1,4 @@
-"""A dialog, and the courses it runs through.
+"""A dialog, the courses and autonomous runs it goes through, and what was changed in what the model sees of them.
 
 The turn's bookkeeping stands here too. Work is due while `wake_seq > handled_seq`; a worker claims the
 dialog by conditional update, and `lease_token`, which only grows, fences off whoever held it before.
@@ -183,3 +183,59 @@ class Course(models.Model):
 
     def __str__(self) -> str:
         return f"{self.dialog_id} #{self.number}"
+
+
+class AutonomousRun(models.Model):
+    """A run of autonomous mode: the driver pushes on after each answer until one of four ends."""
+
+    class EndedBy(models.TextChoices):
+        DONE = "done", _("the agent says it is done")
+        LIMIT = "limit", _("the most generations are reached")
+        PERSON = "person", _("a person ended it")
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="autonomous_runs")
+    goal = models.TextField()
+    max_generations = models.PositiveIntegerField()
+    # Counted in the transaction that records each generation.
+    generations = models.PositiveIntegerField(default=0)
+    # The course in which it began.
+    first_course = models.PositiveIntegerField()
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_by = models.CharField(max_length=20, choices=EndedBy, blank=True)
+    # What the agent said when it called the goal reached.
+    summary = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dialog"], condition=models.Q(ended_at=None), name="one_autonomous_run_at_a_time"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk}: {self.generations}/{self.max_generations}"
+
+
+class ViewChange(models.Model):
+    """What the model sees of a course became another view: applied, undone or redone. Only ever added to."""
+
+    class Why(models.TextChoices):
+        APPLIED = "applied", _("applied")
+        UNDONE = "undone", _("undone")
+        REDONE = "redone", _("redone")
+
+    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="view_changes")
+    before = models.ForeignKey("health.CompactionRun", on_delete=models.SET_NULL, null=True, related_name="+")
+    after = models.ForeignKey("health.CompactionRun", on_delete=models.SET_NULL, null=True, related_name="+")
+    why = models.CharField(max_length=20, choices=Why)
+    # Null: the driver.
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    changed_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.course_id}: {self.why}"

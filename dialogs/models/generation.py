@@ -74,3 +74,14 @@ class Generation(models.Model):
     def told(self) -> dict[str, Any] | str:
         """Why it failed, as `dialogs.common.reasons.in_words` reads it."""
         return self.why or self.error_message
+
+
+class Blob(models.Model):
+    """Immutable text by its hash: instructions and other parts of a request that are not messages."""
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    content = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.sha256[:12]

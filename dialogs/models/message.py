@@ -75,3 +75,38 @@ class QueuedMessage(models.Model):
 
     def __str__(self) -> str:
         return f"queued {self.pk}"
+
+
+class SearchText(models.Model):
+    """The words of a message, as `dialogs.transcript.search` cuts them: a search looks through these, not the text.
+
+    The database keeps an index over `words` (migration 0004): FTS5 on SQLite, GIN over a tsvector on PostgreSQL.
+    """
+
+    message = models.OneToOneField(
+        "dialogs.Message", on_delete=models.CASCADE, primary_key=True, related_name="search_text"
+    )
+    # Each once, with a blank between.
+    words = models.TextField(blank=True)
+
+    def __str__(self) -> str:
+        return f"words of message {self.message_id}"
+
+
+class MessageMark(models.Model):
+    """What a person said about a message: pinned, a priority, or brought back."""
+
+    class Priority(models.IntegerChoices):
+        P1 = 1, "P1"
+        P2 = 2, "P2"
+        P3 = 3, "P3"
+
+    message = models.OneToOneField("dialogs.Message", on_delete=models.CASCADE, related_name="mark")
+    pinned = models.BooleanField(default=False)
+    priority = models.PositiveSmallIntegerField(null=True, blank=True, choices=Priority)
+    # What the priority is of: "To Do List", "Calendar", or a name of the person's own.
+    area = models.CharField(_("area"), max_length=80, blank=True)
+    marked_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.message_id}: P{self.priority or '-'}{' pinned' if self.pinned else ''}"

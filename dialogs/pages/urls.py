@@ -1,19 +1,106 @@
-"""The pages and actions of the dialogs app. What happens inside one dialog is in `urls_dialog.py`."""
+"""The addresses of every page and action: `DIALOG` has those of one dialog."""
 
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from dialogs.api.views import api_keys
-from dialogs.compaction.views import context_settings
-from dialogs.learning.views import proposals
+from dialogs.api.views import api_keys, context_state
+from dialogs.compaction.views import archive, budget, context_settings, sent_messages, still_known
+from dialogs.context.views import standing_rules
+from dialogs.learning.views import events, insights, proposals, what_if
 from dialogs.llms.views import connect
-from dialogs.pages.views import lists, manage, preferences
+from dialogs.pages.views import (
+    accounts,
+    cleanup,
+    compaction,
+    courses,
+    dialog,
+    lists,
+    manage,
+    marks,
+    notebook,
+    preferences,
+    steering,
+)
 from dialogs.sample import views as sample
 
+# Its page, and what is done in it.
+DIALOG = [
+    path("", dialog.page, name="dialog"),
+    path("tour/", sample.step, name="tour_step"),
+    path("send/", dialog.send, name="dialog_send"),
+    path("retry/", dialog.retry, name="dialog_retry"),
+    path("stop/", dialog.stop, name="dialog_stop"),
+    path("llm/", dialog.set_llm, name="dialog_llm"),
+    path("messages/<int:message_id>/edit/", dialog.edit, name="dialog_edit"),
+    path("messages/<int:message_id>/edit/form/", dialog.edit_form, name="dialog_edit_form"),
+    path("messages/<int:message_id>/attachments/<int:place>/", courses.image, name="message_image"),
+    path("messages/<int:message_id>/show/", dialog.branch, name="dialog_branch"),
+    path("queued/<int:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),
+    path("courses/<int:number>/", courses.course, name="dialog_course"),
+    path("courses/<int:number>/handover/", steering.handover, name="dialog_handover"),
+    path("courses/<int:number>/back/", steering.course_back, name="dialog_course_back"),
+    path("calls/<int:call_id>/", courses.result, name="dialog_call"),
+    path("course/", steering.course_new, name="dialog_course_new"),
+    path("questions/<int:question_id>/answer/", steering.answer, name="dialog_answer"),
+    path("settings/", steering.settings, name="dialog_settings"),
+    path("goal/", steering.goal, name="dialog_goal"),
+    path("own-tools/", steering.own_tools, name="dialog_own_tools"),
+    path("language/", steering.language, name="dialog_language"),
+    path("compacted-by-itself/", steering.compaction, name="dialog_compaction"),
+    path("pause/", steering.pause, name="dialog_pause"),
+    path("go-on/", steering.go_on, name="dialog_go_on"),
+    path("reminders/", notebook.add, name="reminder_add"),
+    path("reminders/<int:number>/edit/", notebook.edit, name="reminder_edit"),
+    path("reminders/<int:number>/remove/", notebook.remove, name="reminder_remove"),
+    path("reminders/<int:number>/restore/", notebook.restore, name="reminder_restore"),
+    path("reminders/<int:number>/move/", notebook.move, name="reminder_move"),
+    path("taskdoc/", notebook.taskdoc, name="taskdoc_write"),
+    path("run/", steering.run_start, name="dialog_run_start"),
+    path("run/end/", steering.run_end, name="dialog_run_end"),
+    # Its context: compactions, marks, what the model saw.
+    path("compaction/", compaction.now, name="compaction_now"),
+    path("compaction/reset/", compaction.reset, name="compaction_reset"),
+    path("compactions/<int:run_id>/cancel/", compaction.cancel, name="compaction_cancel"),
+    path("compactions/<int:run_id>/apply/", compaction.apply, name="compaction_apply"),
+    path("compactions/<int:run_id>/discard/", compaction.discard, name="compaction_discard"),
+    path("compactions/<int:run_id>/edit/", compaction.edit, name="compaction_edit"),
+    path("compactions/<int:run_id>/undo/", compaction.undo, name="compaction_undo"),
+    path("compactions/<int:run_id>/redo/", compaction.redo, name="compaction_redo"),
+    path("compactions/<int:run_id>/summary/", sent_messages.summary, name="compaction_summary"),
+    path("compactions/<int:run_id>/seen/", sent_messages.run, name="compaction_seen"),
+    path("messages/<int:message_id>/compact/", compaction.up_to, name="compaction_up_to"),
+    path("messages/<int:message_id>/pin/", marks.pin, name="message_pin"),
+    path("messages/<int:message_id>/priority/", marks.priority, name="message_priority"),
+    path("messages/<int:message_id>/done/", marks.done, name="message_done"),
+    path("generations/<int:generation_id>/seen/", sent_messages.generation, name="generation_seen"),
+    # What compaction took away, the rules that it carries, and the budget that makes it do so.
+    path("archive-of-context/", archive.archive, name="dialog_archive_search"),
+    path("archive-of-context/<int:message_id>/", archive.text, name="dialog_archive_text"),
+    path("still-known/", still_known.page, name="dialog_still_known"),
+    path("rules/", standing_rules.page, name="dialog_rules"),
+    path("rules/change/", standing_rules.change, name="dialog_rules_change"),
+    path("budget/", budget.budget, name="dialog_budget"),
+    path("budget/forget-window/", budget.forget_window, name="dialog_forget_window"),
+    path("messages/<int:message_id>/bring-back/", archive.bring_back, name="compaction_bring_back"),
+    # Where programs read the state of the context, and where too much is answered to.
+    path("context.json", context_state.as_json, name="dialog_context"),
+    path("context/stats", context_state.stats, name="context_stats"),
+    path("context/snapshot", context_state.snapshot, name="context_snapshot"),
+    path("context/messages", context_state.messages, name="context_messages"),
+    path("report/", cleanup.report, name="dialog_report"),
+    path("loop/dismiss/", cleanup.no_loop, name="loop_dismiss"),
+    path("fresh-start/decline/", cleanup.no_fresh_start, name="fresh_start_decline"),
+]
+
 urlpatterns = [
+    path("login/", accounts.Login.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("account/password/", accounts.ChangePassword.as_view(), name="password_change"),
+    path("welcome/<str:uid>/<str:token>/", accounts.welcome, name="welcome"),
     path("", lists.dialog_list, name="dialog_list"),
     path("dialogs/new/", lists.new, name="dialog_new"),
     path("dialogs/import/", manage.bring, name="dialog_import"),
@@ -39,8 +126,19 @@ urlpatterns = [
     path("dialogs/<uuid:dialog_id>/erase/", manage.erase, name="dialog_erase"),
     path("dialogs/<uuid:dialog_id>/export.json", manage.as_json, name="dialog_json"),
     path("dialogs/<uuid:dialog_id>/export.md", manage.as_markdown, name="dialog_markdown"),
-    path("dialogs/<uuid:dialog_id>/", include("dialogs.pages.urls_dialog")),
-    path("", include("dialogs.pages.urls_learning")),
+    path("dialogs/<uuid:dialog_id>/", include(DIALOG)),
+    # What goes wrong with contexts, and what is done about it.
+    path("events/", events.events, name="events"),
+    path("events/counts/", events.counts, name="events_counts"),
+    path("events/export.csv", events.as_csv, name="events_csv"),
+    path("events/export.json", events.as_json, name="events_json"),
+    path("insights/", insights.insights, name="insights"),
+    path("insights/chart/", insights.chart, name="insights_chart"),
+    path("insights/what-if/", what_if.what_if, name="what_if"),
+    path("insights/what-if/<int:what_if_id>/", what_if.shown, name="what_if_shown"),
+    path("insights/what-if/<int:what_if_id>/cancel/", what_if.cancel, name="what_if_cancel"),
+    path("cleanup/", cleanup.cleanup, name="cleanup"),
+    path("cleanup/<int:task_id>/", cleanup.change, name="cleanup_change"),
     path("preferences/compaction/", preferences.compaction_display, name="compaction_display"),
     # Both also serve the login page.
     path("preferences/theme/", preferences.set_theme, name="set_theme"),

@@ -60,7 +60,7 @@ class Anthropic:
         await self._client.close()
 
     async def _open(self, request: ChatRequest) -> Events:
-        """As JSON, both ways: the SDK's types for it cost more than the whole request."""
+        """Send and read plain JSON: the SDK's types for it cost more than the whole request."""
         body = wire_request(request)
         return await self._client.post("/v1/messages", cast_to=object, body=body, stream=True, stream_cls=Events)
 

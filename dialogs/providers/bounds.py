@@ -98,7 +98,7 @@ def _type(response: httpx2.Response) -> str:
 
 
 def _ends_events(text: bytes) -> int:
-    """Where the last event in it ends; 0 where none does."""
+    """The place after the last complete event of a piece; 0 where none ends in it."""
     return max(at + len(ending) if (at := text.rfind(ending)) >= 0 else 0 for ending in ENDINGS)
 
 

@@ -234,7 +234,7 @@ def _short_ids(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def short_id(call_id: str) -> str:
-    """The same for the same id."""
+    """A short id that is the same for the same id."""
     return call_id if ID.fullmatch(call_id) else sha256(call_id.encode()).hexdigest()[:9]
 
 

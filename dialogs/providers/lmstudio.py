@@ -69,7 +69,7 @@ class LMStudio(OpenAICompatible):
         return found
 
     async def _body(self, path: str) -> Any:
-        """None from a version that has no such path: it answers 404, or 200 and that it knows no such endpoint."""
+        """The answer's JSON. None from a version without this path: it answers 404, or 200 and an error."""
         with translated(openai, self.settings):
             try:
                 return await self._get(f"{native_root(self.settings.base_url)}{path}")

@@ -74,7 +74,7 @@ class Ollama:
         await self._client.aclose()
 
     async def _windows(self) -> Mapping[str, int]:
-        """What is set aside for each model that is loaded now. Old versions cannot say."""
+        """The window of each model that is loaded now. Old versions of Ollama do not say."""
         try:
             return windows_in(await self._ask("GET", "/api/ps"))
         except ModelNotFound:

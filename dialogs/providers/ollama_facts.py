@@ -20,13 +20,13 @@ TELLING = ("family", "parameter_size", "quantization_level")
 
 
 def windows_in(body: object) -> Mapping[str, int]:
-    """Of `/api/ps`: how large a window each loaded model has."""
+    """From `/api/ps`: the window of each model that is loaded."""
     loaded = [as_mapping(model) for model in as_list(as_mapping(body).get("models"))]
     return {_name(model): whole(model.get("context_length")) or 0 for model in loaded if _name(model)}
 
 
 def models_in(body: object, *, windows: Mapping[str, int]) -> tuple[ModelFacts, ...]:
-    """Of `/api/tags`: every model that is there."""
+    """From `/api/tags`: every model that is there."""
     models = [as_mapping(model) for model in as_list(as_mapping(body).get("models"))]
     return tuple(
         _facts(_name(model), windows=windows, about=_about(as_mapping(model.get("details"))))
@@ -36,7 +36,7 @@ def models_in(body: object, *, windows: Mapping[str, int]) -> tuple[ModelFacts, 
 
 
 def facts_of_model(model_id: str, shown: object, *, windows: Mapping[str, int]) -> ModelFacts:
-    """Of `/api/show`: the trained maximum, and the window that the model's own file asks for."""
+    """From `/api/show`: the trained maximum, and the window that the model's own file asks for."""
     body = as_mapping(shown)
     info = as_mapping(body.get("model_info"))
     maximum = whole(info.get(f"{as_text(info.get('general.architecture'))}.context_length")) or None

@@ -51,7 +51,7 @@ def _format(response_format: object) -> dict[str, Any]:
 
 
 def _thinking(options: Mapping[str, Any]) -> dict[str, Any]:
-    """By Ollama's own name, or by OpenAI's. A model that does not think refuses to be asked, in words."""
+    """The option for thinking, under Ollama's name or OpenAI's. A model that cannot think refuses the request."""
     think = options.get("think", EFFORTS.get(as_text(options.get("reasoning_effort"))))
     return {} if think is None else {"think": think}
 

@@ -13,12 +13,12 @@ import httpx2
 import openai
 
 from dialogs.providers.addresses import is_openai, openai_base
-from dialogs.providers.base import ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
-from dialogs.providers.chat_request import wire_request
+from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
 from dialogs.providers.chat_stream import ChatStream
 from dialogs.providers.errors import translated
 from dialogs.providers.http import as_event, connecting, json_of, refuse_other_than_stream
 from dialogs.providers.model_facts import facts_in
+from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen
 from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
 
 Chunks = openai.AsyncStream[object]
@@ -71,7 +71,7 @@ class OpenAICompatible:
 
     @classmethod
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
-        """As vLLM does it, or llama.cpp where that was connected as one of these."""
+        """Count as vLLM does, else as llama.cpp: that too may be connected as an OpenAI-compatible server."""
         if is_openai(settings.base_url):
             raise CountsNothing("OpenAI has no path for it.")
         try:
@@ -93,10 +93,45 @@ class OpenAICompatible:
             return await self._create({name: value for name, value in body.items() if name != "stream_options"})
 
     async def _create(self, body: dict[str, Any]) -> Chunks:
-        """As JSON, both ways: the SDK's types for it cost more than the whole request."""
+        """Send and read plain JSON: the SDK's types for it cost more than the whole request."""
         return await self._client.post("/chat/completions", cast_to=object, body=body, stream=True, stream_cls=Chunks)
 
     async def _get(self, path: str, query: dict[str, object] | None = None) -> Any:
         """A JSON body, read by ourselves: the SDK would pass an HTML page on as a list of models."""
         options: openai._types.RequestOptions = {"params": query} if query else {}
         return json_of(await self._client.get(path, cast_to=httpx2.Response, options=options))
+
+
+def wire_request(request: ChatRequest, *, of_openai: bool = False) -> dict[str, Any]:
+    """`of_openai` is for OpenAI's own service, which has renamed one field and refuses what it does not know."""
+    body: dict[str, Any] = {
+        "model": request.model,
+        "stream": True,
+        "messages": [wire_message(message) for message in request.messages],
+    }
+    if request.max_output_tokens:
+        body["max_completion_tokens" if of_openai else "max_tokens"] = request.max_output_tokens
+    body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        # A choice of tools is refused where there are none to choose from.
+        body |= {"tools": list(request.tools)} | chosen(request.options, OF_TOOLS)
+    if request.continues and not of_openai:
+        # vLLM and its like want to be told; llama.cpp and others do so anyway.
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
+    return body | chosen(request.options, OF_OPENAI if of_openai else OF_OTHERS)
+
+
+def wire_message(message: ChatMessage) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": list(message.parts) or message.content}
+    if message.name:
+        wire["name"] = message.name
+    if message.tool_calls:
+        # Null, not empty: some servers refuse an empty text beside calls.
+        wire["content"] = wire["content"] or None
+        wire["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    return wire

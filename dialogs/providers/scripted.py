@@ -88,7 +88,7 @@ class Scripted:
         """Nothing is open between two calls."""
 
     def _goes_on(self, request: ChatRequest) -> bool:
-        """With an answer that ends the request: some models do."""
+        """Whether the answer continues the message that ends the request, as some models do."""
         last = request.messages[-1] if request.messages else None
         is_begun = last is not None and last.role == "assistant" and last.content and not last.tool_calls
         return bool(self.script.continues and request.continues and is_begun)

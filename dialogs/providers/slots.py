@@ -56,7 +56,7 @@ _absence = Absence("requests that a provider gets at once")
 
 
 async def wait_quietly(_place: int) -> None:
-    """For those whom nobody asks where they stand."""
+    """What a caller passes that shows nobody its place in the queue."""
 
 
 @asynccontextmanager

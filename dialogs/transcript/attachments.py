@@ -34,12 +34,12 @@ def large_texts(value: Any) -> Iterator[str]:
 
 
 def without_blobs(value: Any, hashes: Mapping[str, str]) -> Any:
-    """The same with `{"blob": sha256}` in place of the texts that are kept apart."""
+    """The value with `{"blob": sha256}` in place of the texts that are kept apart."""
     return _walked(value, lambda text: {BLOB: hashes[text]} if text in hashes else text)
 
 
 def with_blobs(value: Any, blobs: Mapping[str, str]) -> Any:
-    """The same with the texts in their places again."""
+    """The value with the texts that were kept apart in their places again."""
     if isinstance(value, Mapping) and value.keys() == {BLOB}:
         return blobs.get(value[BLOB], "")
     if isinstance(value, Mapping):

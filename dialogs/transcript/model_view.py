@@ -35,7 +35,7 @@ class Entry:
 
 
 def dump(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Only what is not empty, as thousands of entries are plain message ids."""
+    """The entries as JSON, each with only what is not empty: thousands of them are plain message ids."""
     return [
         {
             name: value

@@ -21,5 +21,5 @@ def quote(message: Message, text: str) -> str:
 
 
 def is_quote(content: str) -> bool:
-    """Of what compaction wrote: what was said may begin with the same words."""
+    """Whether an entry of compaction is a quote. Ask it of no other text: that may begin with the same words."""
     return content.startswith(OPENING)

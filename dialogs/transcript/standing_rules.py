@@ -45,7 +45,7 @@ def taken_back(rules: Iterable[StandingRule]) -> tuple[str, ...]:
 
 
 def having(rules: Iterable[StandingRule], rule: StandingRule) -> tuple[StandingRule, ...]:
-    """With this one as the newest; what was said of the same text before is replaced."""
+    """The rules with this one as the newest, in place of an earlier one of the same text."""
     return (*without(rules, rule.text), rule)
 
 

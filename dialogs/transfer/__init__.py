@@ -1,6 +1,6 @@
 """A dialog as a file: JSON that can be read back, and Markdown for people.
 
-`shape.py` says what is in the file. One from outside is checked by `reading.py` (with `tables.py` field by field,
+`shape.py` says what is in the file. One from outside is checked by `reading.py` (with `place.py` field by field,
 with `laws*.py` as a whole) and brought to rest by `resting.py`; `exporting.py` and `importing*.py` stand between
 the file and the database's tables.
 """

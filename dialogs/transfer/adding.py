@@ -14,7 +14,7 @@ Entry = TypeVar("Entry")
 
 
 def parts(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
-    """As many at a time as one transaction writes."""
+    """The entries in groups, each as large as one transaction writes."""
     return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
 
 

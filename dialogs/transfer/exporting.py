@@ -33,6 +33,7 @@ from dialogs.transfer.shape import (
     CallEntry,
     CallPlace,
     CarriedEntry,
+    ClientEntry,
     CourseEntry,
     DialogFile,
     GenerationEntry,
@@ -47,7 +48,6 @@ from dialogs.transfer.shape import (
     SentEntry,
     UsageEntry,
 )
-from dialogs.transfer.shape_client import ClientEntry
 from dialogs.transfer.shape_events import FACT_CHARS, TRAVELS, EventEntry, TaskEntry
 from health.compaction.snapshot import from_json
 from health.models import ContextEvent
@@ -131,7 +131,7 @@ def _carried(row: Course, seqs: Seqs, questions: dict[int, CallPlace]) -> Carrie
 
 
 def _message(row: Message, seqs: Seqs, blobs: dict[str, str]) -> MessageEntry:
-    """With what a client attached to it, whole."""
+    """A message with all that a client attached to it."""
     return entry_of(
         MessageEntry,
         row,

@@ -151,7 +151,7 @@ def _finish(dialog: Dialog, file: DialogFile, messages: Messages) -> None:
 
 
 def _add_courses(dialog: Dialog, entries: tuple[CourseEntry, ...]) -> Courses:
-    """By number. What was carried into them, and which view holds, is set when it is there."""
+    """The courses by number. What was carried into them, and which view holds, is set once those rows are there."""
     rows = [Course(dialog=dialog, **_without_head(entry) | {"carried": {}}) for entry in entries]
     return {row.number: row for row in add(Course, rows, entries, "opened_at")}
 
@@ -170,7 +170,7 @@ def _carry(entries: tuple[CourseEntry, ...], courses: Courses, messages: Message
 
 
 def _carried(entry: CarriedEntry, messages: Messages, questions: Questions) -> dict[str, Any]:
-    """As `services.courses` writes it: messages and questions by id."""
+    """The column `carried`, as `driver.writes.courses` writes it: messages and questions by id."""
     return {
         "reminders": list(entry.reminders),
         "taskdoc": entry.taskdoc,
@@ -290,7 +290,7 @@ def add_events(
 
 
 def _facts(entry: EventEntry, courses: Courses, messages: Messages) -> dict[str, Any]:
-    """As `services.events` writes them: only what is known, messages and courses by id."""
+    """The column `facts`, as `turns.writes.events` writes it: only what is known, messages and courses by id."""
     facts = {name: getattr(entry, name) for name in FACTS}
     facts["course"] = courses[entry.course].pk if entry.course is not None else None
     facts["message"] = messages[entry.message].pk if entry.message is not None else None

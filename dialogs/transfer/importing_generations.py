@@ -54,7 +54,7 @@ def _keep_texts(file: DialogFile, entries: Sequence[GenerationEntry]) -> dict[in
 
 
 def _manifest(sent: SentEntry, messages: dict[int, Message], hashes: dict[int, str], runs: Runs) -> dict[str, Any]:
-    """As `services.generations` writes it."""
+    """The list of what was sent, as `turns.writes.generations` writes it."""
     return {
         "messages": [messages[seq].pk for seq in sent.messages],
         "options": sent.options,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
+from markdown_it import MarkdownIt
 
 from dialogs.compaction.reads.compaction_rows import HEAVY, CompactionRow
 from dialogs.models import ClientConversation, Course, Dialog, Message, Question, RemediationPrompt, ToolCall
@@ -15,7 +17,6 @@ from dialogs.transcript.reads.attached import Attachment, attachments_of
 from dialogs.transcript.reads.path import messages_by_id, read_tree
 from dialogs.transcript.speakers import speaker
 from dialogs.transcript.standing_rules import holding, load
-from dialogs.transfer.markdown_text import contained, fenced, one_line
 from health.models import CompactionRun
 
 
@@ -75,7 +76,7 @@ def _transcript(dialog: Dialog) -> Iterator[str]:
 
 
 def _calls(dialog: Dialog) -> defaultdict[int, list[ToolCall]]:
-    """By the message that made them."""
+    """The tool calls, by the message that made them."""
     calls: defaultdict[int, list[ToolCall]] = defaultdict(list)
     for call in ToolCall.objects.filter(message__dialog=dialog).select_related("question", "result_message"):
         calls[call.message_id].append(call)
@@ -150,7 +151,7 @@ TOLD = (Status.APPLIED, Status.UNDONE, Status.FAILED)
 
 
 def compactions_by_leaf(dialog: Dialog) -> defaultdict[int, list[CompactionRun]]:
-    """Those worth a line, by the newest message that each of them had before it."""
+    """The compactions worth a line, by the newest message before each of them."""
     found: defaultdict[int, list[CompactionRun]] = defaultdict(list)
     for run in CompactionRun.objects.filter(dialog=dialog, status__in=TOLD).defer(*HEAVY).order_by("pk"):
         found[run.leaf_id].append(run)
@@ -164,3 +165,45 @@ def told_compaction(run: CompactionRun) -> str:
     if row.has_sizes and run.estimated_before is not None and run.estimated_after is not None:
         parts.insert(1, f"≈{run.estimated_before:,} → ≈{run.estimated_after:,} {pgettext('unit', 'tokens')}")
     return f"*— {' · '.join(parts)} —*"
+
+
+SENTINEL = "dominds-end-of-message"
+# HTML on, because a reader's Markdown program may take it: an open comment would swallow what follows.
+parser = MarkdownIt("commonmark", {"html": True})
+
+
+def one_line(text: str) -> str:
+    """A text as part of a heading: without line ends, and without signs that Markdown acts on."""
+    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", " ".join(text.split()))
+
+
+def contained(text: str) -> str:
+    """The text, closed so that none of it can swallow what follows: an open fence gets its end.
+
+    Whatever else stays open, such as an HTML comment, is shown as plain text in a fence of its own.
+    """
+    text = text.rstrip()
+    if _is_closed(text):
+        return text
+    fence = _open_fence(text)
+    if fence and _is_closed(f"{text}\n{fence}"):
+        return f"{text}\n{fence}"
+    return fenced(text, "text")
+
+
+def fenced(text: str, kind: str) -> str:
+    """The text in a fence that is longer than any inside."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    wall = "`" * max(3, longest + 1)
+    return f"{wall}{kind}\n{text.rstrip()}\n{wall}"
+
+
+def _is_closed(text: str) -> bool:
+    """Whether a paragraph written after the text is still a paragraph of its own."""
+    tokens = parser.parse(f"{text}\n\n{SENTINEL}")
+    return tokens[-1].type == "paragraph_close" and tokens[-1].level == 0 and tokens[-2].content == SENTINEL
+
+
+def _open_fence(text: str) -> str:
+    last = parser.parse(text)[-1:]
+    return last[0].markup if last and last[0].type == "fence" else ""

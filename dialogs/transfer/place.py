@@ -1,5 +1,8 @@
 """Readers for values from outside: each takes a Place and gives a checked value, or refuses by its path.
 
+A type says how it is read: `reader(Annotated[int, whole(1, 9)])` is `whole(1, 9)`, and that of a dataclass reads an
+object with exactly its fields.
+
 PURE but for the translated sentence of a refusal.
 """
 
@@ -9,7 +12,9 @@ import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, datetime
-from typing import Any, NoReturn, TypeVar
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from django.utils.translation import gettext as _
 
@@ -21,6 +26,7 @@ MAX_WHOLE = 2_147_483_647
 # For numbers that are counted on from: far more than any dialog needs, and far from the column's end.
 MAX_COUNTED = 1_000_000_000
 MAX_DEPTH = 50
+MAX_ENTRIES = 50_000
 Value = TypeVar("Value")
 
 
@@ -149,6 +155,38 @@ def _json(place: Place, depth: int) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         place.refuse(_("must be a finite number."))
     return storable(value) if isinstance(value, str) else value
+
+
+PLAIN: Mapping[object, Reader[Any]] = {bool: flag, float: number, datetime: moment, dict: json_object}
+
+
+@cache
+def reader(kind: Any) -> Reader[Any]:
+    """How a field of this type is read: as the type is annotated, else by what the type is. None is read as null."""
+    inner = get_args(kind)
+    if get_origin(kind) is Annotated:
+        return inner[1]
+    if NoneType in inner:
+        return maybe(reader(inner[0]))
+    if get_origin(kind) is tuple:
+        return list_of(reader(inner[0]), most=MAX_ENTRIES)
+    plain = PLAIN.get(get_origin(kind) or kind)
+    return plain or (lambda place: kind(**record(place, fields_of(kind))))
+
+
+@cache
+def fields_of(kind: Any) -> Mapping[str, Reader[Any]]:
+    """The readers of a dataclass's fields."""
+    return {name: reader(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+
+
+Counted = Annotated[int, whole(1, MAX_COUNTED)]
+Count = Annotated[int, whole(0, MAX_COUNTED)]
+Whole = Annotated[int, whole()]
+Positive = Annotated[int, whole(1)]
+Name = Annotated[str, text(120)]
+ShortText = Annotated[str, text(300)]
+LongText = Annotated[str, text(20_000_000)]
 
 
 def once(values: Iterable[object], path: str, field: str) -> set[object]:

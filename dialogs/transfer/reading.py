@@ -7,13 +7,18 @@ import json
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
-from dialogs.transfer.formats import READERS, present
 from dialogs.transfer.laws import check_whole
 from dialogs.transfer.ordinary import as_ordinary
-from dialogs.transfer.place import Place
+from dialogs.transfer.place import Place, fields_of, one_of, record
 from dialogs.transfer.shape import DialogFile
 
 MAX_BYTES = 100 * 1024 * 1024
+# The fields that older formats have not got: `DialogFile` says what they are there.
+LACKS: dict[object, tuple[str, ...]] = {
+    "dominds.dialog/7": ("own_tools",),
+    "dominds.dialog/6": ("own_tools", "standing_rules"),
+    "dominds.dialog/5": ("own_tools", "standing_rules", "compaction"),
+}
 
 
 def parse_json(raw: bytes) -> object:
@@ -32,7 +37,9 @@ def parse_json(raw: bytes) -> object:
 def read_file(data: object) -> DialogFile:
     """The checked file. Raises DialogError that names the place."""
     named = data.get("format") if isinstance(data, dict) else None
-    read = READERS.get(named, present) if isinstance(named, str) else present
-    file = as_ordinary(read(Place(data)))
+    fields = dict(fields_of(DialogFile))
+    if isinstance(named, str) and named in LACKS:
+        fields = {name: read for name, read in fields.items() if name not in LACKS[named]} | {"format": one_of([named])}
+    file = as_ordinary(DialogFile(**record(Place(data), fields)))
     check_whole(file)
     return file

@@ -1,85 +1,96 @@
-"""What a dialog file holds: the field names of the JSON, as values. A change here is a new FORMAT.
+"""What a dialog file holds: the field names of the JSON, as values, and what each must be. A change is a new FORMAT.
 
-Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. Files of the
-older formats are read too: what they lack has a default here. What is of compaction is in `shape_views.py`, of a
-client in `shape_client.py`, of the task and of events in `shape_events.py`.
+Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. `reading.py` says
+which older formats are read too. What is of compaction is in `shape_views.py`, of the task and of events in
+`shape_events.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from dialogs.models.dialog import OwnTools, WorkLanguage
-from dialogs.models.llm import Compaction
-from dialogs.transfer.shape_client import ClientEntry
+from dialogs.agents.writes.reminders import REMINDER_CHARS, TASKDOC_CHARS
+from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
+from dialogs.models.dialog import COUNTDOWN_TURNS, OwnTools, WorkLanguage
+from dialogs.models.llm import Compaction, WindowSource
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.models.reminder import Author
+from dialogs.transcript.writes.standing_rules import MOST_RULES, RULE_CHARS
+from dialogs.transcript.writes.trash import SENT_KEYS
+from dialogs.transfer.place import (
+    MAX_ENTRIES,
+    Count,
+    Counted,
+    LongText,
+    Place,
+    Positive,
+    ShortText,
+    Whole,
+    list_of,
+    one_of,
+    reader,
+    record,
+    text,
+    whole,
+)
 from dialogs.transfer.shape_events import EventEntry, TaskEntry
 from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
+from dialogs.turns.writes.autonomous import GOAL_CHARS, MAX_GENERATIONS
+from health.models import HealthReading
 from health.monitor.levels import Level
-from health.monitor.remediation import COUNTDOWN_TURNS, Due
+from health.monitor.remediation import Due
 
 FORMAT = "dominds.dialog/8"
-# From before Dominds' own tools could be switched off.
-SEVENTH_FORMAT = "dominds.dialog/7"
-# From before standing rules were changed by hand.
-SIXTH_FORMAT = "dominds.dialog/6"
-# From before compaction could be switched off.
-FIFTH_FORMAT = "dominds.dialog/5"
-# From before tasks and events were told.
-FOURTH_FORMAT = "dominds.dialog/4"
-# From before clients drove dialogs.
-THIRD_FORMAT = "dominds.dialog/3"
-# From before there was compaction.
-SECOND_FORMAT = "dominds.dialog/2"
-# From before there were tools.
-FIRST_FORMAT = "dominds.dialog/1"
 # Written in place of token counts when the provider reported none.
 UNAVAILABLE = "unavailable"
+# What was not measured leaves the level as it was: a course is never unknown.
+MEASURED = one_of(level for level in Level if level is not Level.UNKNOWN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallPlace:
     """A tool call by the message that made it and its place there."""
 
-    message: int
-    position: int
+    message: Counted
+    position: Whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class CarriedEntry:
     """What came along into a course: reminders by number, the unanswered message by `seq`, questions by call."""
 
-    reminders: tuple[int, ...]
+    reminders: tuple[Counted, ...]
     taskdoc: bool
-    request: int | None
+    request: Counted | None
     questions: tuple[CallPlace, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CourseEntry:
-    number: int
-    opened_by: str
+    number: Counted
+    opened_by: Annotated[str, one_of(Course.OpenedBy.values)]
     opened_at: datetime
-    carried: CarriedEntry | None = None
-    level: str = Level.HEALTHY.value
-    caution_generations: int = 0
-    countdown_turns: int = COUNTDOWN_TURNS
-    due: str = Due.NOTHING.value
+    carried: CarriedEntry | None
+    level: Annotated[str, MEASURED]
+    caution_generations: Count
+    countdown_turns: Annotated[int, whole(0, COUNTDOWN_TURNS)]
+    due: Annotated[str, one_of(Due)]
     # The compaction whose view holds; null is the course as it was said.
-    head: int | None = None
-    guard_held: bool = False
+    head: Counted | None
+    guard_held: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageEntry:
-    seq: int
-    parent: int | None
-    course: int
-    turn: int
-    role: str
-    origin: str
-    content: str
+    seq: Counted
+    parent: Counted | None
+    course: Counted
+    turn: Count
+    role: Annotated[str, one_of(Role.values)]
+    origin: Annotated[str, one_of(MessageOrigin.values)]
+    content: LongText
     parts: dict[str, Any]
     cut_short: bool
     created_at: datetime
@@ -87,25 +98,31 @@ class MessageEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class UsageEntry:
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    cached_tokens: int | None
+    prompt_tokens: Whole
+    completion_tokens: Whole
+    total_tokens: Whole
+    cached_tokens: Whole | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingEntry:
     """The verdict on one generation, with the window and the ceilings that it was judged by."""
 
-    level: str
-    reason: str
-    context_window: int | None
-    window_source: str
-    optimal_max_tokens: int | None
+    level: Annotated[str, one_of(HealthReading.Level.values)]
+    reason: Annotated[str, one_of(["", *HealthReading.Reason.values])]
+    context_window: Positive | None
+    window_source: Annotated[str, one_of(["", *WindowSource.values])]
+    optimal_max_tokens: Positive | None
     optimal_configured: bool
-    critical_max_tokens: int | None
+    critical_max_tokens: Positive | None
     critical_configured: bool
     read_at: datetime
+
+
+def sent_texts(place: Place) -> dict[str, int]:
+    """An object with some of the texts' names."""
+    present = [key for key in SENT_KEYS if isinstance(place.value, dict) and key in place.value]
+    return record(place, dict.fromkeys(present, whole()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,32 +132,37 @@ class SentEntry:
     `view` is the compaction whose view of the messages it was, `estimated` how many tokens we thought it would take.
     """
 
-    messages: tuple[int, ...]
-    texts: dict[str, int]
+    messages: tuple[Counted, ...]
+    texts: Annotated[dict[str, int], sent_texts]
     options: dict[str, Any]
-    view: int | None = None
-    estimated: int | None = None
+    view: Counted | None
+    estimated: Whole | None
+
+
+def usage(place: Place) -> UsageEntry | str:
+    read: UsageEntry | str = UNAVAILABLE if place.value == UNAVAILABLE else reader(UsageEntry)(place)
+    return read
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationEntry:
-    course: int
-    number: int
-    turn: int
-    attempt: int
-    llm: str
-    prompt_leaf: int
-    message: int | None
-    status: str
+    course: Counted
+    number: Counted
+    turn: Count
+    attempt: Counted
+    llm: ShortText
+    prompt_leaf: Counted
+    message: Counted | None
+    status: Annotated[str, one_of(Generation.Status.values)]
     sent: SentEntry
-    partial_text: str
-    partial_reasoning: str
-    usage: UsageEntry | str
+    partial_text: LongText
+    partial_reasoning: LongText
+    usage: Annotated[UsageEntry | str, usage]
     usage_raw: dict[str, Any] | None
     reading: ReadingEntry | None
-    finish_reason: str
-    error_code: str
-    error_message: str
+    finish_reason: Annotated[str, text(60)]
+    error_code: Annotated[str, text(60)]
+    error_message: LongText
     started_at: datetime
     first_token_at: datetime | None
     finished_at: datetime | None
@@ -148,17 +170,17 @@ class GenerationEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class QueuedEntry:
-    content: str
+    content: LongText
     created_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReminderEntry:
-    number: int
-    content: str
-    position: int
-    author: str
-    course: int | None
+    number: Counted
+    content: Annotated[str, text(REMINDER_CHARS, least=1)]
+    position: Count
+    author: Annotated[str, one_of(Author.values)]
+    course: Counted | None
     is_continuation: bool
     created_at: datetime
     updated_at: datetime
@@ -169,7 +191,7 @@ class ReminderEntry:
 class RuleEntry:
     """A standing rule that a person laid down by hand; not `holds`: one that was taken back."""
 
-    text: str
+    text: Annotated[str, text(RULE_CHARS, least=1)]
     holds: bool
     at: datetime
 
@@ -178,10 +200,10 @@ class RuleEntry:
 class QuestionEntry:
     """What a call asked the person."""
 
-    text: str
-    choices: tuple[str, ...]
-    status: str
-    answer: str
+    text: LongText
+    choices: Annotated[tuple[str, ...], list_of(reader(LongText), most=100)]
+    status: Annotated[str, one_of(Question.Status.values)]
+    answer: LongText
     asked_at: datetime
     answered_at: datetime | None
 
@@ -190,15 +212,16 @@ class QuestionEntry:
 class CallEntry:
     """A tool call. `result` holds its text until `result_message`, by `seq`, does."""
 
-    message: int
-    position: int
-    call_id: str
-    name: str
-    arguments: str
-    status: str
+    message: Counted
+    position: Whole
+    # Some clients name none: see `laws_of_calls.py`.
+    call_id: Annotated[str, text(200)]
+    name: Annotated[str, text(200)]
+    arguments: LongText
+    status: Annotated[str, one_of(ToolCall.Status.values)]
     idempotent: bool
-    result: str
-    result_message: int | None
+    result: LongText
+    result_message: Counted | None
     started_at: datetime | None
     finished_at: datetime | None
     question: QuestionEntry | None
@@ -208,10 +231,10 @@ class CallEntry:
 class PromptEntry:
     """A remediation prompt. It belongs to the course of its message."""
 
-    message: int
-    level: str
-    remaining: int | None
-    notice: str
+    message: Counted
+    level: Annotated[str, one_of(RemediationPrompt.Level.values)]
+    remaining: Annotated[int, whole(0, COUNTDOWN_TURNS)] | None
+    notice: LongText
     curated: bool | None
     created_at: datetime
 
@@ -220,47 +243,60 @@ class PromptEntry:
 class RunEntry:
     """A run of autonomous mode."""
 
-    goal: str
-    max_generations: int
-    generations: int
-    first_course: int
+    goal: Annotated[str, text(GOAL_CHARS, least=1)]
+    max_generations: Annotated[int, whole(1, MAX_GENERATIONS)]
+    generations: Count
+    first_course: Counted
     started_at: datetime
     ended_at: datetime | None
-    ended_by: str
-    summary: str
+    ended_by: Annotated[str, one_of(["", *AutonomousRun.EndedBy.values])]
+    summary: LongText
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientEntry:
+    """What its newest request asked for, beside its messages."""
+
+    model: ShortText
+    instructions: LongText
+    tools: tuple[dict[str, Any], ...]
+    options: dict[str, Any]
+    max_output_tokens: Positive | None
+    offers_recall: bool
+    chat: Annotated[str, text(200)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DialogFile:
-    format: str
+    format: Annotated[str, one_of([FORMAT])]
     exported_at: datetime
-    title: str
+    title: Annotated[str, text(200)]
     titled_by_person: bool
-    agent: str
-    llm: str
-    work_language: str = WorkLanguage.ENGLISH.value
-    compaction: str = Compaction.AUTOMATIC.value
-    own_tools: str = OwnTools.AUTOMATIC.value
-    taskdoc: str = ""
+    agent: ShortText
+    llm: ShortText
+    work_language: Annotated[str, one_of(WorkLanguage.values)]
+    compaction: Annotated[str, one_of(Compaction.values)] = Compaction.AUTOMATIC.value
+    own_tools: Annotated[str, one_of(OwnTools.values)] = OwnTools.AUTOMATIC.value
+    taskdoc: Annotated[str, text(TASKDOC_CHARS)]
     created_at: datetime
     active_at: datetime
-    current_leaf: int | None
+    current_leaf: Counted | None
     courses: tuple[CourseEntry, ...]
     messages: tuple[MessageEntry, ...]
     generations: tuple[GenerationEntry, ...]
     queued: tuple[QueuedEntry, ...]
-    reminders: tuple[ReminderEntry, ...] = ()
-    standing_rules: tuple[RuleEntry, ...] = ()
-    calls: tuple[CallEntry, ...] = ()
-    prompts: tuple[PromptEntry, ...] = ()
-    runs: tuple[RunEntry, ...] = ()
-    marks: tuple[MarkEntry, ...] = ()
-    compactions: tuple[CompactionEntry, ...] = ()
-    view_changes: tuple[ViewChangeEntry, ...] = ()
+    reminders: tuple[ReminderEntry, ...]
+    standing_rules: Annotated[tuple[RuleEntry, ...], list_of(reader(RuleEntry), most=MOST_RULES)] = ()
+    calls: tuple[CallEntry, ...]
+    prompts: tuple[PromptEntry, ...]
+    runs: tuple[RunEntry, ...]
+    marks: tuple[MarkEntry, ...]
+    compactions: tuple[CompactionEntry, ...]
+    view_changes: tuple[ViewChangeEntry, ...]
     # What generations sent beside messages, each text once: a long dialog sends the same ones again and again.
-    texts: tuple[str, ...] = ()
+    texts: Annotated[tuple[str, ...], list_of(reader(LongText), most=5 * MAX_ENTRIES)]
     # Of a dialog that a client drives.
-    client: ClientEntry | None = None
+    client: ClientEntry | None
     # How far the present task is; null where none has begun.
-    task: TaskEntry | None = None
-    events: tuple[EventEntry, ...] = ()
+    task: TaskEntry | None
+    events: tuple[EventEntry, ...]

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+from dialogs.models import MessageMark, ViewChange
+from dialogs.transcript import quotes
+from dialogs.transcript.model_view import HANDOVER
+from dialogs.transcript.writes.marks import AREA_CHARS
+from dialogs.transfer.place import Counted, LongText, Name, Whole, list_of, one_of, reader, text, whole
+from health.compaction.config import RecoveryMode
+from health.compaction.terms.outcome import Code, Extent
+from health.compaction.terms.units import Kind
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -16,16 +25,18 @@ Status = CompactionRun.Status
 UNDER_WAY = (Status.QUEUED, Status.RUNNING, Status.DRAFT)
 # Its view holds, or may hold again.
 HOLDS = (Status.APPLIED, Status.UNDONE)
+OVER = one_of(status for status in Status.values if status not in UNDER_WAY)
+PRIORITY = whole(min(MessageMark.Priority.values), max(MessageMark.Priority.values))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarkEntry:
     """What a person said about a message."""
 
-    message: int
+    message: Counted
     pinned: bool
-    priority: int | None
-    area: str
+    priority: Annotated[int, PRIORITY] | None
+    area: Annotated[str, text(AREA_CHARS)]
     marked_at: datetime
 
 
@@ -34,19 +45,19 @@ class SeenEntry:
     """One entry of a view, as `dialogs.transcript.model_view.Entry`: a message, perhaps shortened, or what
     compaction wrote."""
 
-    message: int | None
-    content: str | None
-    kind: str
-    covers: tuple[int, ...]
+    message: Counted | None
+    content: LongText | None
+    kind: Annotated[str, one_of(["", HANDOVER, quotes.KIND, *Kind])]
+    covers: tuple[Counted, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepEntry:
-    phase: str
-    estimated_before: int
-    estimated_after: int
+    phase: Name
+    estimated_before: Whole
+    estimated_after: Whole
     changed: bool
-    note: str
+    note: LongText
     ms: float
 
 
@@ -54,75 +65,75 @@ class StepEntry:
 class TermEntry:
     """One line of where the limit comes from."""
 
-    what: str
-    tokens: int
-    source: str
+    what: LongText
+    tokens: Whole
+    source: LongText
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiptEntry:
     """How much of a removed message was read. `message` is null for a summary of an earlier run."""
 
-    message: int | None
-    extent: str
-    read: int
-    total: int
+    message: Counted | None
+    extent: Annotated[str, one_of(Extent)]
+    read: Whole
+    total: Whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossEntry:
-    text: str
-    kind: str
-    message: int | None
+    text: LongText
+    kind: Name
+    message: Counted | None
     kept: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    text: str
-    kind: str
+    text: LongText
+    kind: Name
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionEntry:
     """A run that is over. `parent` is the run whose view it was made from, `leaf` the end of the branch then."""
 
-    number: int
-    course: int
-    parent: int | None
-    leaf: int
-    turn: int
-    trigger: str
-    status: str
-    focus: str
-    up_to_seq: int | None
-    chain: tuple[str, ...]
-    limit_tokens: int
-    reserve_tokens: int
+    number: Counted
+    course: Counted
+    parent: Counted | None
+    leaf: Counted
+    turn: Whole
+    trigger: Annotated[str, one_of(CompactionRun.Trigger.values)]
+    status: Annotated[str, OVER]
+    focus: LongText
+    up_to_seq: Counted | None
+    chain: Annotated[tuple[str, ...], list_of(reader(Name), most=100)]
+    limit_tokens: Whole
+    reserve_tokens: Whole
     limit_trace: tuple[TermEntry, ...]
     steps: tuple[StepEntry, ...]
-    phase: str
-    tokens_now: int | None
-    priority: int | None
-    priority_area: str
-    estimated_before: int | None
-    estimated_after: int | None
-    messages_before: int | None
-    messages_after: int | None
-    counter: str
-    grade: str
-    embedder: str
+    phase: Annotated[str, text(40)]
+    tokens_now: Whole | None
+    priority: Annotated[int, PRIORITY] | None
+    priority_area: Annotated[str, text(AREA_CHARS)]
+    estimated_before: Whole | None
+    estimated_after: Whole | None
+    messages_before: Whole | None
+    messages_after: Whole | None
+    counter: Annotated[str, text(60)]
+    grade: Annotated[str, text(20)]
+    embedder: Name
     coherence: float | None
     reward: float | None
-    recovered: str
+    recovered: Annotated[str, one_of(["", *RecoveryMode])]
     view: tuple[SeenEntry, ...]
-    removed: tuple[int, ...]
+    removed: tuple[Counted, ...]
     coverage: tuple[ReceiptEntry, ...]
     losses: tuple[LossEntry, ...]
     ledger: tuple[LedgerEntry, ...]
-    warnings: tuple[str, ...]
-    code: str
-    reason: str
+    warnings: tuple[LongText, ...]
+    code: Annotated[str, one_of(["", *Code])]
+    reason: LongText
     queued_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -132,8 +143,8 @@ class CompactionEntry:
 class ViewChangeEntry:
     """The view of a course became another one; null is the course as it was said."""
 
-    course: int
-    before: int | None
-    after: int | None
-    why: str
+    course: Counted
+    before: Counted | None
+    after: Counted | None
+    why: Annotated[str, one_of(ViewChange.Why.values)]
     changed_at: datetime

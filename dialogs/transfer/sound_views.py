@@ -65,7 +65,7 @@ def _fallen_back(file: DialogFile, stood: _Stood) -> Iterator[ViewChangeEntry]:
 
 
 def _without_view(entry: GenerationEntry, unsound: Collection[int]) -> GenerationEntry:
-    """What it was sent is told by its messages then."""
+    """A generation whose view cannot be sent: it is told by the messages alone what it was sent."""
     return replace(entry, sent=replace(entry.sent, view=None)) if entry.sent.view in unsound else entry
 
 
@@ -109,6 +109,6 @@ def _branch(leaf: int, parents: dict[int, int | None]) -> set[int]:
 
 
 def _is_together(places: list[int | None]) -> bool:
-    """None of them is there, or all in a row."""
+    """Whether these messages stand in one row of the branch, or none of them stands there."""
     first = places[0]
     return not any(at is not None for at in places) if first is None else places == [*range(first, first + len(places))]

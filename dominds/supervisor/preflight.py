@@ -34,7 +34,7 @@ def check_writable(data_dir: Path) -> None:
 
 
 def make_private(data_dir: Path) -> None:
-    """For its owner alone, with what earlier versions and other umasks left in it. What cannot be, the doctor tells."""
+    """Let only the owner read the data folder and what lies in it. `doctor` tells what could not be changed."""
     for path in (data_dir, *_kept_in(data_dir)):
         with contextlib.suppress(OSError):
             if not path.is_symlink() and open_to_others(path):

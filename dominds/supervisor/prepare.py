@@ -28,7 +28,7 @@ def pending_migrations() -> int:
 
 
 def check_database() -> None:
-    """It can be reached, it is a database, and its history is ours."""
+    """The database can be reached, is a database, and its migrations are ours."""
     try:
         pending_migrations()
     except (DatabaseError, InconsistentMigrationHistory) as error:

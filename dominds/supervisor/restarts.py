@@ -18,7 +18,7 @@ class Restart:
 
 @dataclass(frozen=True, kw_only=True)
 class GiveUp:
-    """It died too often."""
+    """The process died too often."""
 
     deaths: int
 

@@ -48,7 +48,7 @@ def findings(happened: Iterable[Happened], *, now: datetime) -> tuple[Finding, .
 
 
 def frequent(counts: Counter[tuple[int, str]]) -> tuple[Finding, ...]:
-    """The same of events that somebody has counted, by agent and code."""
+    """The events that are frequent enough to tell, the most frequent first. `counts` is by agent and code."""
     return tuple(
         Finding(code=code, agent_id=agent_id, count=count)
         for (agent_id, code), count in counts.most_common()

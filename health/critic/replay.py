@@ -28,7 +28,7 @@ class Growth:
 
     @property
     def totals(self) -> tuple[int, ...]:
-        """With nothing said, then after each message."""
+        """The tokens before any message, then after each."""
         return tuple(accumulate(self.sizes, initial=self.base))
 
     def begins_at(self, above: int) -> int | None:

@@ -97,7 +97,7 @@ def _as_call(call: Call) -> Hashable:
 
 
 def _as_error(call: Call) -> Hashable:
-    """The same complaint of the same tool, whatever it was asked."""
+    """What makes two failed calls alike: the tool and its complaint, not the arguments."""
     return (call.name, _timeless(call.outcome)) if call.failed else None
 
 
@@ -150,7 +150,7 @@ def _letters(text: str) -> int:
 
 
 def _alike(texts: list[str], *, enough: int) -> Iterator[Seen]:
-    """As many of the newest as are each like the one before."""
+    """The newest answers in a row that are each like the one before."""
     found: list[float] = []
     for at in range(len(texts) - 1, 0, -1):
         like = likeness(texts[at - 1], texts[at])

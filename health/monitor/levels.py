@@ -29,7 +29,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Configured:
-    """What is written down about a model: tokens, generations, or None where nothing is."""
+    """The numbers that are written down for a model, in tokens or generations; None where there is none."""
 
     context_length: float | None = None
     input_length: float | None = None

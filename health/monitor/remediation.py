@@ -59,7 +59,7 @@ def _critical(state: Remediation, _cadence: int) -> Remediation:
 
 
 def _hold(state: Remediation, _cadence: int) -> Remediation:
-    """Nothing was measured: nothing is asked, consumed or reset."""
+    """The state unchanged, as nothing was measured: nothing is asked, counted down or reset."""
     return state
 
 

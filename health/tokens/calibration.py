@@ -208,7 +208,7 @@ def _shape(samples: tuple[Sample, ...]) -> _Shape:
 
 
 def _shapes(samples: tuple[Sample, ...]) -> Iterator[_Shape]:
-    """That all images cost the same, whatever their size, is asked once there are reports to tell it by."""
+    """The shapes to try. That all images cost the same is tried once there are enough reports to tell."""
     if not any(sample.raw.pictures for sample in samples):
         yield from (_Shape(tools=share) for share in _SHARES)
         return
@@ -226,7 +226,7 @@ def _ratio(samples: tuple[Sample, ...], shape: _Shape) -> float:
 
 
 def _doubt(samples: tuple[Sample, ...], shape: _Shape) -> float:
-    """By how much the reports are missed, and how unlikely that is which misses them so."""
+    """How badly a shape explains the reports: the mean error, and how unlikely the shape is by itself."""
     ratio = _ratio(samples, shape)
     missed = fmean(min(1.0, abs(ratio * shape.counted(one.raw) / one.reported - 1)) for one in samples)
     return missed + (_ODD_RATIO * abs(log(ratio)) + shape.oddness) / min(len(samples), _FORGETS_WHAT_IS_LIKELY)

@@ -75,12 +75,12 @@ class CautiousCounter:
 
 
 def likely_of(counter: Counter) -> Counter:
-    """The same counter without a margin."""
+    """This counter without a margin."""
     return counter.likely if isinstance(counter, CautiousCounter) else counter
 
 
 def plain_of(counter: Counter) -> Counter:
-    """The same counter without anything learned."""
+    """This counter without anything learned."""
     likely = likely_of(counter)
     return likely.counter if isinstance(likely, CorrectedCounter) else likely
 

@@ -1,29 +1,27 @@
-"""An installation of before anybody was guarded: after the update every dialog of it is."""
+"""An installation of 22 November 2026: its database becomes today's, and nothing in it is lost."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from tests.stack import manage, settings_of
 
-# Its rows as they were, then all migrations since, then what is in force.
-UPDATED = """
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
-from django.utils import timezone
-executor = MigrationExecutor(connection)
-nodes = [("dialogs", "0013_last_sent"), ("auth", "0012_alter_user_first_name_max_length")]
-was = executor.migrate(nodes).apps
-llm = was.get_model("dialogs", "LLM").objects.create(
-    provider=was.get_model("dialogs", "Provider").objects.create(name="near", kind="openai", base_url="http://a/v1"),
-    model_id="tiny", context_length=8192, context_length_source="server")
-agent = was.get_model("dialogs", "Agent").objects.create(name="Keeper", slug="keeper", llm=llm)
-was.get_model("dialogs", "Dialog").objects.create(
-    owner=was.get_model("auth", "User").objects.create(username="alice"),
-    agent=agent, llm=llm, active_at=timezone.now())
-executor = MigrationExecutor(connection)
-executor.migrate(executor.loader.graph.leaf_nodes())
-
+# What commit cf95e8a made, where the migrations of before 0014 were many: one dialog, with one message and one view.
+INSTALLATION = Path(__file__).with_name("installation_of_cf95e8a.sql")
+NAMES = "SELECT type, name, tbl_name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
+COLUMNS = """
+SELECT tables.name, columns.name, columns.type, columns."notnull", columns.pk
+FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' ORDER BY 1, 2
+"""
+FOREIGN_KEYS = """
+SELECT tables.name, keys."from", keys."table", keys."to"
+FROM sqlite_master AS tables, pragma_foreign_key_list(tables.name) AS keys WHERE tables.type = 'table' ORDER BY 1, 2
+"""
+GUARDED = """
 from dialogs.llms.guard import guard_of
 from dialogs.llms.words import kept_in_dialog
 from dialogs.models import Dialog
@@ -34,9 +32,38 @@ print(kept_in_dialog(dialog))
 """
 
 
-def test_dialogs_of_an_earlier_version_are_compacted_by_themselves(tmp_path: Path) -> None:
-    done = manage("shell", "-c", UPDATED, environment=settings_of(tmp_path))
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of such an installation, after today's migrations."""
+    data_dir = tmp_path_factory.mktemp("upgraded")
+    with closing(sqlite3.connect(data_dir / "dominds.sqlite3")) as database:
+        database.executescript(INSTALLATION.read_text())
+    manage("migrate", environment=settings_of(data_dir))
+    return data_dir
+
+
+def test_its_database_has_the_form_of_a_new_one(upgraded: Path, tmp_path: Path) -> None:
+    manage("migrate", environment=settings_of(tmp_path))
+
+    for told in (NAMES, COLUMNS, FOREIGN_KEYS):
+        assert asked(upgraded, told) == asked(tmp_path, told)
+
+
+def test_its_messages_are_found_and_its_views_hold(upgraded: Path) -> None:
+    found = asked(upgraded, "SELECT rowid FROM dialogs_searchtext_index WHERE words MATCH 'paraffin'")
+
+    assert found == asked(upgraded, "SELECT id FROM dialogs_message")
+    assert asked(upgraded, "SELECT head_run_id FROM dialogs_course") == [(1,)]
+
+
+def test_its_dialogs_are_compacted_by_themselves(upgraded: Path) -> None:
+    done = manage("shell", "-c", GUARDED, environment=settings_of(upgraded))
 
     *_said, settings, kept = done.stdout.strip().splitlines()
     assert settings == "automatic automatic automatic False passages"
     assert kept == "window 8,192 from the server, 819 kept for the answer; compaction from ≈5,900 tokens on"
+
+
+def asked(data_dir: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(data_dir / "dominds.sqlite3")) as database:
+        return database.execute(query).fetchall()

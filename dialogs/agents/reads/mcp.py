@@ -20,7 +20,7 @@ def servers_of(agent: Agent) -> QuerySet[McpServer]:
 
 
 def servers_to_ask(agent: Agent) -> QuerySet[McpServer]:
-    """Those never asked, and those that could not be asked some time ago."""
+    """The MCP servers that were never asked for their tools, or failed to answer some time ago."""
     failed_long_ago = ~Q(problem="") & Q(tools_read_at__lt=timezone.now() - ASK_AGAIN_AFTER)
     return servers_of(agent).filter(Q(tools_read_at=None) | failed_long_ago)
 

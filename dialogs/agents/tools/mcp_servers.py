@@ -71,7 +71,7 @@ async def read_tools(server: McpServer) -> list[dict[str, Any]]:
 
 
 def _sound(tool: dict[str, Any]) -> dict[str, Any]:
-    """As it is recorded: one that cannot be offered keeps its name, and why."""
+    """The tools as they are recorded: one that cannot be offered keeps its name, and why."""
     name = tool["name"][:MAX_NAME_CHARS]
     if problem := problem_of(tool.get("inputSchema") or {}):
         return {"name": name, LEFT_OUT: problem}

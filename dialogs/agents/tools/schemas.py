@@ -86,7 +86,7 @@ def _bounded(kind: Any) -> Any:
 
 
 def _counting(kind: Any, left: Iterator[int]) -> Any:
-    """The same for one check, which ends when it has looked at too much."""
+    """A validator that raises TooMuch once it has made as many checks as are `left`."""
 
     def counted(check: Any) -> Any:
         def step(*held: Any) -> Iterator[Any]:

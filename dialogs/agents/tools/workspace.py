@@ -127,7 +127,7 @@ def read_file(workspace: Workspace, path: str, start_line: int = 1, lines: int =
 
 
 def _fitting(lines: list[str]) -> Iterator[str]:
-    """As many lines as one result holds, one at least."""
+    """The first lines that fit into one result. A first line that alone is too long is cut."""
     room = MAX_RESULT_CHARS
     for number, line in enumerate(lines):
         if len(line) > room and number:

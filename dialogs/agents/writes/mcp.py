@@ -41,7 +41,7 @@ def set_secrets(*, server: McpServer, secrets: dict[str, str]) -> None:
 
 
 def _write(server: McpServer, **fields: Any) -> None:
-    """Only these columns: an admin may be saving the others while the server is asked."""
+    """Save these columns only: an admin may be saving the others while the server is asked."""
     for name, value in fields.items():
         setattr(server, name, value)
     McpServer.objects.filter(pk=server.pk).update(**fields)

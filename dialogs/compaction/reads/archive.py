@@ -114,7 +114,7 @@ def _group(
 
 
 def _standing(dialog: Dialog) -> str:
-    """All that the model sees now: a loss that was brought back is none."""
+    """All text that the model sees now. What was brought back stands there, and is no loss."""
     return "\n".join(piece.content for piece in next_context(dialog).pieces)
 
 
@@ -152,5 +152,5 @@ def _receipts(run_ids: set[int]) -> dict[tuple[int | None, int], Mapping[str, An
 
 
 def archived_text(dialog: Dialog, *, message_id: int) -> str | None:
-    """All that a message says; None when it is not of this dialog."""
+    """The whole text of a message; None when it is not of this dialog."""
     return Message.objects.filter(dialog=dialog, pk=message_id).values_list("content", flat=True).first()

@@ -70,7 +70,7 @@ class Card:
 
 
 def compaction_card(dialog: Dialog) -> Card | None:
-    """None where there is nothing to show: no run, one that was told long enough, or a person who wants none."""
+    """The card of the newest run. None without a run, after it was shown long enough, or for who wants none."""
     display = display_of(dialog.owner_id)
     run = _newest(dialog) if display.show else None
     if run is None or _is_told(run, display) or _is_old(dialog, run):
@@ -101,7 +101,7 @@ def _holds(dialog: Dialog, run: CompactionRun) -> bool:
 
 
 def _newest(dialog: Dialog) -> CompactionRun | None:
-    """With the moment at which its view came to hold, or ceased to."""
+    """The newest run, with `moved_at`: when its view was last put into force or taken out of it."""
     changes = ViewChange.objects.filter(Q(before=OuterRef("pk")) | Q(after=OuterRef("pk"))).order_by("-id")
     runs = CompactionRun.objects.filter(dialog=dialog).select_related(
         "course", "dialog__agent", "dialog__llm__provider", "dialog__llm__bounds"

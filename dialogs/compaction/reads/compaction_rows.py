@@ -122,7 +122,7 @@ class CompactionRow:
 
     @property
     def calm(self) -> str:
-        """Of a run that nobody needed, what stands below its line."""
+        """The text below the line of a run that nobody needed."""
         return self._calm[1] if self._calm else ""
 
     @property
@@ -141,7 +141,7 @@ class CompactionRow:
 
     @property
     def has_view(self) -> bool:
-        """It made one, whether or not that holds now."""
+        """Whether the run made a view, in force or not."""
         return self.run.status in {Status.APPLIED, Status.DRAFT, Status.UNDONE}
 
     @property
@@ -169,7 +169,9 @@ def written_in(run: CompactionRun) -> tuple[Written, ...]:
 
 
 def compaction_rows(course: Course | None, shown: Collection[int], lineage: Lineage | None) -> list[CompactionRow]:
-    """Of the runs that began after one of these messages, oldest first. `lineage` of the current course alone."""
+    """The rows of the runs that began after one of these messages, oldest first. `lineage` is that of the current
+    course.
+    """
     if course is None or not shown:
         return []
     runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")

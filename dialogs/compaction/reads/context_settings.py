@@ -20,7 +20,7 @@ CHANGES_A_PAGE = 20
 
 
 def pruning_agents(chosen: Agent | None) -> list[Agent]:
-    """Those that can be chosen, and the one that is, even where it could not be chosen any more."""
+    """The agents that can be chosen to prune, and the one that is chosen, even where it no longer could be."""
     found = list(choosable_agents().order_by("name"))
     return found if chosen is None or chosen in found else [*found, chosen]
 
@@ -30,7 +30,7 @@ def agents_with_own_settings() -> list[Agent]:
 
 
 def own_settings() -> dict[str, str]:
-    """Of all agents that have some, by their short names: JSON of `configuration.load_own`."""
+    """The settings of their own that agents have, by short name: JSON of `configuration.load_own`."""
     return {agent.slug: agent.own_settings for agent in agents_with_own_settings()}
 
 

@@ -161,7 +161,7 @@ def _health(dialog: Dialog) -> HealthNow | None:
 
 
 def _answer(dialog: Dialog, *, prompt_tokens: int) -> AnswerNow | None:
-    """Its prompt is the next request: nothing has been added to that yet."""
+    """The answer under way. Its prompt is the next request: nothing has been added to that yet."""
     made = Generation.objects.filter(dialog=dialog, status=Generation.Status.RUNNING).order_by("-pk").first()
     if made is None:
         return None
@@ -226,7 +226,7 @@ def iterations_of(run: CompactionRun | None) -> int:
 
 
 def _overflows(dialog: Dialog) -> int:
-    """Of this agent in the last hour, in all dialogs of the same owner: others' are nobody else's business."""
+    """How often this agent was over its limit in the last hour, in this owner's dialogs alone."""
     recent = ContextEvent.objects.filter(
         code=ContextEvent.Code.OVER_HIT, happened_at__gt=timezone.now() - timedelta(hours=1)
     )

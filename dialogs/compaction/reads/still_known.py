@@ -141,7 +141,7 @@ def _tried(dialog: Dialog, limit: int | None) -> tuple[str, int] | None:
 
 
 def _begun(dialog: Dialog, limit: int | None) -> tuple[Material, tuple[str, ...]]:
-    """As *Compact now…* begins, or as the guard does under that limit. The run is a wish that nobody stores."""
+    """The material of a run as *Compact now…* begins it, or the guard under that limit. The run is not stored."""
     guard = guard_of(dialog) or by_limit(dialog)
     wish = CompactionRun(
         dialog=dialog,

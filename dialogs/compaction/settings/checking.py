@@ -93,7 +93,7 @@ def _faults_of_types(config: ContextConfig) -> Iterator[tuple[str, str]]:
 
 
 def own_faults(own: str) -> Iterator[str]:
-    """Of settings of an agent's or a type's own: a chain with what is no strategy, or with one twice."""
+    """What is wrong with the chain of an agent's or a type's own settings: an unknown strategy, or one twice."""
     chain = json.loads(own).get(BREAKING, {}).get("chain_order", []) if own else []
     yield from (_("There is no such strategy: %(name)s.") % {"name": name} for name in chain if name not in REGISTRY)
     for name, count in Counter(chain).items():
@@ -111,7 +111,7 @@ def worded(error: InvalidConfig) -> str:
 
 
 def worded_inside(error: InvalidConfig) -> str:
-    """For a field that holds many keys: which one it is, as far as the engine's words do not say so."""
+    """The refusal for a field that holds many keys: it names the key where the engine's words do not."""
     said = worded(error)
     return said if said == str(error) else f"{error.path.partition(f'.{OWN}.')[2] or error.path}: {said}"
 

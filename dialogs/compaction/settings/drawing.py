@@ -157,7 +157,7 @@ class Drawing:
             yield LlmRow(at=at, type=named, limit=limit, kept=kept, follows=follows, own=own)
 
     def tools(self) -> Iterator[ToolRow]:
-        """What is left empty is as for all tools."""
+        """The rows of tools. An empty field has the value of all tools as its placeholder."""
         labels = [field.label for field in RETRIES.fields]
         for at in self.sheet.rows(TOOLS):
             inherited = (self.sheet.texts.get(f"{RETRY_DEFAULT}.{key}", "") for key in RETRY_KEYS)

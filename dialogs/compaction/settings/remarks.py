@@ -19,7 +19,7 @@ from health.monitor.levels import context_window
 
 
 def odd_limits(config: ContextConfig) -> Iterator[CheckMessage]:
-    """Of every LLM and every agent that is in use."""
+    """A warning for each limit of an LLM or agent in use that makes little sense."""
     for llm in LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider"):
         yield from limit_warnings(llm.slug, configured(llm))
         yield from type_warnings(llm.slug, llm.limit_type, config)

@@ -146,7 +146,7 @@ def _short(name: str, text: str) -> str:
 
 
 def _document(text: str) -> object:
-    """What is no YAML stays a text, and is refused where a section is due."""
+    """The YAML of a type's own settings. Text that is no YAML stays text: `configuration.load` refuses it."""
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -154,7 +154,7 @@ def _document(text: str) -> object:
 
 
 def number_in(text: str) -> int | float | str:
-    """A number as people write it; what is none stays what it is, and is refused where it matters."""
+    """The number that a person typed, `3,500` too. Other text stays text: `configuration.load` refuses it."""
     if WHOLE.fullmatch(text) or GROUPED.fullmatch(text):
         return int(text.replace(",", ""))
     try:
@@ -180,7 +180,7 @@ def _policy(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _tool_texts(at: int, tool: str, policy: RetryPolicy, default: RetryPolicy) -> Iterator[tuple[str, str]]:
-    """What is as in the default policy is inherited, so it is left empty."""
+    """The texts of a tool's row. A value that is the default policy's is inherited, and its text is empty."""
     yield f"{TOOLS}[{at}].tool", tool
     for key in RETRY_KEYS:
         value = getattr(policy, key)

@@ -49,7 +49,7 @@ def edit_draft(*, dialog: Dialog, run_id: int, texts: Mapping[int, str]) -> None
 
 
 def _is_written(run: CompactionRun, at: int) -> bool:
-    """By compaction: what a person or the agent said is never changed."""
+    """Whether compaction wrote this entry: what a person or the agent said is never changed."""
     return 0 <= at < len(run.view) and "message" not in run.view[at]
 
 

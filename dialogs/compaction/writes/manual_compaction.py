@@ -101,7 +101,7 @@ def compact_and_change(*, dialog: Dialog, llm: LLM, by: User) -> CompactionRun:
 
 
 def _with_llm(dialog: Dialog, llm: LLM) -> Dialog:
-    """As it would be, in memory only."""
+    """The dialog with another LLM, in memory only."""
     fresh = dialog_to_drive(dialog.pk)
     fresh.llm = llm
     return fresh

@@ -92,7 +92,7 @@ def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
 
 
 def _course(row: Dialog) -> tuple[Course | None, Lineage]:
-    """That of the branch that is shown, which the row's lock keeps as it is."""
+    """The course of the branch that is shown, with its lineage. The row is locked, so neither changes."""
     leaf = row.current_leaf
     course = Course.objects.get(pk=leaf.course_id) if leaf else None
     return course, lineage_of(course, {message.pk for message in course_branch(leaf)})

@@ -70,7 +70,7 @@ def _replayed(course: Course, row: Row, *, until: float) -> Replayed | Halfway:
 
 
 def _course(dialog_id: str) -> Course | None:
-    """None: it was erased meanwhile, or has nothing left to go through."""
+    """The course to replay; None where its dialog was erased meanwhile, or has no message."""
     found = Dialog.objects.select_related("agent", "llm__provider", "current_leaf")
     dialog = found.filter(pk=dialog_id, current_leaf__isnull=False).first()
     return read_course(dialog) if dialog else None

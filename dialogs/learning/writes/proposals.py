@@ -58,7 +58,7 @@ def _troubled(now: datetime, until: float) -> Iterator[tuple[Agent, list[Finding
 
 
 def _settled() -> Iterator[tuple[int, datetime]]:
-    """Until when what happens to an agent is no reason to propose: the newest decision counts."""
+    """(agent, moment): earlier events are no reason to propose to this agent again. The newest decision counts."""
     decided = Proposal.objects.filter(kind=Kind.LIMIT, decided_at__isnull=False).order_by("decided_at")
     for agent_id, status, at in decided.values_list("agent_id", "status", "decided_at"):
         if agent_id is not None and at is not None:
@@ -87,7 +87,7 @@ def _propose_limit(agent: Agent, found: Collection[Finding], until: float) -> Pr
 
 
 def _replayed(change: LimitChange) -> dict[str, list[int]]:
-    """By name: under the limit in force, and under the one that is proposed."""
+    """Each number of the replay by its name: under the limit in force, and under the one that is proposed."""
     return {name: [value, getattr(change.then, name)] for name, value in vars(change.now).items()}
 
 

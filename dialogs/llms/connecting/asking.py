@@ -114,13 +114,13 @@ async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
 
 
 async def _facts(settings: ProviderSettings, model_id: str) -> tuple[ModelFacts, bool | None]:
-    """What it says of this model; and whether it is an Ollama that is added as some other server."""
+    """What the server says of this model, and whether it is an Ollama that is added as some other kind."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         return await probe.read_limits(settings, model_id), await probe.is_ollama(settings)
 
 
 def _settings(wish: Wish) -> ProviderSettings:
-    """With the key that was written, else the one that is stored for this address."""
+    """How to ask the server: with the key that was typed, else with the one that is stored for this address."""
     known = provider_at(kind=wish.offer.kind, base_url=wish.address)
     if known is None:
         return ProviderSettings(
@@ -131,7 +131,7 @@ def _settings(wish: Wish) -> ProviderSettings:
 
 
 def _added(wish: Wish) -> dict[str, Added]:
-    """Who can be chatted with already, by model."""
+    """The LLMs of this server that are stored already, by the model's name."""
     return {llm.model_id: _one_added(llm) for llm in llms_at(kind=wish.offer.kind, base_url=wish.address)}
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from dialogs.common.secrets import KeyUnreadable, decrypt, key_in_environment, may_hold_key, not_for_keys
-from dialogs.models import LLM, Dialog, Provider
+from dialogs.models import LLM, Dialog, Generation, Provider
 from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ProviderSettings
-from health.monitor.levels import Configured
+from health.monitor.levels import Configured, Level, context_window, level, thresholds
 
 
 def configured(llm: LLM) -> Configured:
@@ -77,7 +77,9 @@ def missing_key(provider: Provider) -> str:
 
 
 def key_variable(provider: Provider) -> str:
-    """Where its key is looked for. One of the catalogue's needs it even where an admin took its variable away."""
+    """The environment variable that holds the provider's key. One of the catalogue's needs it even where an admin took
+    its variable away.
+    """
     wrote = provider.catalogue_values
     is_theirs = bool(wrote) and provider.base_url == wrote.get("base_url")
     return provider.api_key_env or (wrote.get("api_key_env", "") if is_theirs else "")
@@ -104,3 +106,15 @@ def providers_ready_by_environment() -> list[Provider]:
     """Hosted providers whose key the environment holds: with one of these no demo is needed."""
     hosted = list_providers(enabled_only=True).exclude(kind=ProviderKind.SCRIPTED).exclude(api_key_env="")
     return [provider for provider in hosted if not missing_key(provider)]
+
+
+def levels_today(llm: LLM, *, dialogs: int = 5) -> list[Level]:
+    """The level of the newest measured prompt of each of the newest dialogs, by the limits in force now."""
+    window = context_window(configured(llm))
+    if window is None:
+        return []
+    limits = thresholds(configured(llm), window=window)
+    measured = Generation.objects.filter(dialog=OuterRef("pk"), prompt_tokens__isnull=False).order_by("-id")
+    newest = Dialog.objects.filter(llm=llm).annotate(prompt=Subquery(measured.values("prompt_tokens")[:1]))
+    prompts = newest.exclude(prompt=None).order_by("-active_at").values_list("prompt", flat=True)
+    return [level(prompt, limits) for prompt in prompts[:dialogs]]

@@ -68,7 +68,9 @@ def _set_window(llm: LLM, *, context_window: int) -> None:
 
 
 def _offer_no_tools(llm: LLM) -> None:
-    """They would fill its window, and it cannot use them. Written once: what an admin chooses afterwards stays."""
+    """Our tools would fill the window of a demo model, which cannot use them. Written once: an admin may offer them
+    again.
+    """
     llm.refresh_from_db()
     if "tool_calling" not in llm.catalogue_values:
         llm.tool_calling = ToolCalling.OFF

@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from dialogs.pages.reads.transcript import course_page
+from dialogs.transcript.reads.attached import attached_image
 from dialogs.transcript.reads.courses import current_course, earlier_course
 from dialogs.transcript.views.common import dialog_or_404, number_or_zero
 from dialogs.turns.reads.call_rows import whole_result
@@ -45,3 +46,15 @@ def result(request: HttpRequest, dialog_id: UUID, call_id: int) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "dialogs/_call_result.html", {"text": whole})
     return HttpResponse(whole, content_type="text/plain; charset=utf-8")
+
+
+@require_GET
+def image(request: HttpRequest, dialog_id: UUID, message_id: int, place: int) -> HttpResponse:
+    """A message never changes, so the browser may keep it."""
+    dialog = dialog_or_404(request, dialog_id)
+    found = attached_image(dialog, message_id=message_id, place=place)
+    if found is None:
+        raise Http404(_("There is no such image."))
+    media_type, content = found
+    headers = {"Cache-Control": "private, max-age=86400, immutable"}
+    return HttpResponse(content, content_type=media_type, headers=headers)

@@ -48,7 +48,7 @@ def removals(dialog: Dialog) -> tuple[Removal, ...]:
 
 
 def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Branch]:
-    """Of each course the way to its last message."""
+    """For each course the messages on the way to its last one."""
     rows = Message.objects.filter(dialog=dialog).values_list("pk", "course_id", "parent_id", "seq")
     found = {pk: (of_course, parent_id, seq) for pk, of_course, parent_id, seq in rows}
     branches: dict[int, Branch] = {}
@@ -63,7 +63,7 @@ def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Bran
 
 
 def _runs(branches: Mapping[int, Branch]) -> dict[int, list[CompactionRun]]:
-    """By course the views that led to the one that holds on this branch, that one first."""
+    """By course, the runs whose views led to the one in force on this branch, that one first."""
     facts = CompactionRun.objects.filter(course__in=branches)
     by_id = facts.only("view", "through_seq", "leaf_id", "parent_run_id", "status").in_bulk()
     found: dict[int, list[CompactionRun]] = {}

@@ -43,7 +43,7 @@ class Attachment:
 
 
 def attachments_of(messages: Iterable[Message]) -> dict[int, tuple[Attachment, ...]]:
-    """Of the messages that have some, by message."""
+    """The attachments of these messages, by message."""
     parts = {message.pk: message.parts for message in messages if "wire" in message.parts}
     heads = _heads(set(hashes_in(parts.values())))
     found = {pk: tuple(_attachments(one, heads)) for pk, one in parts.items()}

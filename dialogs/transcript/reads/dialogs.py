@@ -80,14 +80,16 @@ def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
 
 
 def left_by(newest: dict[str, object], leaf_course: int | None) -> str:
-    """As `dialog_meter` has it, but that a version of the same course beside it is not told apart."""
+    """Why the newest number no longer describes the context. Unlike `dialog_meter`, it does not tell another version of
+    the same course apart.
+    """
     if leaf_course is not None and newest["course"] != leaf_course:
         return "new_course"
     return "compacted" if newest["left"] else ""
 
 
 def meters_of(dialogs: Collection[Dialog]) -> dict[UUID, Meter]:
-    """Of dialogs that came `with_newest`, in one query."""
+    """The meters of dialogs that came `with_newest`, in one query."""
     newest = {dialog.pk: getattr(dialog, "newest", None) or {} for dialog in dialogs}
     readings = readings_in([told["pk"] for told in newest.values() if told])
     return {

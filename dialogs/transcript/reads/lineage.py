@@ -38,7 +38,9 @@ class Lineage:
         return run_id == self.holds
 
     def may_redo(self, run_id: int) -> bool:
-        """It was undone, what it was made from holds on its branch, and the head leads to it, or can."""
+        """Whether an undone run can be put into force again: the view that it was made from holds, and the head leads
+        to it.
+        """
         run = self.runs.get(run_id)
         if run is None or run.status != CompactionRun.Status.UNDONE or run.leaf_id not in self.said:
             return False

@@ -50,7 +50,7 @@ def _passages(message: Message) -> Iterator[Passage]:
 
 
 def _best(found: list[Passage], query: str) -> list[Passage]:
-    """By likeness to the query, as far as there is any; among equals in the order in which the words found them."""
+    """The passages that are like the query, the most like first; all of them, as they were found, where none is."""
     rows = lexical.vectors([query, *(passage.text for passage in found)]).vectors
     likeness = rows[1:] @ rows[0]
     ranked = sorted(range(len(found)), key=lambda at: -float(likeness[at]))

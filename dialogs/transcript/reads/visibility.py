@@ -10,7 +10,7 @@ from health.models import CompactionRun
 
 
 class Visibility(StrEnum):
-    """Of a message that the model does not see as it was said. It is in the archive all the same."""
+    """How the model sees a message that it does not see as it was said. The archive has it all the same."""
 
     REMOVED = "removed"
     SHORTENED = "shortened"

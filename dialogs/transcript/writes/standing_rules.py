@@ -23,7 +23,7 @@ MOST_RULES = 100
 
 @transaction.atomic
 def lay_down(*, dialog: Dialog, text: str) -> None:
-    """Also what was taken back: it holds again."""
+    """Add a rule; one that was taken back holds again."""
     row, rules = _usable(dialog)
     _keep(row, having(rules, _rule(text, holds=True)))
 

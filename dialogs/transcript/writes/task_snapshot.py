@@ -74,7 +74,7 @@ def complete(row: Dialog, summary: str) -> None:
 
 
 def reopen(row: Dialog) -> None:
-    """It was not completed after all."""
+    """Take back that the task was completed."""
     _change(row, lambda now: now.updated(current_phase=EXECUTING))
 
 
@@ -85,7 +85,7 @@ def _change(row: Dialog, change: Change) -> None:
 
 
 def _now(row: Dialog) -> TaskSnapshot | None:
-    """As it is stored: another copy of the same locked row may have written since this one was read."""
+    """The stored snapshot: another copy of the same locked row may have written one since this row was read."""
     return from_json(Dialog.objects.values_list("task_snapshot", flat=True).get(pk=row.pk))
 
 

@@ -38,7 +38,7 @@ class CallRow:
 
     @property
     def is_tried_again(self) -> bool:
-        """It failed for the moment, and waits for its next try."""
+        """The call failed for the moment, and waits for its next try."""
         return self.call.status == ToolCall.Status.PENDING and self.call.retry_at is not None
 
     @property

@@ -17,11 +17,11 @@ def tasks_for(user: User) -> QuerySet[CleanupTask]:
 
 
 def has_open_task(dialog: Dialog) -> bool:
-    """Where nobody is guarded nobody is warned, and nothing is asked."""
+    """Whether a cleanup task of this dialog is open. Without a guard there is none."""
     return may_be_guarded(dialog) and CleanupTask.objects.filter(dialog=dialog, closed_at=None).exists()
 
 
 def assignable(task: CleanupTask) -> QuerySet[User]:
-    """Its owner and staff."""
+    """The people who can be given a task: the dialog's owner and staff."""
     people = User.objects.filter(Q(is_staff=True) | Q(pk=task.dialog.owner_id), is_active=True)
     return people.order_by("username")

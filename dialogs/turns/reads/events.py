@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.reasons import in_words
 from dialogs.models import LLM, Agent
-from dialogs.turns import loop_words
+from dialogs.turns.reads.loops import circle_in_words
 from health.models import ContextEvent
 
 MOST_AGENTS = 20
@@ -52,7 +52,7 @@ class Filter:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Of everybody's events: how many there are, and of what. Nothing of any dialog."""
+    """Events of all people, counted by kind, agent and day. No text of any dialog."""
 
     by_code: Rows
     by_agent: Rows
@@ -61,7 +61,7 @@ class Counts:
 
 
 def events_of(user: User, wanted: Filter, *, before: int | None = None) -> QuerySet[ContextEvent]:
-    """Those of a person's own dialogs, the newest first; older than the event `before`."""
+    """The events of a person's own dialogs, the newest first; older than the event `before`."""
     events = wanted.of(ContextEvent.objects.filter(owner=user)).order_by("-happened_at", "-pk")
     last = ContextEvent.objects.filter(owner=user, pk=before).first() if before else None
     if last is not None:
@@ -91,12 +91,12 @@ def _by_agent(events: QuerySet[ContextEvent]) -> Rows:
 
 
 def agents_to_choose(found: QuerySet[Any], *, asked: int = 0) -> QuerySet[Agent]:
-    """Those that something was `found` of, rows that name their `agent`; and the one that is `asked` for."""
+    """The agents that rows of `found` name, and the one that is `asked` for."""
     return Agent.objects.filter(_occurs("agent", found) | Q(pk=asked), is_direct=False).only("name")
 
 
 def llms_to_choose(found: QuerySet[Any], *, asked: int = 0) -> QuerySet[LLM]:
-    """The same of rows that name their `llm`."""
+    """The LLMs that rows of `found` name, and the one that is `asked` for."""
     used = LLM.objects.filter(_occurs("llm", found) | Q(pk=asked))
     return used.select_related("provider").only("model_id", "provider__name")
 
@@ -114,7 +114,7 @@ def _occurs(name: str, found: QuerySet[Any]) -> Q:
 def cause_of(event: ContextEvent) -> str:
     """Why it happened, where more is known than its code says; in the reader's language."""
     if event.code == ContextEvent.Code.LOOP_DETECTED:
-        return " ".join(loop_words.in_words(event.facts))
+        return " ".join(circle_in_words(event.facts))
     told = event.facts.get("why") or event.facts.get("reason") or (event.run.told if event.run else "")
     if told:
         return in_words(told)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models.functions import Left, Length
+from django.utils.translation import gettext as _
 
 from dialogs.models import Dialog, Message, ToolCall
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.turns.loop_words import in_words
 from dialogs.turns.reads.call_rows import RESULT
 from dialogs.turns.reads.over_hits import was_reset_since
-from health.loops.patterns import MOST_STEPS, Call, Step
+from health.loops.patterns import MOST_STEPS, Call, Kind, Step
 from health.models import CompactionRun, ContextEvent
 
 Code = ContextEvent.Code
@@ -79,7 +81,7 @@ def _looked_at(dialog: Dialog) -> int:
 
 
 def _calls(message_ids: list[int]) -> defaultdict[int, list[Call]]:
-    """Those that are over. What they were asked and what they brought is only ever compared."""
+    """The calls that have ended, by their message. Arguments and results are only compared, never shown."""
     found: defaultdict[int, list[Call]] = defaultdict(list)
     rows = ToolCall.objects.filter(message_id__in=message_ids, status__in=OVER)
     for row in rows.annotate(head=Left(RESULT, COMPARED_CHARS), chars=Length(RESULT)).defer("result"):
@@ -110,7 +112,7 @@ def loop_notice(dialog: Dialog) -> LoopNotice | None:
     event = None if dialog.is_client_driven or dialog.current_leaf_id is None else _newest(dialog)
     if event is None or event.facts.get("dismissed") or _has_gone_on(dialog, event):
         return None
-    return LoopNotice(seen=in_words(event.facts))
+    return LoopNotice(seen=circle_in_words(event.facts))
 
 
 def _has_gone_on(dialog: Dialog, event: ContextEvent) -> bool:
@@ -119,3 +121,24 @@ def _has_gone_on(dialog: Dialog, event: ContextEvent) -> bool:
     typed = Message.objects.filter(dialog=dialog, origin=MessageOrigin.TYPED, seq__gt=event.facts["through"])
     is_another_course = dialog.current_leaf is not None and dialog.current_leaf.course_id != event.facts["course"]
     return is_another_course or typed.exists() or was_reset_since(dialog, event.happened_at)
+
+
+def circle_in_words(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence for each sign that was seen, and one where the context was too much meanwhile."""
+    said = tuple(_said(seen) for seen in facts.get("seen", ()))
+    return (*said, _("The context was over its limit meanwhile.")) if facts.get("over_hits") else said
+
+
+def _said(seen: Mapping[str, Any]) -> str:
+    count, numbers = seen["count"], seen["numbers"]
+    match seen["kind"]:
+        case Kind.CALLS:
+            words = _("%(tool)s was called %(count)s times with the same arguments and the same result.")
+            return words % {"tool": seen["tool"], "count": count}
+        case Kind.ERRORS:
+            return _("%(tool)s failed %(count)s times with the same error.") % {"tool": seen["tool"], "count": count}
+        case Kind.ANSWERS:
+            words = _("The last %(count)s answers are %(percent)s %% alike.")
+            return words % {"count": count, "percent": numbers[0]}
+    words = _("The last %(count)s answers became shorter and shorter: from %(first)s characters to %(last)s.")
+    return words % {"count": count, "first": f"{numbers[0]:,}", "last": f"{numbers[1]:,}"}

@@ -27,7 +27,7 @@ def log(
     limit: int | None = None,
     **facts: Any,
 ) -> ContextEvent:
-    """With the agent and LLM that the dialog has now: it may have others later."""
+    """Record an event with the agent and LLM that the dialog has now: it may have others later."""
     return record_event(
         code,
         dialog_id=dialog.pk,

@@ -31,7 +31,9 @@ def look_for_loop(held: Claim) -> None:
 
 
 def _act_on(row: Dialog, finding: LoopFinding) -> None:
-    """Where a fresh start follows by itself nobody has to rest; a client's dialog neither rests nor begins afresh."""
+    """Record the loop, and pause an autonomous run over it, unless a fresh start follows by itself. A client's dialog
+    is left alone.
+    """
     if not row.is_client_driven:
         escalate_in_circle(row)
     pauses = active_run(row) is not None and not is_fresh_start_due(row)

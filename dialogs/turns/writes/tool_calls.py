@@ -127,7 +127,7 @@ def _add_result(row: Dialog, call: ToolCall) -> None:
 
 
 def _withheld(row: Dialog, call: ToolCall) -> str:
-    """What is sent instead of a result that is too large while the context is short; empty when it is sent."""
+    """The words in place of a result that is too large while room is short; empty where the result is sent."""
     dialog, level = dialog_to_drive(row.pk), call.message.course.level
     limit = withheld_above(dialog.llm, level=level, guarded=may_be_guarded(dialog))
     size = len(call.result.encode())

@@ -49,8 +49,8 @@ from dialogs.models.message import INSERTED, MessageOrigin
 from dialogs.pages.writes.dialogs import change_llm
 from dialogs.providers.base import ChatMessage
 from dialogs.providers.base import ToolCall as CallOnTheWire
-from dialogs.providers.chat_request import wire_message
 from dialogs.providers.laws import shaped, without_calls
+from dialogs.providers.openai_compatible import wire_message
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.turns.writes.messages import choose_branch, edit_message, post_message, request_stop
 from dialogs.turns.writes.questions import answer_question

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialogs.providers.base import ChatMessage, ToolCall
-from dialogs.providers.chat_request import wire_message
 from dialogs.providers.laws import (
     EARLIER,
     UNANSWERED,
@@ -22,6 +21,7 @@ from dialogs.providers.laws import (
     shaped,
     without_calls,
 )
+from dialogs.providers.openai_compatible import wire_message
 from tests.standins.templates import TEMPLATES, WITH_TOOLS
 
 CALL = ToolCall(id="call_17_0", name="look", arguments='{"at": 1}')

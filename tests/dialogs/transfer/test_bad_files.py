@@ -40,6 +40,7 @@ def nested(depth: int) -> Any:
     ("edit", "place"),
     [
         (put("format", value="dominds.dialog/9"), "format"),
+        (put("format", value="dominds.dialog/4"), "format"),  # older than those that are still read
         (put("extra", value=1), "extra"),
         (lambda data: data.pop("courses"), "courses"),
         (put("courses", value=[]), "courses"),

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from dialogs.models import Dialog, Message, Question
 from dialogs.transfer import export_markdown
-from dialogs.transfer.markdown_text import contained, fenced
+from dialogs.transfer.markdown import contained, fenced
 from tests.dialogs.transfer.compactions import a_run_at
 
 

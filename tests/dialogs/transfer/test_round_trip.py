@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,55 +90,6 @@ def test_new_rows_belong_to_the_new_dialog_only(working_dialog: Dialog, alice: U
     assert {reminder.course.dialog for reminder in imported.reminders.all() if reminder.course} == {imported}
 
 
-def test_a_file_of_the_first_format_is_still_read(dialog: Dialog, alice: User) -> None:
-    older = json.loads((Path(__file__).parent / "format_1.json").read_text())
-
-    imported = import_dialog(owner=alice, data=older)
-
-    again = export_json(Dialog.objects.get(pk=imported.pk))
-    assert again["format"] == "dominds.dialog/8"
-    assert again["texts"] == ["You help."]
-    assert [entry["sent"]["texts"] for entry in again["generations"]] == [{"instructions": 0}] * 3
-    assert {key: again[key] for key in ("messages", "queued", "title", "current_leaf")} == {
-        key: older[key] for key in ("messages", "queued", "title", "current_leaf")
-    }
-    assert (again["taskdoc"], again["reminders"], again["calls"], again["runs"]) == ("", [], [], [])
-
-
-def test_a_file_of_the_third_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
-    newest = through_a_file(export_json(working_dialog))
-    lacks = {"client", "task", "events", "compaction", "standing_rules", "own_tools"}
-    older = {key: value for key, value in newest.items() if key not in lacks} | {"format": "dominds.dialog/3"}
-
-    imported = import_dialog(owner=alice, data=older)
-
-    again = without_moment(through_a_file(export_json(Dialog.objects.get(pk=imported.pk))))
-    assert again == without_moment(newest) | {
-        "task": None,
-        "events": [],
-        "compaction": "automatic",
-        "own_tools": "automatic",
-        "standing_rules": [],
-    }
-
-
-def test_a_file_of_the_fourth_format_is_still_read(working_dialog: Dialog, alice: User) -> None:
-    newest = through_a_file(export_json(working_dialog))
-    lacks = {"task", "events", "compaction", "standing_rules", "own_tools"}
-    older = {key: value for key, value in newest.items() if key not in lacks}
-
-    imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/4"})
-
-    again = without_moment(through_a_file(export_json(Dialog.objects.get(pk=imported.pk))))
-    assert again == without_moment(newest) | {
-        "task": None,
-        "events": [],
-        "compaction": "automatic",
-        "own_tools": "automatic",
-        "standing_rules": [],
-    }
-
-
 def test_a_file_of_the_fifth_format_is_compacted_by_itself(working_dialog: Dialog, alice: User) -> None:
     newest = through_a_file(export_json(working_dialog))
     older = {key: value for key, value in newest.items() if key not in {"compaction", "standing_rules", "own_tools"}}
@@ -165,19 +115,6 @@ def test_a_file_of_the_seventh_format_offers_our_tools_as_the_room_allows(workin
     imported = import_dialog(owner=alice, data=older | {"format": "dominds.dialog/7"})
 
     assert (newest["own_tools"], imported.own_tools) == ("off", "automatic")
-
-
-def test_a_file_of_the_second_format_is_still_read(dialog: Dialog, alice: User) -> None:
-    older = json.loads((Path(__file__).parent / "format_2.json").read_text())
-
-    imported = import_dialog(owner=alice, data=older)
-
-    again = export_json(Dialog.objects.get(pk=imported.pk))
-    same = older.keys() - {"format", "exported_at", "courses", "generations"}
-    assert {key: through_a_file(again)[key] for key in same} == {key: older[key] for key in same}
-    assert [(course["head"], course["guard_held"]) for course in again["courses"]] == [(None, False)] * 2
-    assert {(entry["sent"]["view"], entry["sent"]["estimated"]) for entry in again["generations"]} == {(None, None)}
-    assert (again["marks"], again["compactions"], again["view_changes"]) == ([], [], [])
 
 
 def test_new_messages_go_on_after_the_imported_ones(full_dialog: Dialog, alice: User) -> None:

@@ -60,7 +60,7 @@ class Figures:
 
     @property
     def is_watched(self) -> bool:
-        """By a guard, now or as events tell; else nothing is recorded, and nobody knows how often it happened."""
+        """Whether a guard sees its requests, or did. Of one that none saw nobody knows how often it overflowed."""
         return self.is_guarded or any(code in self.events for code in WATCHED)
 
     @property
@@ -115,7 +115,7 @@ class Table:
 
 
 def table(scope: Scope) -> Table:
-    """Where most went wrong or was compacted stands first, then who was used most."""
+    """The readings, events and runs of each agent and LLM: those in most trouble first, then the most used."""
     parts: defaultdict[Key, dict[str, Any]] = defaultdict(dict)
     for found in (_readings(scope), _events(scope), _runs(scope)):
         for key, values in found.items():

@@ -29,7 +29,7 @@ class Pattern:
 
 
 def patterns(owner_id: int | None, *, now: datetime) -> list[Pattern]:
-    """Of one person's dialogs, or of everybody's; the most frequent first."""
+    """The patterns in the events of one person's dialogs, or of everybody's; the most frequent first."""
     found = frequent(_counted(Scope(owner_id=owner_id, since=now - WINDOW)))[:MOST]
     agents = Agent.objects.in_bulk({one.agent_id for one in found})
     waiting = Proposal.objects.filter(status=Proposal.Status.OPEN, agent__in=agents)

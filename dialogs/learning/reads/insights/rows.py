@@ -58,12 +58,12 @@ class Missed:
 
     @property
     def signed(self) -> str:
-        """With a true minus."""
+        """The bias with its sign; minus is U+2212."""
         return f"{self.bias:+.1f}".replace("-", "−")
 
 
 def missed_by(llms: Collection[LLM]) -> dict[int, Missed]:
-    """By the LLM's key; one without reports is left out."""
+    """How far estimates for these LLMs were off, by the LLM's key; one without reports is left out."""
     found = {row.llm_id: row.known for row in LlmCalibration.objects.filter(llm__in=llms)}
     return {
         key: Missed(error=known.error_percent, bias=known.bias_percent, reports=len(known.samples))

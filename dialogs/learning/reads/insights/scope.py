@@ -36,7 +36,7 @@ class Scope:
         return self._cut(rows, owner="dialog__owner", agent="dialog__agent", llm="dialog__llm", when="queued_at")
 
     def readings(self) -> QuerySet[HealthReading]:
-        """Those that were measured: a reading without a number is of a provider that reports none."""
+        """The readings with a number: those without are of providers that report no usage."""
         rows = HealthReading.objects.filter(prompt_tokens__isnull=False).order_by()
         dialog = "generation__dialog"
         return self._cut(

@@ -109,7 +109,7 @@ def _in_force(agent: Agent, llm: LLM, now: datetime) -> Iterator[Point]:
 
 
 def _steps(limits: Iterable[Point]) -> Iterator[Point]:
-    """Where the limit became another one, and the last."""
+    """The points at which the limit changes, and the last one."""
     ordered = sorted(limits, key=lambda point: point.at)
     for at, point in enumerate(ordered):
         if at in (0, len(ordered) - 1) or point.values != ordered[at - 1].values:
