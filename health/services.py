@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dominds.rows import add
 from health.compacting import compact_messages
 from health.monitor.levels import Configured, Reading, read
 from health.monitor.usage import Usage, UsageUnavailable
@@ -26,7 +27,7 @@ def record_reading(
     from health.models import HealthReading
 
     reading = read(usage, configured)
-    return HealthReading.objects.create(
+    row = HealthReading(
         generation_id=generation_id,
         level=reading.level,
         reason=reading.reason,
@@ -37,6 +38,8 @@ def record_reading(
         optimal_util=reading.optimal_util,
         **_ceilings(reading),
     )
+    add(row)
+    return row
 
 
 def record_reward_export(*, lines: int, by: User | None) -> None:

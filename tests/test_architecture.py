@@ -69,8 +69,8 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("health.compaction.terms", "health.compaction.config"),
     ("health.loops",),
     ("health.monitor",),
-    # The version and the Celery application: they import nothing of ours.
-    ("dominds.__version__", "dominds.celery"),
+    # The version, the Celery application, quick statements: they import nothing of ours.
+    ("dominds.__version__", "dominds.celery", "dominds.prepared", "dominds.rows"),
 )
 # In each package, by feature: what reads, what writes, what shows.
 FEATURES = (

@@ -53,9 +53,6 @@ REGISTERING = {
 # Installed where somebody wants the demo model or embeddings; the last two come, pinned, with pydantic and jsonschema.
 OPTIONAL = {
     "xllamacpp",
-    "torch",
-    "transformers",
-    "sentence-transformers",
     "safetensors",
     "pydantic-core",
     "referencing",

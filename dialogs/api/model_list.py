@@ -10,7 +10,14 @@ from typing import Any
 
 from dialogs.api.auth import may_use
 from dialogs.api.errors import model_not_found
-from dialogs.api.reads.offered import direct_agents, listed_agents, listed_llms, offered_agents, offered_llms
+from dialogs.api.reads.offered import (
+    direct_agent_of,
+    listed_agents,
+    listed_llms,
+    offered_agent,
+    offered_agents,
+    offered_llms,
+)
 from dialogs.api.schemas import CountBody
 from dialogs.api.writes.client_turns import Target, direct_agent
 from dialogs.context.estimate import overhead
@@ -71,13 +78,13 @@ def _llm_to_count(key: ApiKey, model: str) -> LLM:
 
 
 def _agent_of(slug: str) -> Target | None:
-    agent = next(iter(offered_agents().filter(slug=slug).order_by()), None)
+    agent = offered_agent(slug)
     return Target(agent, agent.llm) if agent else None
 
 
 def _llm_of(provider: str, model_id: str) -> Target | None:
     """With the agent that stands for it, which is made when it is first spoken to."""
-    agent = next(iter(direct_agents(provider=provider, model_id=model_id).order_by()), None)
+    agent = direct_agent_of(provider=provider, model_id=model_id)
     if agent:
         return Target(agent, agent.llm)
     llm = next(iter(offered_llms().filter(provider__name=provider, model_id=model_id).order_by()), None)

@@ -35,6 +35,7 @@ from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, with
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import Entry
+from dialogs.transcript.reads.marks import marks_of
 from dialogs.transcript.reads.path import course_branch, made_of, said_since, with_seams
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
@@ -247,13 +248,11 @@ def _read(
 
 
 def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
-    """The fields of a context that these messages make. Few are marked, so a course's marks are read at once."""
-    ids = {message.pk for message in branch}
-    marks = MessageMark.objects.filter(message__course__in={message.course_id for message in branch})
+    """The fields of a context that these messages make."""
     return {
         "branch": tuple(branch),
         "calls": calls_by_message([message.pk for message in branch if message.role == Role.ASSISTANT]),
-        "marks": {mark.message_id: mark for mark in marks if mark.message_id in ids},
+        "marks": marks_of(branch),
         "blobs": blobs_of(message.parts for message in branch),
     }
 

@@ -13,7 +13,6 @@ from uuid import UUID
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
 from dialogs.common.threads import in_db
-from dialogs.compaction.reads.compaction import may_compact
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.continuing import continuing, cut_answer, request_to_go_on
 from dialogs.context.estimate import Sizing, beside_an_answer
@@ -116,10 +115,9 @@ def _prompt_at_most(sizing: Sizing) -> int:
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
     """Who watches the answer grow, where the window is known and compaction is not switched off."""
-    leaf = sizing.context.dialog.current_leaf
-    if guard is None or guard.off or leaf is None:
+    if guard is None or guard.off or sizing.context.dialog.current_leaf is None:
         return None
-    return Watch(sizing, guard, may_compact=may_compact(leaf))
+    return Watch(sizing, guard)
 
 
 def _sent(sizing: Sizing, request: ChatRequest) -> Sent:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dialogs.compaction.reads.compaction import may_compact
 from dialogs.context.estimate import Sizing, overhead
 from dialogs.context.material import MOST_PINNED, beside, of_the_floor, with_unanswered
 from dialogs.llms.guard import Guard
@@ -36,11 +37,10 @@ _IN_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\Z")
 
 @dataclass
 class Watch:
-    """Of one request. `may_compact`: a compaction for it is still allowed. Of an unknown window nothing is cut."""
+    """Of one request. Of an unknown window nothing is cut."""
 
     sizing: Sizing
     guard: Guard
-    may_compact: bool
     received_tokens: int = 0
     _uncounted: list[str] = field(default_factory=list)
     _chars: int = 0
@@ -90,7 +90,8 @@ class Watch:
 
     @cached_property
     def _can_help(self) -> bool:
-        return self.may_compact and _leaves_room(self.sizing, self.guard)
+        leaf = self.sizing.context.dialog.current_leaf
+        return leaf is not None and may_compact(leaf) and _leaves_room(self.sizing, self.guard)
 
     def _patience(self) -> float:
         """The share of all patience that what was said last may have."""

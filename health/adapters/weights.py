@@ -27,7 +27,8 @@ def check(path: Path, sha256: Mapping[str, str]) -> None:
     """Raises Unavailable, naming the file, if one is not what it was when it was tried."""
     for name, expected in sha256.items():
         try:
-            digest = hashlib.sha256((path / name).read_bytes()).hexdigest()
+            with (path / name).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise Unavailable(f"{path / name} cannot be read: {error.strerror}.") from error
         if digest != expected:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import CharField, QuerySet
 
 from dialogs.models import ApiKey
+from dominds.prepared import prepared
 
 
 def fingerprint(secret: str) -> str:
@@ -25,5 +27,9 @@ def key_with(secret: str) -> ApiKey | None:
     It is looked up by its hash: how long that takes tells at most how a hash begins, and from that nobody
     finds a secret. There is nothing to compare in constant time.
     """
-    rows = ApiKey.objects.select_related("owner").filter(sha256=fingerprint(secret))
-    return next(iter(rows.order_by()), None)
+    return _with_hash.first(fingerprint(secret))
+
+
+@prepared(CharField())
+def _with_hash(sha256: Any) -> QuerySet[ApiKey]:
+    return ApiKey.objects.select_related("owner").filter(sha256=sha256).order_by()

@@ -12,15 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import F, Q
+from django.db.models import BigIntegerField, F, IntegerField, Q, QuerySet, UUIDField
 
 from dialogs.api.requests import ClientCall, ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
+from dominds.prepared import prepared
 
 # One message alone is no history: many conversations begin with the same word.
 LEAST_KNOWN = 2
@@ -159,9 +160,14 @@ def _places(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> P
 
 def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message, ...]:
     """The newest first; before them those whose instructions are the request's."""
-    ids = [place.message_id for place in places]
-    rows = Message.objects.select_related("dialog__client", "course").filter(pk__in=ids).order_by("-pk")
+    ids = {place.message_id for place in places}
+    rows = [row for one in sorted(ids, reverse=True) for row in _message(one)]
     return tuple(sorted(rows, key=lambda row: not is_same_instruction(row.dialog.client.instructions, request)))
+
+
+@prepared(BigIntegerField())
+def _message(message_id: Any) -> QuerySet[Message]:
+    return Message.objects.select_related("dialog__client", "course").filter(pk=message_id).order_by()
 
 
 def is_same_instruction(before: str, request: ClientRequest) -> bool:
@@ -294,12 +300,22 @@ class Outcome:
 
 def outcome_of(leaf: Message) -> Outcome:
     """`leaf` is the newest message of the request: what came after it was made for this request."""
-    rows = Generation.objects.filter(dialog=leaf.dialog_id, turn=leaf.turn, prompt_leaf__seq__gte=leaf.seq)
-    made = list(rows.select_related("reading", "message").order_by())
+    made = _generations(leaf.dialog_id, leaf.turn, leaf.seq)
     if not made:
         return Outcome(generation=None)
     last = max(made, key=attrgetter("pk"))
-    asked = ToolCall.objects.filter(message=last.message, status=ToolCall.Status.CLIENT) if last.message_id else ()
+    asked = _clients_calls(last.message_id) if last.message_id else ()
     calls = tuple(ClientCall(id=call.call_id, name=call.name, arguments=call.arguments) for call in asked)
     reading = getattr(last, "reading", None)
     return Outcome(generation=last, calls=calls, generations=len(made), level=reading.level if reading else "")
+
+
+@prepared(UUIDField(), IntegerField(), IntegerField())
+def _generations(dialog_id: Any, turn: Any, seq: Any) -> QuerySet[Generation]:
+    rows = Generation.objects.filter(dialog=dialog_id, turn=turn, prompt_leaf__seq__gte=seq)
+    return rows.select_related("reading", "message").order_by()
+
+
+@prepared(BigIntegerField())
+def _clients_calls(message_id: Any) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(message=message_id, status=ToolCall.Status.CLIENT).order_by("position")

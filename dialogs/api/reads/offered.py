@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from typing import Any
+
+from django.db.models import CharField, QuerySet
 
 from dialogs.llms.reads.agents import choosable_agents
 from dialogs.llms.reads.providers import missing_key
 from dialogs.models import LLM, Agent
+from dominds.prepared import prepared
 
 
 def offered_agents() -> QuerySet[Agent]:
@@ -29,15 +32,30 @@ def listed_llms() -> list[LLM]:
     return [llm for llm in offered_llms() if not missing_key(llm.provider)]
 
 
-def direct_agents(*, provider: str, model_id: str) -> QuerySet[Agent]:
+def offered_agent(slug: str) -> Agent | None:
+    return _offered_agent.first(slug)
+
+
+def direct_agent_of(*, provider: str, model_id: str) -> Agent | None:
     """That which stands for an LLM that is offered, if it has been spoken to."""
-    return Agent.objects.select_related("llm__provider", "llm__bounds", "llm__calibration").filter(
+    return _direct_agent.first(provider, model_id)
+
+
+@prepared(CharField())
+def _offered_agent(slug: Any) -> QuerySet[Agent]:
+    return offered_agents().filter(slug=slug).order_by()
+
+
+@prepared(CharField(), CharField())
+def _direct_agent(provider: Any, model_id: Any) -> QuerySet[Agent]:
+    agents = Agent.objects.select_related("llm__provider", "llm__bounds", "llm__calibration").filter(
         is_direct=True,
         llm__enabled=True,
         llm__model_id=model_id,
         llm__provider__enabled=True,
         llm__provider__name=provider,
     )
+    return agents.order_by()
 
 
 def offered_models() -> list[str]:

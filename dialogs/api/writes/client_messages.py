@@ -15,6 +15,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs
+from dominds.rows import add_all
 
 AT_ONCE = 500
 
@@ -34,13 +35,11 @@ def add_history(
     said = list(zip(rows, messages, strict=True))
     _add_calls(said)
     _close_calls(row, said)
-    SearchText.objects.bulk_create(
+    add_all(
         SearchText(message=one, words=index_words(one.content, *(call.arguments for call in message.calls)))
         for one, message in said
     )
-    PrefixNode.objects.bulk_create(
-        PrefixNode(owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said
-    )
+    add_all(PrefixNode(owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said)
     row.current_leaf = rows[-1]
     return rows
 
@@ -75,7 +74,7 @@ def insert_branch(rows: list[Message]) -> None:
     first = rows[0].parent
     for row in rows:
         row.parent = first
-    Message.objects.bulk_create(rows)
+    add_all(rows)
     for row, parent in zip(rows, parents, strict=True):
         row.parent = parent
     if len(rows) > 1:
@@ -105,6 +104,8 @@ def calls_of(message: Message, said: ClientMessage) -> tuple[ToolCall, ...]:
 def _close_calls(row: Dialog, said: Iterable[tuple[Message, ClientMessage]]) -> None:
     """The client's results, each beside the newest call that it answers."""
     results = [(message, one.tool_call_id) for message, one in said if one.role == Role.TOOL]
+    if not results:
+        return
     open_calls = _open_calls(row, {call_id for _message, call_id in results})
     closed: list[ToolCall] = []
     for message, call_id in results:

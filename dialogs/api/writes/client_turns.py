@@ -11,6 +11,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.db.models import BigIntegerField, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.api.reads.clients import Known, Outcome, is_past_compacting, longest_known, outcome_of
@@ -27,6 +28,8 @@ from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import title_from
+from dominds.prepared import prepared
+from dominds.rows import add
 
 
 class CompactingElsewhere(Exception):
@@ -134,8 +137,12 @@ def _unchanged(known: Known) -> Dialog | None:
     if not known.messages or known.frame:
         return None
     before = known.messages[0].dialog
-    rows = Dialog.objects.select_for_update().filter(pk=before.pk, version=before.version).order_by()
-    return next((row for row in rows if not row.is_busy), None)
+    return next((row for row in _as_it_was(before.pk, before.version) if not row.is_busy), None)
+
+
+@prepared(UUIDField(), BigIntegerField())
+def _as_it_was(dialog_id: Any, version: Any) -> QuerySet[Dialog]:
+    return Dialog.objects.select_for_update().filter(pk=dialog_id, version=version).order_by()
 
 
 def _at_rest(row: Dialog, message: Message, known: Known) -> tuple[Dialog, Course]:
@@ -160,11 +167,12 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
 
 
 def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
-    dialog = Dialog.objects.create(
-        owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True
-    )
+    dialog = Dialog(owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True)
+    add(dialog)
     dialog.client = ClientConversation(dialog=dialog)
-    return dialog, Course.objects.create(dialog=dialog, number=1)
+    course = Course(dialog=dialog, number=1)
+    add(course)
+    return dialog, course
 
 
 def _let_go(course: Course) -> None:
@@ -182,7 +190,10 @@ def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
     if is_new or any(getattr(before, name) != value for name, value in wanted.items()):
         for name, value in wanted.items():
             setattr(before, name, value)
-        before.save(force_insert=is_new)
+        if is_new:
+            add(before)
+        else:
+            before.save(update_fields=list(wanted))
 
 
 def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.models import Generation, Message
 from dialogs.models.message import MessageOrigin
 from dialogs.turns.reads.turns import LARGE
 from dialogs.turns.state import MAX_RESTARTS
+from dominds.prepared import prepared
 from health.compaction.terms.reasons import Why, from_json
 from health.models import CompactionRun
 
@@ -34,7 +36,12 @@ def open_run(dialog_id: UUID) -> CompactionRun | None:
 
 def is_being_compacted(dialog_id: UUID) -> bool:
     """Is a run under way?"""
-    return _open_runs(dialog_id).exists()
+    return bool(_open_run_ids(dialog_id))
+
+
+@prepared(UUIDField())
+def _open_run_ids(dialog_id: Any) -> QuerySet[CompactionRun, Any]:
+    return _open_runs(dialog_id).order_by().values_list("pk")[:1]
 
 
 def _open_runs(dialog_id: UUID) -> QuerySet[CompactionRun]:

@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, QuerySet
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init
 
 from dialogs.models import Message
 from dialogs.models.message import MessageOrigin, Role
+from dominds.prepared import prepared
 from health.models import CompactionRun
 
 
@@ -72,11 +74,20 @@ _COLUMNS = (
 def made_of(rows: QuerySet[Message], leaf: Message) -> Iterator[Message]:
     """These messages of the leaf's dialog, in any order. Of hundreds Django's own way takes most of a request's time:
     it converts the dialog's id for each, and looks for what may be cached in a row that is new."""
-    for values in rows.order_by().values_list(*_COLUMNS):
+    yield from _made(rows.order_by().values_list(*_COLUMNS), leaf)
+
+
+@prepared(BigIntegerField())
+def _of_course(course_id: Any) -> QuerySet[Message, Any]:
+    return Message.objects.filter(course_id=course_id).order_by().values_list(*_COLUMNS)
+
+
+def _made(rows: Iterable[tuple[Any, ...]], leaf: Message) -> Iterator[Message]:
+    for values in rows:
         message = Message.__new__(Message)
         message.__dict__ |= {**dict(zip(_COLUMNS, values, strict=True)), "dialog_id": leaf.dialog_id}
         message._state = ModelState()
-        message._state.adding, message._state.db = False, rows.db
+        message._state.adding, message._state.db = False, leaf._state.db
         post_init.send(sender=Message, instance=message)
         yield message
 
@@ -85,7 +96,7 @@ def course_branch(leaf: Message | None) -> tuple[Message, ...]:
     """The messages of the leaf's course on its branch, first one first. Costs what the course is long, no more."""
     if leaf is None:
         return ()
-    found = {message.pk: message for message in made_of(Message.objects.filter(course_id=leaf.course_id), leaf)}
+    found = {message.pk: message for message in _made(_of_course(leaf.course_id), leaf)}
     branch: list[Message] = []
     at: int | None = leaf.pk
     while at in found:

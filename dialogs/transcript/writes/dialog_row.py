@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet, UUIDField
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -13,6 +14,8 @@ from dialogs.common.schedule import drive_on_commit
 from dialogs.models import Course, Dialog, Message, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.search import index_words
+from dominds.prepared import prepared
+from dominds.rows import add, change
 
 # What changes when an answer comes to be wanted.
 WANTED = (
@@ -31,7 +34,15 @@ WANTED = (
 
 def lock(dialog: Dialog) -> Dialog:
     """The dialog's row, fresh and locked until the transaction ends. SQLite locks at BEGIN IMMEDIATE."""
-    return Dialog.objects.select_for_update().get(pk=dialog.pk)
+    row = _locked.first(dialog.pk)
+    if row is None:
+        raise Dialog.DoesNotExist
+    return row
+
+
+@prepared(UUIDField())
+def _locked(dialog_id: Any) -> QuerySet[Dialog]:
+    return Dialog.objects.select_for_update().filter(pk=dialog_id).order_by()
 
 
 def written_here(row: Dialog) -> Dialog:
@@ -44,7 +55,7 @@ def written_here(row: Dialog) -> Dialog:
 def save(row: Dialog, *fields: str) -> None:
     """Write these fields, raise the version, and tell the browsers after the commit."""
     row.version += 1
-    row.save(update_fields=["version", *fields])
+    change(row, "version", *fields)
     changed_on_commit(row.pk)
 
 
@@ -84,7 +95,7 @@ def add_message(
     """
     row.last_seq += 1
     turn = parent.turn if parent else 0
-    message = Message.objects.create(
+    message = Message(
         dialog=row,
         course=course or (parent.course if parent else newest_course(row)),
         seq=row.last_seq,
@@ -96,7 +107,8 @@ def add_message(
         parts=parts or {},
         cut_short=cut_short,
     )
-    SearchText.objects.create(message=message, words=index_words(content))
+    add(message)
+    add(SearchText(message=message, words=index_words(content)))
     row.current_leaf = message
     return message
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.common.errors import headline
@@ -19,6 +19,7 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
 from dialogs.turns.reads.remediation_state import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
+from dominds.prepared import prepared
 from health.loops.patterns import EVERY_CALLS
 from health.monitor.remediation import Due
 
@@ -130,13 +131,21 @@ NOT_SENT = tuple(f"current_leaf__course__head_run__{name}" for name in LARGE if 
 
 def driven(dialog_id: UUID) -> Dialog | None:
     """The dialog with everything that is decided by and that a request is made of; None when it is gone."""
+    return _driven.first(dialog_id)
+
+
+@prepared(UUIDField())
+def _driven(dialog_id: Any) -> QuerySet[Dialog]:
     # `first()` would sort, which costs more than a fifth of this.
-    return next(iter(Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).filter(pk=dialog_id).order_by()), None)
+    return Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).filter(pk=dialog_id).order_by()
 
 
 def dialog_to_drive(dialog_id: UUID) -> Dialog:
     """The dialog with what the driver reads of it. Raises Dialog.DoesNotExist."""
-    return Dialog.objects.select_related(*DRIVEN).defer(*NOT_SENT).get(pk=dialog_id)
+    found = driven(dialog_id)
+    if found is None:
+        raise Dialog.DoesNotExist
+    return found
 
 
 def tries_of_due_answer(dialog: Dialog) -> list[Generation]:
@@ -148,8 +157,12 @@ def _all_tries(dialog: Dialog) -> list[Generation]:
     """All calls that were made from the newest message, newest first."""
     if dialog.current_leaf_id is None:
         return []
-    found = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by()
-    return sorted(found, key=attrgetter("pk"), reverse=True)
+    return sorted(_tries_of(dialog.current_leaf_id), key=attrgetter("pk"), reverse=True)
+
+
+@prepared(BigIntegerField())
+def _tries_of(message_id: Any) -> QuerySet[Generation]:
+    return Generation.objects.filter(prompt_leaf=message_id).order_by()
 
 
 def _of_due_answer(found: list[Generation]) -> list[Generation]:
@@ -166,12 +179,22 @@ def seconds_until(moment: datetime | None) -> float | None:
 
 
 def is_answer_due(dialog_id: UUID) -> bool:
-    return Dialog.objects.filter(pk=dialog_id, answer_due=True).exists()
+    return bool(_due(dialog_id))
+
+
+@prepared(UUIDField())
+def _due(dialog_id: Any) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.filter(pk=dialog_id, answer_due=True).values_list("pk")
 
 
 def is_stop_requested(dialog_id: UUID) -> bool:
     """Also true when the dialog is gone or in the trash: nobody waits for the answer then."""
-    return not Dialog.objects.filter(pk=dialog_id, stop_requested=False).exists()
+    return not _wanted(dialog_id)
+
+
+@prepared(UUIDField())
+def _wanted(dialog_id: Any) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.filter(pk=dialog_id, stop_requested=False).values_list("pk")
 
 
 def is_message_waiting(dialog_id: UUID) -> bool:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import BigIntegerField, QuerySet
 from django.utils import timezone
 
 from dialogs.llms.guard import bounds_of, guard_of, is_off, may_be_guarded
@@ -26,6 +26,8 @@ from dialogs.turns.writes import autonomous, remediation
 from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.lease import Claim, fenced
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
+from dominds.prepared import prepared
+from dominds.rows import add, change
 from health.models import HealthReading
 from health.monitor.levels import Level
 from health.monitor.usage import Usage, UsageUnavailable
@@ -114,7 +116,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
 
 def add_generation(row: Dialog, held: Claim, leaf: Message, **recorded: Any) -> Generation:
     """A try to answer `leaf`, the next in its course; `recorded` are further columns."""
-    return Generation.objects.create(
+    generation = Generation(
         dialog=row,
         course=leaf.course,
         number=_next_number(leaf.course),
@@ -125,11 +127,18 @@ def add_generation(row: Dialog, held: Claim, leaf: Message, **recorded: Any) -> 
         fencing_token=held.token,
         **recorded,
     )
+    add(generation)
+    return generation
 
 
 def _next_number(course: Course) -> int:
     """Imported courses may leave numbers out."""
-    return (Generation.objects.filter(course=course).aggregate(highest=Max("number"))["highest"] or 0) + 1
+    return max((number for (number,) in _highest_number(course.pk)), default=0) + 1
+
+
+@prepared(BigIntegerField())
+def _highest_number(course_id: Any) -> QuerySet[Generation, Any]:
+    return Generation.objects.filter(course=course_id).order_by("-number").values_list("number")[:1]
 
 
 def _leaf(row: Dialog) -> Message:
@@ -253,6 +262,14 @@ def add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short
     )
 
 
+# What its end writes down.
+ENDED = (
+    *("status", "message", "finished_at", "first_token_at", "finish_reason", "usage_raw"),
+    *("partial_text", "partial_reasoning", "error_code", "error_message", "why", "retry_at"),
+    *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "manifest"),
+)
+
+
 def close(generation: Generation, status: str, answer: Answer, message: Message | None) -> None:
     generation.status = status
     generation.message = message
@@ -268,7 +285,7 @@ def close(generation: Generation, status: str, answer: Answer, message: Message 
         generation.completion_tokens = answer.usage.completion_tokens
         generation.total_tokens = answer.usage.total_tokens
         generation.cached_tokens = answer.usage.cached_tokens
-    generation.save()
+    change(generation, *ENDED)
 
 
 def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, F, PositiveSmallIntegerField, Value, When
+from django.db.models import BigIntegerField, Case, F, PositiveSmallIntegerField, QuerySet, UUIDField, Value, When
 from django.utils import timezone
 
 from dialogs.common.broadcast import changed_on_commit
 from dialogs.models import Dialog, Generation
 from dialogs.turns.reads.turns import lease_free
 from dialogs.turns.writes.tool_calls import interrupt_running
+from dominds.prepared import prepared
 
 
 class LeaseLost(Exception):
@@ -108,14 +110,23 @@ def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
 
     `known` is the dialog as it was read a moment ago: what it refers to is not read again.
     """
-    rows = _held(held).select_for_update(of=("self",))
-    rows = rows if known else rows.select_related("current_leaf__course", "llm__provider")
-    row = next(iter(rows.order_by()), None)
+    row = (_row if known else _row_with_its_leaf).first(held.dialog_id, held.token)
     if row is None:
         raise LeaseLost
     if known:
         _share(known, row)
     return row
+
+
+@prepared(UUIDField(), BigIntegerField())
+def _row(dialog_id: Any, token: Any) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id, lease_token=token).select_for_update(of=("self",)).order_by()
+
+
+@prepared(UUIDField(), BigIntegerField())
+def _row_with_its_leaf(dialog_id: Any, token: Any) -> QuerySet[Dialog]:
+    rows = Dialog.objects.filter(pk=dialog_id, lease_token=token).select_for_update(of=("self",)).order_by()
+    return rows.select_related("current_leaf__course", "llm__provider")
 
 
 def _share(known: Dialog, row: Dialog) -> None:

@@ -1,0 +1,192 @@
+"""What one request of a client costs the process that answers it: `python -m benchmarks.request_cost [--profile FILE]`.
+
+The whole ASGI application in this process, in front of a model server on loopback that answers at once. CPU of all
+threads of this process, statements and trips to a thread that speaks to the database; a clock would say more of the
+machine. New conversations, and one that resends twenty turns and grows; SQLite in a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import json
+import os
+import pstats
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from statistics import median
+from typing import Any
+
+from benchmarks.api_latency import TURNS, Message, said
+from benchmarks.gateways import ROWS, serving
+from benchmarks.in_process import prepare
+
+ROUNDS, EACH, WARM_UP = 5, 20, 10
+Asking = Callable[[Sequence[Message]], Any]
+
+
+def asking(application: Any, secret: str) -> Asking:
+    """One request through the application, as a server would put it."""
+
+    async def ask(messages: Sequence[Message]) -> bytes:
+        body = json.dumps({"model": "bench/m", "stream": True, "messages": messages}).encode()
+        sent: list[bytes] = []
+        told = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> dict[str, Any]:
+            if (one := next(told, None)) is not None:
+                return one
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(event: dict[str, Any]) -> None:
+            sent.append(event.get("body", b""))
+
+        await application(scope(secret, body), receive, send)
+        answer = b"".join(sent)
+        assert answer.endswith(b"data: [DONE]\n\n"), answer
+        return answer
+
+    return ask
+
+
+def scope(secret: str, body: bytes) -> dict[str, Any]:
+    headers = [
+        (b"host", b"localhost"),
+        (b"content-type", b"application/json"),
+        (b"authorization", f"Bearer {secret}".encode()),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    path = "/v1/chat/completions"
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "http_version": "1.1",
+        "scheme": "http",
+        "client": ("127.0.0.1", 5),
+        "server": ("127.0.0.1", 80),
+        "root_path": "",
+        "asgi": {"version": "3.0"},
+    }
+
+
+async def conversations(ask: Asking, *, turns: int, requests: int, around: Callable[[], Any]) -> None:
+    """So many requests, each inside `around()`; what comes before `turns` is outside."""
+    told = time.monotonic_ns()
+    messages = [one for turn in range(turns) for one in said(f"{told}, turn {turn}")]
+    if turns:
+        await ask(messages[:-1])
+    for request in range(requests):
+        asked = said(f"{told}, request {request}")
+        messages = [*messages, *asked] if turns else asked
+        with around():
+            await ask(messages[:-1])
+            # What is told browsers afterwards is a part of it.
+            await asyncio.sleep(0.07)
+
+
+@contextmanager
+def counting(found: Counter[str]) -> Iterator[None]:
+    """Statements, and trips to a thread of the database."""
+    from django.db.backends.utils import CursorWrapper
+
+    from dialogs.common import threads
+
+    def noted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found[name] += 1
+            return real(*args, **kwargs)
+
+        return call
+
+    execute, connected = CursorWrapper.execute, threads._connected
+    CursorWrapper.execute = noted("statements", execute)  # type: ignore[method-assign]
+    threads._connected = noted("trips", connected)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        CursorWrapper.execute = execute  # type: ignore[method-assign]
+        threads._connected = connected
+
+
+@contextmanager
+def profiling(into: list[cProfile.Profile]) -> Iterator[None]:
+    """Of the event loop, and of each trip."""
+    from dialogs.common import threads
+
+    def profiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            into.append(cProfile.Profile(time.thread_time))
+            return into[-1].runcall(connected(function), *args, **kwargs)
+
+        return call
+
+    connected, loop = threads._connected, cProfile.Profile(time.thread_time)
+    into.append(loop)
+    threads._connected = profiled  # type: ignore[assignment]
+    loop.enable()
+    try:
+        yield
+    finally:
+        loop.disable()
+        threads._connected = connected
+
+
+@contextmanager
+def cpu(into: list[float]) -> Iterator[None]:
+    before = time.process_time()
+    yield
+    into.append(1000 * (time.process_time() - before))
+
+
+def measure(run: Callable[..., None], *, turns: int, path: str | None) -> None:
+    rounds, counted, profiles = [], Counter[str](), list[cProfile.Profile]()
+    run(turns=turns, requests=WARM_UP, around=nullcontext)
+    for _round in range(ROUNDS):
+        taken: list[float] = []
+        run(turns=turns, requests=EACH, around=lambda taken=taken: cpu(taken))
+        rounds.append(median(taken))
+    run(turns=turns, requests=1, around=lambda: counting(counted))
+    run(turns=turns, requests=EACH, around=lambda: profiling(profiles))
+    stats = pstats.Stats(profiles[0])
+    for one in profiles[1:]:
+        stats.add(one)
+    if path:
+        stats.dump_stats(f"{path}-{turns}")
+    print(
+        f"{f'{turns} turns resent' if turns else 'new conversation':18}"
+        f"{min(rounds):10.1f}{median(rounds):8.1f}{stats.total_calls / EACH / 1000:14.1f}"  # type: ignore[attr-defined]
+        f"{counted['statements']:12}{counted['trips']:7}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", metavar="FILE", help="keep where it goes, for pstats, in FILE-0 and FILE-20")
+    wanted = parser.parse_args()
+    prepare()
+    from django.contrib.auth.models import User
+
+    from dialogs.api.writes.api_keys import create_key
+    from dominds.asgi import application
+
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {EACH} requests, {ROUNDS} times")
+    print(f"{'':18}{'CPU ms: least, median':>18}{'1,000 calls':>11}{'statements':>12}{'trips':>7}")
+    with serving("benchmarks.instant") as upstream, asyncio.Runner() as runner:
+        exec(ROWS.replace("{upstream}", upstream).replace("{window}", "None"), {})
+        _key, secret = create_key(owner=User.objects.get(), name="bench")
+        ask = asking(application, secret)
+        for turns in (0, TURNS):
+            measure(lambda **how: runner.run(conversations(ask, **how)), turns=turns, path=wanted.profile)
+
+
+if __name__ == "__main__":
+    main()

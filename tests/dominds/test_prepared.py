@@ -1,0 +1,170 @@
+"""Prepared queries find what Django finds, and rows are stored and changed as Django does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db.models import BigIntegerField, Model, QuerySet, TextField, UUIDField
+from pytest_django import DjangoAssertNumQueries
+
+from dialogs.models import LLM, Dialog, Generation, Message, Provider, ToolCall
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.turns.writes.messages import post_message
+from dominds.prepared import prepared
+from dominds.rows import add, add_all, change
+
+pytestmark = pytest.mark.django_db
+JOINED = ("agent", "llm__provider", "llm__bounds", "current_leaf__course__head_run")
+
+
+@prepared(UUIDField(), BigIntegerField())
+def joined(dialog_id: Any, least: Any) -> QuerySet[Dialog]:
+    return Dialog.objects.select_related(*JOINED).filter(pk=dialog_id, wake_seq__gte=least).order_by()
+
+
+@prepared(TextField())
+def contents(content: Any) -> QuerySet[Message, Any]:
+    return Message.objects.filter(content=content).values_list("content", "dialog_id", "parts")
+
+
+@prepared(UUIDField())
+def without_titles(dialog_id: Any) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).defer("title")
+
+
+def told(row: Model) -> dict[str, Any]:
+    return {name: value for name, value in vars(row).items() if name != "_state"}
+
+
+@pytest.fixture
+def asked(dialog: Dialog) -> Dialog:
+    post_message(dialog=dialog, content="Hello, 世界")
+    return Dialog.objects.get(pk=dialog.pk)
+
+
+def test_a_row_is_found_as_django_finds_it(asked: Dialog) -> None:
+    by_django = Dialog.objects.select_related(*JOINED).get(pk=asked.pk)
+
+    found = joined.first(asked.pk, 0)
+
+    assert found is not None
+    assert found == by_django
+    assert told(found) == told(by_django)
+
+
+def test_what_a_row_refers_to_comes_with_it(asked: Dialog, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    by_django = Dialog.objects.select_related(*JOINED).get(pk=asked.pk)
+    found = joined.first(asked.pk, 0)
+
+    assert found is not None
+    assert found.current_leaf is not None
+    assert by_django.current_leaf is not None
+    with django_assert_num_queries(0):
+        assert told(found.llm.provider) == told(by_django.llm.provider)
+        assert told(found.current_leaf.course) == told(by_django.current_leaf.course)
+        assert found.current_leaf.course.head_run is None
+        with pytest.raises(LLM.bounds.RelatedObjectDoesNotExist):
+            _ = found.llm.bounds
+
+
+def test_other_values_find_other_rows(asked: Dialog) -> None:
+    assert joined(asked.pk, 1) == [asked]
+    assert joined(asked.pk, 1000) == []
+
+
+def test_columns_come_as_python_knows_them(asked: Dialog) -> None:
+    assert contents("Hello, 世界") == [("Hello, 世界", asked.pk, {})]
+    assert contents("Nobody said this.") == []
+
+
+def test_a_column_that_was_left_out_is_read_when_it_is_looked_at(asked: Dialog) -> None:
+    found = without_titles.first(asked.pk)
+
+    assert found is not None
+    assert "title" not in vars(found)
+    assert found.title == asked.title
+
+
+def test_a_row_that_was_found_can_be_saved(asked: Dialog) -> None:
+    found = joined.first(asked.pk, 0)
+    assert found is not None
+
+    found.title = "Another"
+    found.save()
+
+    assert Dialog.objects.get(pk=asked.pk).title == "Another"
+
+
+def test_a_row_is_stored_whole(asked: Dialog) -> None:
+    leaf = asked.current_leaf
+    assert leaf is not None
+    row = Generation(
+        dialog=asked,
+        course=leaf.course,
+        number=7,
+        turn=1,
+        llm=asked.llm,
+        llm_name="x",
+        prompt_leaf=leaf,
+        fencing_token=3,
+        manifest={"messages": [leaf.pk], "options": {"a": None}},
+    )
+
+    add(row)
+
+    assert row.pk
+    stored = Generation.objects.get(pk=row.pk)
+    assert {**told(row), "started_at": stored.started_at} == {
+        name: value for name, value in told(stored).items() if not name.endswith("_cache")
+    }
+    assert stored.started_at == row.started_at
+
+
+def test_a_row_that_brings_its_id_keeps_it(asked: Dialog) -> None:
+    row = Dialog(owner=asked.owner, agent=asked.agent, llm=asked.llm, active_at=asked.active_at)
+
+    add(row)
+
+    assert Dialog.objects.get(pk=row.pk).agent == asked.agent
+
+
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_many_rows_are_stored_in_their_order(asked: Dialog, count: int) -> None:
+    leaf = asked.current_leaf
+    assert leaf is not None
+    rows = [ToolCall(message=leaf, position=number, call_id=str(number), name="look") for number in range(count)]
+
+    add_all(rows)
+
+    assert list(ToolCall.objects.values_list("pk", "call_id").order_by("pk")) == [(one.pk, one.call_id) for one in rows]
+
+
+def test_only_the_named_fields_are_changed(asked: Dialog) -> None:
+    asked.title, asked.taskdoc = "New", "Nobody stores this"
+
+    change(asked, "title")
+
+    stored = Dialog.objects.get(pk=asked.pk)
+    assert (stored.title, stored.taskdoc) == ("New", "")
+
+
+def test_a_reference_is_changed_by_its_name(asked: Dialog) -> None:
+    provider = Provider.objects.create(name="other", kind="openai", base_url="http://127.0.0.1:9/v1")
+    asked.llm = LLM.objects.create(provider=provider, model_id="other")
+
+    change(asked, "llm")
+
+    assert Dialog.objects.get(pk=asked.pk).llm.model_id == "other"
+
+
+def test_a_message_that_is_stored_by_hand_is_one(asked: Dialog) -> None:
+    leaf = asked.current_leaf
+    assert leaf is not None
+    row = Message(
+        dialog=asked, course=leaf.course, seq=90, parent=leaf, turn=1, role=Role.ASSISTANT, origin=MessageOrigin.AGENT
+    )
+
+    add(row)
+
+    assert list(leaf.children.all()) == [row]
