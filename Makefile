@@ -141,4 +141,7 @@ install-dev: .venv/installed-dev  ## install what the tests need too, with a bro
 	@echo "Installing the test tools: about 110 MB to download, once, and a browser where there is none."
 	@$(INSTALL) -r requirements/dev.txt
 	@$(BIN)/python -m tests.browser
+# Tests start some hundred processes: what they import is compiled once, also where the environment forbids it later.
+# Some packages bring files that are no Python of this version, which nobody imports.
+	@$(SIGNS) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 	@touch $@

@@ -51,6 +51,13 @@ def ours_of_moments(compact: Any, embedder: str, moment: Moment, limit: int) -> 
     return list(compact(moment.messages, limit_tokens=limit, task=moment.question, embedder=embedder).messages)
 
 
+def ours_asked_last(compact: Any, moment: Moment, limit: int) -> list[Message]:
+    """The question is no task but what was typed last, as in a dialog; it is judged what stands before it."""
+    asked = {"role": "user", "content": moment.question}
+    room = limit + tokens_of(asked)
+    return list(compact([*moment.messages, asked], limit_tokens=room, embedder="none").messages)[:-1]
+
+
 def of_recordings(conversations: Sequence[Conversation], compact: Any, ratios: Sequence[str]) -> Iterator[Row]:
     ours = partial(ours_of_moments, compact, "static")
     methods = {OURS: ours, **RIVALS, ORACLE: oracle}
@@ -60,10 +67,11 @@ def of_recordings(conversations: Sequence[Conversation], compact: Any, ratios: S
 
 
 def of_questions(asked: Iterator[Moment], compact: Any, ratios: Sequence[str]) -> Iterator[Row]:
-    """Ours with MiniLM, and with words alone: that is what a slow machine has."""
+    """Ours with MiniLM, with words alone, which a slow machine has, and without a task."""
     methods: dict[str, Method] = {
         OURS: partial(ours_of_moments, compact, "minilm"),
         f"{OURS}, no model": partial(ours_of_moments, compact, "none"),
+        f"{OURS}, asked last": partial(ours_asked_last, compact),
         **ASKED,
         ORACLE: oracle,
     }

@@ -97,13 +97,14 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
         return None
     kit = Kit(counter=counter_of(dialog.llm))
     told = {str(one.pk) for one in said if one.origin not in (*INSERTED, MessageOrigin.HANDOVER)}
-    told -= {str(one.pk) for one in unanswered_in(said)}
+    waiting = unanswered_in(said)
+    told -= {str(one.pk) for one in waiting}
     units = units_of(read_context(dialog, said).whole(), kit.counter)
     units = kit.counted(_whole_rounds([unit for unit in units if unit.id != SYSTEM and unit.id in told]))
     budget = int(SHARE * by_limit(dialog).room) - kit.tokens(f"{OPENING}\n{ENDING}")
     if not units or budget < LEAST_TOKENS:
         return None
-    kept = _laid_down(units, budget, kit, dialog) if curated else _chosen(units, budget, kit, dialog)
+    kept = _laid_down(units, budget, kit, dialog) if curated else _chosen(units, budget, kit, dialog, waiting)
     return _written(kept, kit, _ledger(units, int(LEDGER_SHARE * budget), kit, dialog)) if kept else None
 
 
@@ -122,7 +123,9 @@ def whole_branch(dialog: Dialog) -> tuple[Message, ...]:
     return (*sorted(earlier, key=lambda one: one.seq), *course_branch(dialog.current_leaf))
 
 
-def _chosen(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> tuple[Unit, ...]:
+def _chosen(
+    units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, waiting: Sequence[Message]
+) -> tuple[Unit, ...]:
     """By the engine, which keeps pinned messages, the ledger and the last exchange, and fills up with passages."""
     config = replace(
         config_of(dialog), recovery_mode=RecoveryMode.TRUNCATE, goal=1.0, accept=1.0, warning_threshold=1.0
@@ -133,6 +136,7 @@ def _chosen(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> tup
         units=tuple(units),
         limit=budget,
         task=task,
+        asked=waiting[-1].content if waiting else "",
         taken_back=taken_back(load(dialog.standing_rules)),
         config=_filling(config),
     )

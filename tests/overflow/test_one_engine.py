@@ -69,6 +69,24 @@ def test_the_live_path_and_the_library_keep_the_same(
     assert kept(sent) == kept(found) != kept(case.messages)
 
 
+@pytest.mark.parametrize("limit", [1_000, 2_000])
+def test_a_live_dialog_keeps_what_its_newest_message_asks_for(live: LivePath, limit: int) -> None:
+    fact = "Then the pilot put the boathouse key under the mat."
+    first, rest = history()[:9], history()[9:-1]
+    messages = [
+        *first,
+        user("One more thing."),
+        assistant(fact),
+        *rest,
+        user("Where is the boathouse key?"),
+    ]
+
+    sent, failed = live.compacted(SimpleNamespace(messages=messages), limit)
+
+    assert not failed
+    assert fact in "\n".join(map(text_of, sent))
+
+
 @pytest.mark.parametrize("limit", [1_000, 3_000])
 def test_the_command_and_the_library_choose_the_same(tmp_path: Path, limit: int) -> None:
     (file := tmp_path / "chat.json").write_text(json.dumps(history()))

@@ -20,6 +20,8 @@ _RANK_OFFSET = 10
 OTHERS_WEIGHT = 0.3
 # A question names no more things than this; a description of a whole task does.
 FEW_NAMED = 4
+# A word of a question that nobody said ("remind") tells little of what it asks for, against the rarest one.
+UNHEARD = 0.5
 _FEWEST = 3  # letters of a stem
 _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "ely", "es", "ly", "e", "s")
 
@@ -48,6 +50,8 @@ class Question:
             frequency[one] = frequency.get(one, 0) + features.frequency[key]
         count = len(features.each) + 1
         self.rarity = {one: math.log((count + 1) / (times + 0.5)) for one, times in frequency.items() if times < count}
+        unheard = [one for one in asked if one not in frequency and one[0] <= "\u2e80"]
+        self._says = sum(self.rarity.values()) + UNHEARD * len(unheard) * math.log((count + 1) / 0.5)
         self.stem_of = {key: one for key, one in stems.items() if one in self.rarity}
 
     @property
@@ -58,6 +62,13 @@ class Question:
     @property
     def specific(self) -> float:
         return min(1.0, sum(self.rarity.values()) / (2.5 * math.log(len(self.features.each) + 2)))
+
+    def said_by(self, keys: Iterable[int]) -> float:
+        """How much of the question these features say, from 0 to 1, rare words for more. Words that nobody said count,
+        but for pairs in Chinese, most of which are no words.
+        """
+        hit = {self.stem_of[key]: None for key in keys if key in self.stem_of}
+        return sum(self.rarity[one] for one in hit) / max(1e-9, self._says)
 
     def bm25(self, lengths: Sequence[int], each: Sequence[Iterable[int]] | None = None) -> NDArray[np.float64]:
         """One score for each chunk, or for each collection of features; `lengths` in tokens."""

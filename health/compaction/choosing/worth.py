@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from health.compaction.choosing.matching import Question, fused, with_neighbours
 from health.compaction.choosing.scoring import said
+from health.compaction.laws.invariants import unanswered
 from health.compaction.reading.features import Features
 from health.compaction.terms.ports import Embed, Embedded, Need
 from health.compaction.terms.units import ContextState, Role
@@ -23,6 +24,9 @@ TASK_WEIGHT = 25.0
 # The share of the room for whole messages that match a question; all of it from so specific a one on. An answer is as
 # long as a message is, however small the room: there is room for one of so many tokens.
 TASK_SHARE, SPECIFIC_ENOUGH, AN_ANSWER = 0.4, 0.33, 150
+# Where no task is stated, what a person said last and nobody answered yet is one. It seldom asks, so only messages that
+# say so much of it are answers, in that share of the room.
+LAST_WORDS_SHARE, SAYS_ENOUGH = 0.16, 0.75
 # A passage that says little by itself matches by accident: its match counts in full from this much on.
 OWN_ENOUGH = 8.0
 PRIOR = {Role.USER: 2.0, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
@@ -55,16 +59,18 @@ class Piece(NamedTuple):
 
 class Matches(NamedTuple):
     """How well pieces match the task, in the measure of `Features.weights`; the pieces of each message that matches,
-    the best first; and how far the task asks for something, from 0 to 1.
+    the best first; and how far the task asks for something, from 0 to 1. These messages may take that `share` of the
+    room, or an answer's length.
     """
 
     bonuses: list[float]
     messages: list[list[int]]
     asks: float
+    share: float = TASK_SHARE
 
     def budget(self, room: int) -> int:
         """The tokens of the room that the messages may take."""
-        return int(self.asks * max(TASK_SHARE * room, min(AN_ANSWER, room)))
+        return int(self.asks * max(self.share * room, min(AN_ANSWER, room)))
 
 
 class Group(NamedTuple):
@@ -79,11 +85,14 @@ class Group(NamedTuple):
 
 
 def matches(pieces: Sequence[Piece], features: Features, state: ContextState) -> Generator[Need, Any, Matches]:
-    question = Question(state.task, features)
+    question = Question(state.task or state.asked or unanswered(state.units), features)
     if not question.specific:
         return Matches([0.0] * len(pieces), [], 0.0)
     groups = list(_groups(pieces, features))
     worded = question.bm25([group.tokens for group in groups], [group.says for group in groups])
+    asks = question.narrow * min(1.0, question.specific / SPECIFIC_ENOUGH)
+    if not state.task:
+        return _of_last_words(groups, worded, question, features, asks=asks)
     meant = yield from _similar(groups, worded, state)
     likeness = np.zeros(len(pieces))
     for group, near in zip(groups, meant, strict=True):
@@ -93,8 +102,20 @@ def matches(pieces: Sequence[Piece], features: Features, state: ContextState) ->
     return Matches(
         bonuses=_bonuses(pieces, features, TASK_WEIGHT * question.specific * match),
         messages=[groups[at].pieces for at in np.argsort(-scores, kind="stable") if scores[at] > 0],
-        asks=question.narrow * min(1.0, question.specific / SPECIFIC_ENOUGH),
+        asks=asks,
     )
+
+
+def _of_last_words(
+    groups: Sequence[Group], worded: NDArray[np.float64], question: Question, features: Features, *, asks: float
+) -> Matches:
+    """What was said last is no task that somebody stated: only messages that say much of it are its answers, or where
+    they are too long, such passages in them.
+    """
+    says = [question.said_by(group.says) for group in groups]
+    found = [groups[at].pieces for at in np.argsort(-worded, kind="stable") if says[at] >= SAYS_ENOUGH]
+    found += [[one] for pieces in found for one in pieces if question.said_by(features.each[one]) >= SAYS_ENOUGH]
+    return Matches([0.0] * len(features.each), found, asks, LAST_WORDS_SHARE)
 
 
 def _bonuses(pieces: Sequence[Piece], features: Features, match: NDArray[np.float64]) -> list[float]:

@@ -47,6 +47,16 @@ def waits(units: Sequence[Unit]) -> bool:
     return late is not None and late.role is Role.USER
 
 
+def unanswered(units: Sequence[Unit]) -> str:
+    """What a person said last, while no answer in words follows it; else nothing."""
+    for unit in reversed(units):
+        if is_said(unit):
+            return unit.content
+        if unit.role is Role.ASSISTANT and unit.content.strip() and not unit.calls:
+            return ""
+    return ""
+
+
 def open_round(units: Sequence[Unit]) -> tuple[Unit, ...]:
     """The round that ends the list, still to be answered by the model; empty when something else ends it."""
     last = units[-1].round_id if units else None

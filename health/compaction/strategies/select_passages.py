@@ -186,13 +186,13 @@ def _held(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: S
 
 def _asked_for(messages: Sequence[list[int]], chooser: Chooser, *, budget: int) -> list[int]:
     """The pieces of the messages that match the task best, whole messages within the budget."""
-    found: list[int] = []
+    found: dict[int, None] = {}
     for pieces in messages:
         cost = chooser.cost(pieces)
-        if cost <= budget:
+        if cost <= budget and not found.keys() >= set(pieces):
             budget -= cost
-            found += pieces
-    return found
+            found |= dict.fromkeys(pieces)
+    return [*found]
 
 
 def _typed(

@@ -134,7 +134,8 @@ class ContextState:
 
     `ledger_tokens` of it are an earlier ledger's, where a strategy is shown the state without it; `answer_tokens` are
     kept for the answer. `room` is the limit that holds afterwards, where another is aimed at; without it, that one.
-    Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty.
+    Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty;
+    `asked` what a person said last, where no unit says it.
     `taken_back` are rules that a person took back: the ledger carries none of them.
     `laid_down` is a ledger of what came before all units: it is carried where it stands in none of them.
     `originals` are what the run began with: what was summarised in it is summarised again from these.
@@ -147,6 +148,7 @@ class ContextState:
     answer_tokens: int = 0
     room: int = 0
     task: str = ""
+    asked: str = ""
     taken_back: tuple[str, ...] = ()
     laid_down: tuple[Unit, ...] = ()
     originals: tuple[Unit, ...] = field(default=(), repr=False)

@@ -57,6 +57,52 @@ def test_a_message_that_answers_is_kept_whole() -> None:
     assert answer in [message["content"] for message in kept.messages]
 
 
+def asking(question: str, answer: str) -> list[dict[str, str]]:
+    """A long chat in which somebody else said the answer once; the newest message is the question."""
+    talk = [f"We walked along pier {at} again, the wind was {at} knots, and nobody minded much." for at in range(81)]
+    said = [*talk[:31], answer, *talk[31:], question]
+    return [{"role": "user" if at % 2 else "assistant", "content": text} for at, text in enumerate(said, start=1)]
+
+
+ANSWERED = [
+    ("Where is the boathouse key?", "The spare key for the boathouse hangs behind the barometer on a green ribbon."),
+    ("Which paint did we use for the hull?", "For the hull they took the grey paint of the old yard, two coats."),
+    ("船库的钥匙在哪里？", "船库的备用钥匙挂在气压计后面，系着一条绿丝带。"),
+]
+
+
+@pytest.mark.parametrize(("question", "answer"), ANSWERED)
+def test_what_the_newest_message_asks_for_is_kept_without_a_task(question: str, answer: str) -> None:
+    messages = asking(question, answer)
+    limit = count_messages(messages, "") // 8
+
+    kept = compact_messages(messages, limit_tokens=limit, embedder="none")
+
+    assert answer in [message["content"] for message in kept.messages]
+
+
+def test_a_question_that_was_answered_already_asks_for_nothing_more() -> None:
+    question, answer = ANSWERED[0]
+    open_talk = asking(question, answer)
+    limit = count_messages(open_talk, "") // 8
+    answered = [*open_talk, {"role": "assistant", "content": "It hangs there still."}]
+
+    kept = compact_messages(answered, limit_tokens=limit, embedder="none")
+
+    assert answer not in [message["content"] for message in kept.messages]
+
+
+def test_no_model_is_asked_where_only_the_newest_message_says_what_it_is_for() -> None:
+    messages = asking(*ANSWERED[0])
+
+    def embed(need: Embed) -> Embedded:
+        raise AssertionError(need)
+
+    kept = compact_messages(messages, limit_tokens=count_messages(messages, "") // 8, embedder=embed)
+
+    assert not kept.embedder
+
+
 def test_an_answer_that_takes_most_of_a_small_room_is_kept_whole() -> None:
     answer = (
         "Of the boathouse there are four keys. The spare one hangs behind the barometer, left of the door, on a green "
