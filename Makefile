@@ -84,7 +84,7 @@ check: install-dev  ## everything a commit must pass: style, types, templates, m
 bench-quality: install-dev  ## measure what compaction keeps, beside other ways; RECORDINGS=DIR measures recordings too
 	$(BIN)/python -m benchmarks.quality $(if $(RECORDINGS),--recordings "$(RECORDINGS)")
 
-bench: install-dev  ## measure: a run on its own, and tokens end to end, from the provider's chunk to the page
+bench: install-dev  ## measure everything that needs nothing but this machine, each with the seconds it took
 	$(BIN)/python -m benchmarks
 
 screenshots: install-dev  ## take the pictures in docs/

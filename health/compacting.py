@@ -69,7 +69,8 @@ def compact_messages(
 ) -> CompactionOutcome:
     """The messages in at most `limit_tokens` estimated tokens, or the reason why that cannot be.
 
-    `task` says what is needed later; without it, what the user typed last and nobody answered yet. `model` names the vocabulary to count with, `tools` are the schemas sent along.
+    `task` says what is needed later; without it, what the user typed last and nobody answered yet. `model` names the
+    vocabulary to count with, `tools` are the schemas sent along.
     `chain` names strategies, `config` sets their parameters and when to begin; with neither, passages are selected
     until the limit is full. `how` is "passages" (they come first) or "chain" (it comes first), in
     place of the configuration's word for it; without it a `chain` runs as it is, with nothing around it.

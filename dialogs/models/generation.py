@@ -65,7 +65,11 @@ class Generation(models.Model):
         verbose_name_plural = _("generations")
         ordering = ("id",)
         constraints = [models.UniqueConstraint(fields=["course", "number"], name="generation_number_once")]
-        indexes = [models.Index(fields=["dialog", "status"], name="generation_running")]
+        indexes = [
+            models.Index(fields=["dialog", "status"], name="generation_running"),
+            # For the list of dialogs, which asks each for its newest reading: else the newest of all are walked through.
+            models.Index(fields=["dialog", "-id"], name="generation_newest"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.course_id}/{self.number} {self.status}"

@@ -31,9 +31,13 @@ class StepLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """`losses` are the facts that only the archive still has, the first of `lost`; `preview` is empty without one."""
+    """`losses` are the facts that only the archive still has, the first of `lost`; `preview` is empty without one.
+
+    `freed` are tokens, 0 where nothing is known of it, or nothing holds.
+    """
 
     steps: tuple[StepLine, ...]
+    freed: int
     discarded: int
     preview: str
     is_handover: bool
@@ -62,6 +66,7 @@ def details_of(run: CompactionRun) -> Details:
     lost = [loss["text"] for loss in run.losses if not loss["kept"]]
     return Details(
         steps=tuple(_steps(run)),
+        freed=_freed(run),
         discarded=len(run.removed),
         preview=_shortened(written.get("content", "")),
         is_handover=written.get("kind") == HANDOVER,
@@ -73,6 +78,13 @@ def details_of(run: CompactionRun) -> Details:
         losses=tuple(lost[:MOST_LOSSES]),
         window=known_of(run.dialog).window,
     )
+
+
+def _freed(run: CompactionRun) -> int:
+    """What is left after the first change is read again by a server that keeps what it has read, so never more."""
+    if run.status != CompactionRun.Status.APPLIED or run.estimated_before is None or run.estimated_after is None:
+        return 0
+    return max(0, run.estimated_before - run.estimated_after)
 
 
 def _written(run: CompactionRun) -> dict[str, Any]:

@@ -34,11 +34,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="the chat, or - for standard input")
         parser.add_argument("--limit", type=int, required=True, metavar="N", help="the most estimated tokens")
-        parser.add_argument(
-            "--task",
-            default="",
-            help="what it is all for: what matches it is kept first; without it, the last question",
-        )
+        parser.add_argument("--task", default="", help="what it is all for; without it, the newest words of the user")
         parser.add_argument("--model", default="", help="whose vocabulary counts, such as gpt-4o or llama-3")
         parser.add_argument("--chain", type=_names, metavar="A,B", help="strategies, one after another")
         parser.add_argument("--how", choices=list(How), help="passages first, or the chain first; default: passages")

@@ -20,7 +20,7 @@ from tests.dialogs.driver.conftest import ask, drive_until_idle
 from tests.standins.serving import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
-EAGER = "context_config:\n  default_limit: 3500\n  warning_threshold: 0.1\n"
+EAGER = "context_config:\n  default_limit: 3500\n  warning_threshold: 0.1\n  goal: 0.05\n  accept: 0.08\n"
 
 
 class Listener:
@@ -54,8 +54,8 @@ def test_requests_are_the_same_with_the_guard_and_without_it(
 
     ask(dialog, "And now?")
     drive_until_idle(dialog)
-    monkeypatch.setattr(run, "guarded", lambda state, _dialog: state)
-    monkeypatch.setattr(guarding, "guard_of", lambda _dialog: None)
+    monkeypatch.setattr(run, "guarded", lambda state, _looked: state)
+    monkeypatch.setattr(guarding, "guard_of", lambda *_asked: None)
     retry(dialog=dialog)
     drive_until_idle(dialog)
 

@@ -43,6 +43,18 @@ def test_the_fold_says_how_many_messages_were_discarded(dialog: Dialog) -> None:
     assert "<dt>Discarded</dt><dd>3 messages</dd>" in shown(dialog)
 
 
+def test_the_fold_sets_what_was_freed_against_what_the_server_must_read_again(dialog: Dialog) -> None:
+    an_applied_run(dialog, estimated_before=6_000, estimated_after=2_500)
+
+    assert "<dt>Freed</dt><dd>≈3,500 · the server reads at most ≈2,500 anew, once</dd>" in shown(dialog)
+
+
+def test_the_fold_says_nothing_of_what_an_undone_compaction_freed(dialog: Dialog) -> None:
+    an_applied_run(dialog, estimated_before=6_000, estimated_after=2_500, status="undone")
+
+    assert "Freed" not in shown(dialog)
+
+
 @pytest.mark.parametrize(
     ("detail", "fold", "is_open"), [("minimal", False, False), ("normal", True, False), ("detailed", True, True)]
 )
