@@ -80,7 +80,9 @@ def scope(secret: str, body: bytes) -> dict[str, Any]:
 async def conversations(ask: Asking, *, turns: int, requests: int, around: Callable[[], Any]) -> None:
     """So many requests, each inside `around()`; what comes before `turns` is outside."""
     told = time.monotonic_ns()
-    messages = [one for turn in range(turns) for one in said(f"{told}, turn {turn}")]
+    # Answers of their own: one that ours are equal to would be taken for a conversation that was going on.
+    turn = [said(f"{told}, turn {number}") for number in range(turns)]
+    messages = [{**one, "content": f"{one['content']} ({told})"} for pair in turn for one in pair]
     if turns:
         await ask(messages[:-1])
     for request in range(requests):

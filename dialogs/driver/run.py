@@ -48,8 +48,7 @@ from dialogs.driver.run_tools import run_tools
 from dialogs.driver.subscriber import NOBODY, Subscriber
 from dialogs.driver.writes import crashes, turns
 from dialogs.driver.writes.turns import end_if_left
-from dialogs.llms.windows import fresh_window, tells_window
-from dialogs.models import Dialog
+from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
 from dialogs.turns.reads.turns import driven, is_answer_due, is_stop_requested, state_of
 from dialogs.turns.state import Policy, State
@@ -174,16 +173,18 @@ async def look(
 
     With what was read for that, where it will do for the next request.
     """
-    dialog, state = await in_db(read)(claim.dialog_id, known)
-    if dialog is None or not state.answer_due:
+    looked, state = await in_db(read)(claim.dialog_id, known)
+    if looked is None or not state.answer_due:
         return state, None
     if subscriber.has_left:
         return replace(state, stop_requested=True), None
-    # The guard counts against the window that is loaded now; a server that is away fails the request, not the guard.
-    with suppress(ProviderError):
-        await fresh_window(dialog.llm)
-    looked = known or Looked(dialog)
-    state = await in_db(guarded)(state, looked)
+    if must_be_asked(looked.dialog.llm):
+        # The guard counts against the window that is loaded now; a server that is away fails the request, not the
+        # guard.
+        with suppress(ProviderError):
+            await fresh_window(looked.dialog.llm)
+        state = await in_db(guarded)(state, looked)
+    dialog = looked.dialog
     if state.guard and is_soon(looked.guard, tokens=state.guard.tokens):
         await in_db(queue_preparation)(claim.dialog_id)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
@@ -192,9 +193,13 @@ async def look(
     return state, looked if clients(dialog) and not tells_window(dialog.llm) else None
 
 
-def read(dialog_id: UUID, known: Looked | None = None) -> tuple[Dialog | None, State]:
+def read(dialog_id: UUID, known: Looked | None = None) -> tuple[Looked | None, State]:
+    """With what the guard knows, unless a server must be asked for its window first."""
     dialog = known.dialog if known else driven(dialog_id)
-    return dialog, state_of(dialog) if dialog else State(answer_due=False)
+    if dialog is None:
+        return None, State(answer_due=False)
+    looked, state = known or Looked(dialog), state_of(dialog)
+    return looked, state if must_be_asked(dialog.llm) else guarded(state, looked)
 
 
 async def perform(

@@ -67,7 +67,7 @@ class Generation(models.Model):
         constraints = [models.UniqueConstraint(fields=["course", "number"], name="generation_number_once")]
         indexes = [
             models.Index(fields=["dialog", "status"], name="generation_running"),
-            # For the list of dialogs, which asks each for its newest reading: else the newest of all are walked through.
+            # For the list of dialogs, which asks each for its newest reading: else those of all are walked through.
             models.Index(fields=["dialog", "-id"], name="generation_newest"),
         ]
 
