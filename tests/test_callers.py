@@ -53,6 +53,9 @@ REGISTERING = {
 # Installed where somebody wants the demo model or embeddings; the last two come, pinned, with pydantic and jsonschema.
 OPTIONAL = {
     "xllamacpp",
+    "torch",
+    "transformers",
+    "sentence-transformers",
     "safetensors",
     "pydantic-core",
     "referencing",

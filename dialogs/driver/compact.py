@@ -52,7 +52,7 @@ async def wait_for_compaction(claim: Claim, subscriber: Subscriber = NOBODY) -> 
         elif run.status == CompactionRun.Status.DRAFT:
             await in_db(apply_if_overdue)(run)
         elif is_left_alone(run, waited=loop.time() - since):
-            # Static vectors: the turns' worker never loads MiniLM.
+            # Static vectors: the turns' worker never loads torch.
             tries += 1
             await _do_it_here(run, tries)
         await asyncio.sleep(LOOK_EVERY_SECONDS)

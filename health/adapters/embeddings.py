@@ -58,8 +58,9 @@ def canonical(kind: str) -> str:
     return TYPES[kind]
 
 
-def embedder(kind: str = DEFAULT) -> Embedder:
-    """The answerer for one run. Raises UnsupportedEmbedder."""
+def embedder(kind: str = DEFAULT, *, threads: int | None = None) -> Embedder:
+    """The answerer for one run. Raises UnsupportedEmbedder. `threads` are torch's, see `MiniLM`."""
+    MiniLM.threads = threads or MiniLM.threads
     return _process().run(kind)
 
 
@@ -125,7 +126,7 @@ class Embeddings:
         if kind not in self._models:
             try:
                 self._models[kind] = self._load[kind]()
-            except Exception as error:  # a broken package raises what it likes: compaction goes on
+            except Exception as error:  # a broken torch raises what it likes: compaction goes on
                 logger.warning("Embedder %s is not used: %s", kind, error)
                 self._models[kind] = None
         return self._models[kind]

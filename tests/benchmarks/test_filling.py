@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from benchmarks.filling import fill
 from dialogs.models import Agent, Dialog, Generation, Message, PrefixNode, SearchText
@@ -25,11 +24,6 @@ def filled(agent: Agent) -> Dialog:
 def test_a_copy_s_messages_are_its_own_and_stand_below_each_other(filled: Dialog) -> None:
     assert [message.seq for message in course_branch(filled.current_leaf)] == [1, 2, 3, 4, 5, 6]
     assert {message.dialog_id for message in course_branch(filled.current_leaf)} == {filled.pk}
-
-
-def test_a_copy_that_a_client_drives_says_so_in_its_page(filled: Dialog, client: Client) -> None:
-    client.force_login(filled.owner)
-    assert client.get(f"/dialogs/{filled.pk}/").status_code == 200
 
 
 def test_copies_go_to_the_owners_in_turn(filled: Dialog) -> None:

@@ -318,7 +318,7 @@ class TestTheRealModels:
     @pytest.fixture(autouse=True)
     def installed(self, kind: str) -> None:
         if kind == "minilm":
-            pytest.importorskip(minilm.PACKAGE)
+            pytest.importorskip("sentence_transformers")
 
     def embed(self, kind: str, *texts: str) -> Row:
         answer = real_models().run(kind)(Embed(texts=texts))
@@ -372,6 +372,19 @@ class TestTheRealModels:
         assert np.isfinite(rows).all()
 
 
+def test_torchs_threads_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("sentence_transformers")
+    before = torch.get_num_threads()
+    monkeypatch.setattr(minilm.MiniLM, "threads", None)
+
+    embedder("static", threads=1)
+    minilm.MiniLM().encode(["a text for one thread"])
+
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(before)
+
+
 def test_minilm_agrees_with_sentence_transformers_own_way() -> None:
     library = pytest.importorskip("sentence_transformers")
     texts = ["hello there", "The signing key leaked in March. " * 20, "naïve café 你好"]
@@ -380,20 +393,3 @@ def test_minilm_agrees_with_sentence_transformers_own_way() -> None:
     ours = minilm.MiniLM().encode(texts)
 
     assert ours == pytest.approx(reference.encode(texts, normalize_embeddings=True), abs=1e-4)
-
-
-# The first four numbers of each of the texts below.
-GIVEN = [
-    [-0.094439, 0.073223, 0.042269, 0.054307],
-    [0.003017, 0.048085, 0.033739, -0.071545],
-    [-0.012279, -0.000228, 0.058026, 0.02725],
-]
-
-
-def test_minilm_gives_the_numbers_that_sentence_transformers_gave() -> None:
-    pytest.importorskip(minilm.PACKAGE)
-    texts = ["hello there", "The signing key leaked in March. " * 20, "naïve café 你好"]
-
-    ours = minilm.MiniLM().encode(texts)
-
-    assert ours[:, :4] == pytest.approx(np.array(GIVEN), abs=1e-5)
