@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.devset import KINDS, cases
@@ -37,8 +36,11 @@ Texts = Sequence[str]
 
 def main() -> None:
     minilm, static = MiniLM(), StaticVectors()
+    from sentence_transformers import SentenceTransformer
+
+    library = SentenceTransformer(str(folder(PACKAGE) / "model"), device="cpu")
     ways: dict[str, Callable[[Texts], Any]] = {
-        **library(),
+        "sentence-transformers, default encode": lambda texts: library.encode(texts, show_progress_bar=False),
         "MiniLM": minilm.encode,
         "static vectors": static.encode,
         "lexical vectors": lexical.vectors,
@@ -53,16 +55,6 @@ def main() -> None:
     for kind in KINDS:
         print("  {:10} {:7.1f} cold {:7.1f} warm".format(kind, *compaction(minilm, kind)))
     table(f"Extractive summary of {SOURCE_TOKENS:,} tokens in {SUMMARY_TOKENS}, ms", best(summaries, ()), bound=500)
-
-
-def library() -> dict[str, Callable[[Texts], Any]]:
-    """MiniLM as sentence-transformers computes it by torch, where that is installed."""
-    if find_spec("sentence_transformers") is None:
-        return {}
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(str(folder(PACKAGE) / "model"), device="cpu")
-    return {"sentence-transformers, default encode": lambda texts: model.encode(texts, show_progress_bar=False)}
 
 
 def texts(count: int, tokens: int) -> list[str]:
