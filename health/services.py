@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dominds.rows import add
 from health.compacting import compact_messages
 from health.monitor.levels import Configured, Reading, read
 from health.monitor.usage import Usage, UsageUnavailable
@@ -24,6 +23,7 @@ def record_reading(
     *, generation_id: int, usage: Usage | UsageUnavailable, configured: Configured, window_source: str
 ) -> HealthReading:
     """Judge one generation by its reported usage and keep the verdict. Without usage, without numbers."""
+    from dominds.rows import add
     from health.models import HealthReading
 
     reading = read(usage, configured)
