@@ -1,6 +1,6 @@
 """An open round as one message: what stands for calls and results that do not fit even at their least.
 
-They leave together, so nothing is torn. What is left of each is a line of a digest: its beginning.
+They leave together, so nothing is torn. What is left of each is a line of a digest: its first sentences, lines or rows.
 """
 
 from __future__ import annotations
@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from health.compaction.reading.digest import GAP, Line, written
+from health.compaction.reading.text import passages
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.units import Kind, Role, Unit, synthetic_id, tools_by_result, total
 from health.compaction.trimming.clamp import clamped, level
+from health.compaction.trimming.json_rows import in_rows
 
 Units = tuple[Unit, ...]
 
-# The least that is left of a round, what the speaker of a line costs, and the least that is said in one.
-DIGEST_TOKENS, SPEAKER_TOKENS, LINE_TOKENS = 30, 4, 8
+# The least that is left of a round, what the speaker of a line costs, the least that is said in one, and a gap.
+DIGEST_TOKENS, SPEAKER_TOKENS, LINE_TOKENS, GAP_TOKENS = 30, 4, 8, 3
+# With so many a line is cut where no sentence, line or row of it fits.
+MUCH_TOKENS = 60
 HEAD_NOTE = GAP.rstrip()
 
 
@@ -56,9 +60,55 @@ def _lines(piece: Units, room: int, kit: Kit) -> list[Line]:
     tools = tools_by_result(piece)
     lines = [line for unit in piece for line in _lines_of(unit, tools.get(unit.id, ""))]
     lines = lines[: max(1, room // (SPEAKER_TOKENS + LINE_TOKENS))]
-    sizes = [kit.tokens(line.text) for line in lines]
-    most = level(sizes, room=max(0, room - SPEAKER_TOKENS * len(lines)))
-    return [Line(line.role, _said(line.text, most, kit), line.tool) for line in lines]
+    heads = _heads(lines, max(0, room - SPEAKER_TOKENS * len(lines)), kit)
+    return [Line(line.role, head, line.tool) for line, head in zip(lines, heads, strict=True)]
+
+
+def _heads(lines: Sequence[Line], room: int, kit: Kit) -> list[str]:
+    """The beginnings of the lines in so many tokens. What one has no use for, the others have."""
+    left, found = dict(enumerate(lines)), dict[int, str]()
+    while left:
+        most = level(kit.counter.count([line.text for line in left.values()]), room=room)
+        heads = {at: _head(line, most, kit) for at, line in left.items()}
+        settled = [at for at, line in left.items() if heads[at] in (line.text, _name_of(line))] or [*heads]
+        found |= {at: heads[at] for at in settled}
+        room -= sum(kit.counter.count([heads[at] for at in settled]))
+        left = {at: line for at, line in left.items() if at not in found}
+    return [found[at] for at in range(len(lines))]
+
+
+def _head(line: Line, most: int, kit: Kit) -> str:
+    """As it is, or in rows, if that fits in so many tokens; else its first whole sentences, lines or rows."""
+    told = (line.text, _rows_of(line)) if line.tool else (line.text,)
+    fitting = (text for text in told if kit.tokens(text) <= most)
+    whole = next(fitting, None) or _beginning(told[-1], most - GAP_TOKENS, kit)
+    return whole or _cut(line, most, kit) or _name_of(line)
+
+
+def _cut(line: Line, most: int, kit: Kit) -> str:
+    """The beginning of one that is a single long line, where there is room for much of it."""
+    return clamped(line.text, max_tokens=most, kit=kit, note=HEAD_NOTE, head_share=1.0) if most >= MUCH_TOKENS else ""
+
+
+def _name_of(line: Line) -> str:
+    """What is left where not even one sentence, line or row fits."""
+    return f"{line.tool}{HEAD_NOTE}" if line.is_call else GAP.strip()
+
+
+def _rows_of(line: Line) -> str:
+    called = f"{line.tool} " if line.is_call else ""
+    return called + in_rows(line.text.removeprefix(called))
+
+
+def _beginning(text: str, most: int, kit: Kit) -> str:
+    """The first passages that fit, with a mark of the gap; nothing, where none does."""
+    pieces, end = passages(text)[: max(0, most)], 0
+    for piece, size in zip(pieces, kit.counter.count([one.text for one in pieces]), strict=True):
+        most -= size
+        if most < 0:
+            break
+        end = piece.end
+    return f"{text[:end]}{HEAD_NOTE}" if end else ""
 
 
 def _lines_of(unit: Unit, tool: str) -> Iterator[Line]:
@@ -66,8 +116,3 @@ def _lines_of(unit: Unit, tool: str) -> Iterator[Line]:
         yield Line(unit.role, unit.content, tool)
     for call in unit.calls:
         yield Line(unit.role, f"{call.name} {call.arguments}", call.name)
-
-
-def _said(text: str, most: int, kit: Kit) -> str:
-    """The beginning of a text in at most so many tokens, with a mark of the gap."""
-    return clamped(text, max_tokens=most, kit=kit, note=HEAD_NOTE, head_share=1.0) or GAP.strip()

@@ -26,7 +26,7 @@ from enum import StrEnum
 from health.compaction.reading.facts_in_play import in_play
 from health.compaction.reading.force import in_force
 from health.compaction.reading.ledger_book import Book
-from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, line, page, read
+from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, page, read
 from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.reading.quoting import own_sentences, sentences
 from health.compaction.reading.subjects import content_words
@@ -47,6 +47,8 @@ __all__ = [
 ]
 
 _AT_ONCE = 64
+# Where not all has room, a page without the user's words has lines of so many tokens: its headings are half as much.
+LEAST_SEEN = 60
 # Words are shared where so many entries, and such a share of all, have them; an entry is one of many by most of its.
 LEAST_ALIKE, ALIKE_SHARE, MOSTLY = 8, 0.25, 0.6
 _LAYING_DOWN = INSTRUCTING | {Role.USER}
@@ -95,6 +97,8 @@ def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: 
         return None
     missing = _missing(list(entries), standing)
     chosen = _chosen(missing, room, kit)
+    if len(chosen) < len(missing) and _is_hardly_worth_it(chosen, kit):
+        return None
     while chosen:
         unit = _written(chosen, len(missing) - len(chosen), kit)
         if (unit.estimated_tokens or 0) <= budget_tokens:
@@ -151,6 +155,11 @@ def _stands_alone(name: str, text: str) -> bool:
             return True
         at = text.find(name, at + 1)
     return False
+
+
+def _is_hardly_worth_it(chosen: Sequence[Entry], kit: Kit) -> bool:
+    seen = all(is_seen(entry) and entry.role is not Role.USER for entry in chosen)
+    return seen and sum(kit.counter.count([line(entry) for entry in chosen])) < LEAST_SEEN
 
 
 def _worth_least(entry: Entry) -> tuple[int, float]:

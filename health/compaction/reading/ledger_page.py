@@ -55,8 +55,8 @@ def line(entry: Entry) -> str:
 
 def page(entries: Sequence[Entry], *, left_out: int) -> str:
     """The whole text: what was laid down, then facts, both in order, and how many entries there was no room for."""
-    facts = [line(entry) for entry in entries if _is_seen(entry)]
-    stated = [line(entry) for entry in entries if not _is_seen(entry)]
+    facts = [line(entry) for entry in entries if is_seen(entry)]
+    stated = [line(entry) for entry in entries if not is_seen(entry)]
     return "\n".join(
         [
             *([LEDGER_HEADER, *stated] if stated or not facts else []),
@@ -75,7 +75,7 @@ def read(content: str) -> list[Entry]:
     return [*_entries(stated, Role.USER), *_entries(seen, Role.TOOL)]
 
 
-def _is_seen(entry: Entry) -> bool:
+def is_seen(entry: Entry) -> bool:
     """Whether it is a fact that is just named, not one that the user stated."""
     return entry.kind is EntryKind.FACT and not entry.about
 

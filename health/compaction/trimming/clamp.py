@@ -26,12 +26,17 @@ HEAD_SHARE = 0.6
 LEAST_TOKENS = 120
 # Each try leaves less than the last one measured, so their number is bounded by the logarithm of the size.
 SAFETY = 0.97
-# So much of a head or a tail is given for whole lines or sentences, or else for whole words; of a short one, a word.
-NEAR, A_WORD = 0.2, 24
+# So much of a head or a tail is given for whole lines or sentences, or else for whole words; of a short one, a
+# sentence or a word.
+NEAR, A_SENTENCE, A_WORD = 0.2, 240, 24
 # What an earlier cut left is never cut itself, or its rest would read as words of whoever wrote the text.
 _MARK = re.compile(r"\n?\[…(?: [^\[\]\n]{0,200} …)?\]\n?")
 _COUNTED = re.compile(r"\n\[… ([\d,]{1,15}) characters (?:archived|left out here;)[^\[\]\n]{0,200} …\]\n")
-_ENDS = (re.compile(r"\n|(?<=[^\W\d][.!?])\s|(?<=[。！？])"), re.compile(r"\s"), re.compile(rf"(?<=[{CJK}])|\b"))
+_ENDS = (
+    (re.compile(r"\n|(?<=[^\W\d][.!?])\s|(?<=[。！？])"), A_SENTENCE),
+    (re.compile(r"\s"), A_WORD),
+    (re.compile(rf"(?<=[{CJK}])|\b"), A_WORD),
+)
 
 
 def clamped(
@@ -134,12 +139,19 @@ def _left_out(piece: str) -> int:
 
 def _line_end(text: str, at: int) -> int:
     """The last end of a line or sentence before the place, or of a word, if that is near."""
-    near = max(0, at - max(A_WORD, int(at * NEAR)))
-    ends = (max((match.end() for match in end.finditer(text, near, at)), default=0) for end in _ENDS)
+    ends = (
+        max((match.end() for match in end.finditer(text, max(0, at - _near(at, least)), at)), default=0)
+        for end, least in _ENDS
+    )
     return next(filter(None, ends), at)
 
 
 def _line_start(text: str, at: int) -> int:
     """The first beginning of a line or sentence behind the place, or of a word, if that is near."""
-    near = at + max(A_WORD, int((len(text) - at) * NEAR))
-    return next((match.end() for end in _ENDS if (match := end.search(text, at, near))), at)
+    rest = len(text) - at
+    starts = (end.search(text, at, at + _near(rest, least)) for end, least in _ENDS)
+    return next((match.end() for match in starts if match), at)
+
+
+def _near(chars: int, least: int) -> int:
+    return max(least, int(chars * NEAR))

@@ -207,6 +207,20 @@ def test_a_round_whose_calls_alone_do_not_fit_becomes_a_digest() -> None:
     assert outcome.estimated_tokens_after > 800
 
 
+def test_a_digest_of_a_round_says_whole_lines_and_never_a_part_of_one() -> None:
+    lines = [f"row {number} of the table holds the value V-{number}0417" for number in range(40)]
+    asked, answered = a_round("I look at the table.", "\n".join(lines), id="open")
+    called = replace(asked, calls=tuple(replace(call, arguments=words(300)) for call in asked.calls))
+    outcome = compacted(SYSTEM, LAST, replace(called, attached=words(300)), answered, limit=90)
+
+    digest = outcome.state.units[-1]
+    said = [line.strip() for line in digest.content.split("\n")]
+    told = [line for line in said if line.startswith("row ")]
+    assert is_digest(digest)
+    assert told
+    assert [line.removesuffix(" […]") for line in told] == lines[: len(told)]
+
+
 def test_a_digest_with_little_room_begins_with_what_was_called() -> None:
     outcome = compacted(SYSTEM, LAST, *a_calling_round(6), limit=60)
 

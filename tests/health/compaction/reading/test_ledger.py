@@ -505,6 +505,14 @@ def test_of_equal_worth_the_oldest_is_given_up_and_the_unit_says_how_many() -> N
     assert "delete the data" in unit.content
 
 
+def test_where_not_all_has_room_a_page_of_a_little_that_only_others_said_is_not_written() -> None:
+    found = [fact for number in range(9) for fact in entries(by(Role.TOOL, f"order ORD-4821{number} is shipped"))]
+    room = KIT.tokens(page((), left_out=0)) + 30
+
+    assert carry(found, standing=(), budget_tokens=room, kit=KIT) is None
+    assert carry(found[:2], standing=(), budget_tokens=room, kit=KIT) is not None
+
+
 def test_where_a_facts_sentence_does_not_fit_the_fact_alone_stays() -> None:
     found = entries("Please tell me today where on earth the parcel ORD-48213 has gone to now?")
     frame = KIT.tokens(page((), left_out=0))
