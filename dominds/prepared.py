@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model, QuerySet, Value
 from django.db.models.base import ModelState
 from django.db.models.query import ModelIterable
@@ -68,17 +69,19 @@ class Prepared(Generic[Row]):
 
     def __call__(self, *values: Any) -> list[Row]:
         """The rows, for a value in each slot."""
-        statement = self._statements.get(connection.vendor) or self._prepare()
+        # `django.db.connection` looks anew at each of a thousand steps which one it is.
+        connection = connections[DEFAULT_DB_ALIAS]
+        statement = self._statements.get(connection.vendor) or self._prepare(connection)
         with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.filled(values))
-            return statement.made(cursor.fetchall())
+            cursor.execute(statement.sql, statement.filled(values, connection))
+            return statement.made(cursor.fetchall(), connection)
 
     def first(self, *values: Any) -> Row | None:
         return next(iter(self(*values)), None)
 
-    def _prepare(self) -> Statement:
+    def _prepare(self, connection: BaseDatabaseWrapper) -> Statement:
         slots = (_slot(at, wanted) for at, wanted in enumerate(self._fields))
-        statement = self._statements[connection.vendor] = Statement.of(self._build(*slots))
+        statement = self._statements[connection.vendor] = Statement.of(self._build(*slots), connection)
         return statement
 
 
@@ -98,7 +101,7 @@ class Statement:
     annotations: Sequence[tuple[str, int]]
 
     @classmethod
-    def of(cls, query: QuerySet[Any, Any]) -> Statement:
+    def of(cls, query: QuerySet[Any, Any], connection: BaseDatabaseWrapper) -> Statement:
         compiler = query.query.get_compiler(using=connection.alias)
         sql, params = compiler.as_sql()
         columns = [column for column, *_ in compiler.select]
@@ -107,11 +110,11 @@ class Statement:
         part = Part.of(compiler.klass_info, columns) if wants_rows else None
         return cls(sql, params, converters, part, tuple(compiler.annotation_col_map.items()))
 
-    def filled(self, values: Sequence[Any]) -> list[Any]:
-        return [_written(one, values) if isinstance(one, Slot) else one for one in self.params]
+    def filled(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
+        return [_written(one, values, connection) if isinstance(one, Slot) else one for one in self.params]
 
-    def made(self, rows: Sequence[Cells]) -> list[Any]:
-        whole = map(self._converted, rows) if self.converters else rows
+    def made(self, rows: Sequence[Cells], connection: BaseDatabaseWrapper) -> list[Any]:
+        whole = (self._converted(row, connection) for row in rows) if self.converters else rows
         return [self._row(self.model, cells) if self.model else tuple(cells) for cells in whole]
 
     def _row(self, model: Part, cells: Cells) -> Model:
@@ -120,7 +123,7 @@ class Statement:
             setattr(row, name, cells[at])
         return row
 
-    def _converted(self, row: Cells) -> Cells:
+    def _converted(self, row: Cells, connection: BaseDatabaseWrapper) -> Cells:
         cells = list(row)
         for at, converters, column in self.converters:
             for convert in converters:
@@ -128,7 +131,7 @@ class Statement:
         return cells
 
 
-def _written(slot: Slot, values: Sequence[Any]) -> Any:
+def _written(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:
     value, write = values[slot.value], slot.output_field.get_db_prep_value
     if not isinstance(slot, SlotOfMany):
         return write(value, connection)
@@ -162,7 +165,7 @@ class Part:
         row = self.kind.__new__(self.kind)
         row.__dict__ |= zip(self.names, cells[self.begins : self.begins + len(self.names)], strict=True)
         row._state = ModelState()
-        row._state.adding, row._state.db = False, connection.alias
+        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
         post_init.send(sender=self.kind, instance=row)
         for part, set_here, set_there in self.related:
             other = part.row(cells) if cells[part.key] is not None else None
