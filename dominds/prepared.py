@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Field, Model, QuerySet, Value
+from django.db.models import Field, IntegerField, Model, QuerySet, Value
 from django.db.models.base import ModelState
 from django.db.models.query import ModelIterable
 from django.db.models.signals import post_init
@@ -135,7 +135,9 @@ def _written(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper)
     value, write = values[slot.value], slot.output_field.get_db_prep_value
     if not isinstance(slot, SlotOfMany):
         return write(value, connection)
-    written = [write(one, connection) for one in value]
+    # Numbers are written as they are, and there may be hundreds.
+    is_number = isinstance(slot.output_field, IntegerField)
+    written = list(value) if is_number else [write(one, connection) for one in value]
     return written if connection.vendor == "postgresql" else json.dumps(written)
 
 

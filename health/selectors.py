@@ -152,8 +152,8 @@ def _failed_since(reading: HealthReading) -> bool:
 
 @prepared(UUIDField(), BigIntegerField())
 def _failed_after(dialog_id: Any, generation_id: Any) -> QuerySet[Any, Any]:
-    generations = HealthReading._meta.get_field("generation").related_model.objects
-    newer = generations.filter(dialog_id=dialog_id, id__gt=generation_id, finished_at__isnull=False)
+    generations: Any = HealthReading._meta.get_field("generation").related_model
+    newer = generations.objects.filter(dialog_id=dialog_id, id__gt=generation_id, finished_at__isnull=False)
     return newer.filter(status__in=["failed", "interrupted"]).order_by().values_list("pk")[:1]
 
 

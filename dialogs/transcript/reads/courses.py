@@ -82,8 +82,9 @@ def handover_of(course: Course) -> dict[str, Any] | None:
 
 def stretch(*, course_id: int, last_id: int) -> Stretch:
     """The way to a message, from where its course begins."""
-    rows = _places(course_id)
-    found = {pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in rows}
+    found: dict[int, tuple[int | None, bool]] = {
+        pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in _places(course_id)
+    }
     ids: list[int] = []
     at: int | None = last_id
     while at in found:
