@@ -157,20 +157,24 @@ def _versions(dialog: Dialog, messages: dict[int, Message]) -> dict[int | None, 
     """All messages that follow the same one as each of these, by what they follow, oldest first."""
     parents = {message.parent_id for message in messages.values()}
     found: defaultdict[int | None, list[int]] = defaultdict(list)
-    for pk, parent_id in (*_following(dialog.pk, parents - {None}), *(_first(dialog.pk) if None in parents else ())):
+    read = _following_or_first if None in parents else _following
+    for pk, parent_id in read(dialog.pk, parents - {None}):
         found[parent_id].append(pk)
     return {parent_id: tuple(ids) for parent_id, ids in found.items()}
 
 
 @prepared(UUIDField(), Many(BigIntegerField()))
 def _following(dialog_id: Any, ids: Any) -> QuerySet[Message, Any]:
-    same = Message.objects.filter(dialog=dialog_id, parent_id__in=ids)
-    return same.order_by("seq").values_list("pk", "parent_id")
+    return _versions_in(dialog_id, Q(parent_id__in=ids))
 
 
-@prepared(UUIDField())
-def _first(dialog_id: Any) -> QuerySet[Message, Any]:
-    return Message.objects.filter(dialog=dialog_id, parent=None).order_by("seq").values_list("pk", "parent_id")
+@prepared(UUIDField(), Many(BigIntegerField()))
+def _following_or_first(dialog_id: Any, ids: Any) -> QuerySet[Message, Any]:
+    return _versions_in(dialog_id, Q(parent_id__in=ids) | Q(parent=None))
+
+
+def _versions_in(dialog_id: Any, which: Q) -> QuerySet[Message, Any]:
+    return Message.objects.filter(which, dialog=dialog_id).order_by("seq").values_list("pk", "parent_id")
 
 
 def _tries(shown: tuple[int, ...], ends: Ends, messages: Messages) -> Below:
