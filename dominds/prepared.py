@@ -8,16 +8,20 @@ compiles it, and works out how each column is converted, every time anew. What a
         return Dialog.objects.select_related("llm").filter(pk=dialog_id)
 
     _dialogs(dialog_id)  # a list
+
+A slot for `Many` values stands behind `__in`: the statement is the same for any number of them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from django.db import connection
-from django.db.models import Field, Model, QuerySet, Value
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Field, IntegerField, Model, QuerySet, Value
 from django.db.models.base import ModelState
 from django.db.models.query import ModelIterable
 from django.db.models.signals import post_init
@@ -33,31 +37,56 @@ class Slot(Value):
         return "%s", [self]
 
 
-def prepared(*fields: Field[Any, Any]) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
+class SlotOfMany(Slot):
+    """One parameter for all of them."""
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        if connection.vendor == "postgresql":
+            return f"(SELECT unnest(%s::{self.output_field.db_type(connection)}[]))", [self]
+        return "(SELECT value FROM json_each(%s))", [self]
+
+
+@dataclass(frozen=True)
+class Many:
+    """Any number of values of this field."""
+
+    field: Field[Any, Any]
+
+
+Wanted: TypeAlias = "Field[Any, Any] | Many"
+
+
+def prepared(*fields: Wanted) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
     """The decorated function is called once for each kind of database, with a slot for each field. It makes a query for
     whole rows of a model, or for some of their columns with `values_list`; nothing in it may depend on the moment."""
     return lambda build: Prepared(build, fields)
 
 
 class Prepared(Generic[Row]):
-    def __init__(self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Field[Any, Any]]) -> None:
+    def __init__(self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted]) -> None:
         self._build, self._fields = build, fields
         self._statements: dict[str, Statement] = {}
 
     def __call__(self, *values: Any) -> list[Row]:
         """The rows, for a value in each slot."""
-        statement = self._statements.get(connection.vendor) or self._prepare()
+        # `django.db.connection` looks anew at each of a thousand steps which one it is.
+        connection = connections[DEFAULT_DB_ALIAS]
+        statement = self._statements.get(connection.vendor) or self._prepare(connection)
         with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.filled(values))
-            return statement.made(cursor.fetchall())
+            cursor.execute(statement.sql, statement.filled(values, connection))
+            return statement.made(cursor.fetchall(), connection)
 
     def first(self, *values: Any) -> Row | None:
         return next(iter(self(*values)), None)
 
-    def _prepare(self) -> Statement:
-        slots = (Slot(at, output_field=field) for at, field in enumerate(self._fields))
-        statement = self._statements[connection.vendor] = Statement.of(self._build(*slots))
+    def _prepare(self, connection: BaseDatabaseWrapper) -> Statement:
+        slots = (_slot(at, wanted) for at, wanted in enumerate(self._fields))
+        statement = self._statements[connection.vendor] = Statement.of(self._build(*slots), connection)
         return statement
+
+
+def _slot(at: int, wanted: Wanted) -> Slot:
+    return SlotOfMany(at, output_field=wanted.field) if isinstance(wanted, Many) else Slot(at, output_field=wanted)
 
 
 @dataclass(frozen=True)
@@ -68,25 +97,33 @@ class Statement:
     converters: Sequence[tuple[int, Sequence[Callable[..., Any]], Any]]
     # None: the cells themselves are wanted.
     model: Part | None
+    # What is asked for beside a model's own columns, and its place in a row.
+    annotations: Sequence[tuple[str, int]]
 
     @classmethod
-    def of(cls, query: QuerySet[Any, Any]) -> Statement:
+    def of(cls, query: QuerySet[Any, Any], connection: BaseDatabaseWrapper) -> Statement:
         compiler = query.query.get_compiler(using=connection.alias)
         sql, params = compiler.as_sql()
         columns = [column for column, *_ in compiler.select]
         converters = [(at, how, column) for at, (how, column) in compiler.get_converters(columns).items()]
         wants_rows = issubclass(query._iterable_class, ModelIterable)
         part = Part.of(compiler.klass_info, columns) if wants_rows else None
-        return cls(sql, params, converters, part)
+        return cls(sql, params, converters, part, tuple(compiler.annotation_col_map.items()))
 
-    def filled(self, values: Sequence[Any]) -> list[Any]:
-        return [_written(one, values) if isinstance(one, Slot) else one for one in self.params]
+    def filled(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
+        return [_written(one, values, connection) if isinstance(one, Slot) else one for one in self.params]
 
-    def made(self, rows: Sequence[Cells]) -> list[Any]:
-        whole = map(self._converted, rows) if self.converters else rows
-        return [self.model.row(cells) if self.model else tuple(cells) for cells in whole]
+    def made(self, rows: Sequence[Cells], connection: BaseDatabaseWrapper) -> list[Any]:
+        whole = (self._converted(row, connection) for row in rows) if self.converters else rows
+        return [self._row(self.model, cells) if self.model else tuple(cells) for cells in whole]
 
-    def _converted(self, row: Cells) -> Cells:
+    def _row(self, model: Part, cells: Cells) -> Model:
+        row = model.row(cells)
+        for name, at in self.annotations:
+            setattr(row, name, cells[at])
+        return row
+
+    def _converted(self, row: Cells, connection: BaseDatabaseWrapper) -> Cells:
         cells = list(row)
         for at, converters, column in self.converters:
             for convert in converters:
@@ -94,8 +131,14 @@ class Statement:
         return cells
 
 
-def _written(slot: Slot, values: Sequence[Any]) -> Any:
-    return slot.output_field.get_db_prep_value(values[slot.value], connection)
+def _written(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:
+    value, write = values[slot.value], slot.output_field.get_db_prep_value
+    if not isinstance(slot, SlotOfMany):
+        return write(value, connection)
+    # Numbers are written as they are, and there may be hundreds.
+    is_number = isinstance(slot.output_field, IntegerField)
+    written = list(value) if is_number else [write(one, connection) for one in value]
+    return written if connection.vendor == "postgresql" else json.dumps(written)
 
 
 @dataclass(frozen=True)
@@ -124,7 +167,7 @@ class Part:
         row = self.kind.__new__(self.kind)
         row.__dict__ |= zip(self.names, cells[self.begins : self.begins + len(self.names)], strict=True)
         row._state = ModelState()
-        row._state.adding, row._state.db = False, connection.alias
+        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
         post_init.send(sender=self.kind, instance=row)
         for part, set_here, set_there in self.related:
             other = part.row(cells) if cells[part.key] is not None else None

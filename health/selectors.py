@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import BigIntegerField, Max, QuerySet, UUIDField
 
+from dominds.prepared import prepared
 from health.models import HealthReading
 from health.monitor.levels import Configured, Thresholds, context_window, thresholds
 from health.monitor.percent import clamped, percent_text
@@ -19,6 +21,9 @@ LEFT = ("compacted", "new_course", "other_branch")
 LARGE = tuple(
     f"generation__{name}" for name in ("manifest", "partial_text", "partial_reasoning", "usage_raw", "error_message")
 )
+
+
+SHOWN_POINTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +93,7 @@ class Point:
 def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_name: str, left: str = "") -> Meter:
     """The meter of a dialog that now talks to the LLM described by the other arguments. `left` says why the newest
     reading is of a context that is no longer the dialog's."""
-    newest = _readings(dialog_id).first()
+    newest = _newest_reading.first(dialog_id)
     shown = meter_of(newest, configured=configured, window_source=window_source, llm_name=llm_name, left=left)
     if newest is None or shown.is_left:
         return shown
@@ -121,10 +126,16 @@ def meter_of(
     return replace(shown, level=HealthReading.Level.UNKNOWN, stale=left) if left else shown
 
 
-def _readings(dialog_id: UUID):  # type: ignore[no-untyped-def]  # a QuerySet over a table named by string
+@prepared(UUIDField())
+def _newest_reading(dialog_id: Any) -> QuerySet[HealthReading]:
+    return _readings(dialog_id)[:1]
+
+
+def _readings(dialog_id: Any):  # type: ignore[no-untyped-def]  # a QuerySet over a table named by string
     return (
         HealthReading.objects.filter(generation__dialog_id=dialog_id)
         .select_related("generation__course")
+        .defer(*LARGE)
         .order_by("-generation_id")
     )
 
@@ -135,8 +146,15 @@ def _last_good(dialog_id: UUID) -> Meter | None:
 
 
 def _failed_since(reading: HealthReading) -> bool:
-    newest = type(reading.generation).objects.filter(dialog_id=reading.generation.dialog_id, finished_at__isnull=False)
-    return newest.filter(id__gt=reading.generation_id, status__in=["failed", "interrupted"]).exists()
+    generation = reading.generation
+    return bool(_failed_after(generation.dialog_id, generation.pk))
+
+
+@prepared(UUIDField(), BigIntegerField())
+def _failed_after(dialog_id: Any, generation_id: Any) -> QuerySet[Any, Any]:
+    generations: Any = HealthReading._meta.get_field("generation").related_model
+    newer = generations.objects.filter(dialog_id=dialog_id, id__gt=generation_id, finished_at__isnull=False)
+    return newer.filter(status__in=["failed", "interrupted"]).order_by().values_list("pk")[:1]
 
 
 def _limits_now(configured: Configured, *, window_source: str, llm_name: str) -> Meter:
@@ -194,10 +212,23 @@ def _from_reading(reading: HealthReading) -> Meter:
     )
 
 
-def history(dialog_id: UUID, *, limit: int = 200, before: int = 0) -> tuple[Point, ...]:
-    """The newest readings of a dialog, oldest first; of those before a generation, where `before` is its id."""
+def history(dialog_id: UUID) -> tuple[Point, ...]:
+    """The newest readings of a dialog, oldest first."""
+    return _points(_newest_readings(dialog_id))
+
+
+def history_before(dialog_id: UUID, *, limit: int, before: int) -> tuple[Point, ...]:
+    """The same, of those before a generation, where `before` is its id."""
     found = _readings(dialog_id)
-    newest = list((found.filter(generation_id__lt=before) if before else found)[:limit])
+    return _points((found.filter(generation_id__lt=before) if before else found)[:limit])
+
+
+@prepared(UUIDField())
+def _newest_readings(dialog_id: Any) -> QuerySet[HealthReading]:
+    return _readings(dialog_id)[:SHOWN_POINTS]
+
+
+def _points(newest: Iterable[HealthReading]) -> tuple[Point, ...]:
     return tuple(
         Point(
             course_number=reading.generation.course.number,
@@ -213,7 +244,7 @@ def history(dialog_id: UUID, *, limit: int = 200, before: int = 0) -> tuple[Poin
             percent_text="" if reading.hard_util is None else percent_text(reading.hard_util),
             llm_name=reading.generation.llm_name,
         )
-        for reading in reversed(newest)
+        for reading in reversed(list(newest))
     )
 
 

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -26,6 +30,7 @@ from tests.environment import free_port
 from tests.shell import ROOT, Shell
 
 START_SECONDS = 180.0
+DATABASE = "dominds.sqlite3"
 # Quick, so that a test that kills a worker does not wait half a minute for its lease.
 QUICK = {
     "DOMINDS_LEASE_SECONDS": "3",
@@ -35,6 +40,13 @@ QUICK = {
     "DOMINDS_BACKOFF_BASE_SECONDS": "0.1",
     "DOMINDS_WEB_PROCESSES": "1",
 }
+SIGN_IN = """
+from django.contrib.auth.models import User
+from django.test import Client
+client = Client()
+client.force_login(User.objects.get(username={name!r}))
+print(client.cookies["sessionid"].value)
+"""
 # Settings of the machine, or of the test run, that a stack must not inherit.
 FOREIGN = re.compile(r"DOMINDS_.*|DATABASE_URL|REDIS_URL|DJANGO_SETTINGS_MODULE|.*_API_KEY")
 
@@ -77,6 +89,10 @@ class Stack:
         self._shell = self._shell or Shell(self.environment)
         return self._shell.run(code)
 
+    def session_of(self, name: str) -> str:
+        """The cookie of a person who signed in another day. Typed, it would cost three pages and a password's hash."""
+        return self.shell(SIGN_IN.format(name=name))
+
     def wait_until(self, happened: Callable[[], bool], *, seconds: float = 90) -> None:
         deadline = time.monotonic() + seconds
         while not happened():
@@ -105,7 +121,7 @@ class Stack:
 def manage(*arguments: str, environment: Mapping[str, str], check: bool = True) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "manage.py", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env={**environment}, capture_output=True, text=True, check=check, timeout=60
+        command, cwd=ROOT, env={**environment}, capture_output=True, text=True, check=check, timeout=START_SECONDS
     )
 
 
@@ -115,12 +131,25 @@ def settings_of(data_dir: Path, **settings: str) -> dict[str, str]:
     return {**inherited, "DOMINDS_DATA_DIR": str(data_dir), **settings}
 
 
+@cache
+def migrated() -> Path:
+    """A database with every table. To migrate takes longer than all else of a start, so it is done once and copied."""
+    folder = Path(tempfile.mkdtemp(prefix="dominds-migrated-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    manage("migrate", environment=settings_of(folder))
+    return folder / DATABASE
+
+
 @contextmanager
-def running_stack(data_dir: Path, *options: str, wait: bool = True, **settings: str) -> Iterator[Stack]:
+def running_stack(
+    data_dir: Path, *options: str, wait: bool = True, migrates: bool = False, **settings: str
+) -> Iterator[Stack]:
     """`manage.py up` with these options and settings, ready to be asked unless told not to wait."""
     port = free_port()
     data_dir.mkdir(parents=True, exist_ok=True)
     with fresh_database() as database:
+        if not (database or migrates or "DATABASE_URL" in settings or (data_dir / DATABASE).exists()):
+            shutil.copy(migrated(), data_dir)
         environment = settings_of(data_dir, **{**QUICK, **database, "DOMINDS_PORT": str(port), **settings})
         with (data_dir / "stdout").open("w") as stdout, (data_dir / "stderr").open("w") as stderr:
             process = subprocess.Popen(

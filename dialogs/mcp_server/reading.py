@@ -32,7 +32,7 @@ from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.reads.dialogs import owned_dialog
 from dialogs.transcript.reads.recalled import Passage, recalled
 from dialogs.transcript.search import Hit, search
-from health.selectors import Point, history, latest_levels
+from health.selectors import Point, history_before, latest_levels
 
 HEAD_CHARS = 1_500
 ARGUMENTS_CHARS = 300
@@ -172,7 +172,7 @@ def _remembered(passage: Passage) -> Remembered:
 
 def list_readings(user: User, args: asked.ListReadings) -> Readings:
     dialog = dialog_of(user, args.dialog_id)
-    newest = reversed(history(dialog.pk, limit=args.limit + 1, before=args.cursor))
+    newest = reversed(history_before(dialog.pk, limit=args.limit + 1, before=args.cursor))
     page = page_of(newest, args.limit)
     cursor = page.rows[-1].generation_id if page.has_more else None
     return Readings(readings=[_reading(point) for point in page.rows], next_cursor=cursor)

@@ -16,12 +16,12 @@ from django.template.loader import render_to_string
 from django.utils import translation
 from django.utils.html import escape
 
+from dialogs.common.made_once import made_once
 from dialogs.pages.reads.rows import LiveRow, Row
 from dialogs.pages.reads.transcript import Transcript
 from dialogs.pages.rendering import blocks_of, render_block
 
 PARTS = (
-    "dialogs/_meter.html",
     "dialogs/_health_panel.html",
     "dialogs/_turn.html",
     "dialogs/_title.html",
@@ -216,7 +216,10 @@ def render(parts: dict[str, Any]) -> Rendering:
         version=transcript.version,
         transcript=_later(render_to_string, "dialogs/_transcript.html", {**parts, "rendered_rows": rows}),
         rows=rows,
-        parts=tuple(render_to_string(name, parts) for name in (*PARTS, *more)),
+        parts=(
+            made_once("dialogs/_meter.html", meter=parts["meter"]),
+            *(render_to_string(name, parts) for name in (*PARTS, *more)),
+        ),
         live=next((row for row in transcript.rows if isinstance(row, LiveRow)), None),
         card=render_card(parts),
         compacting=bool(parts["card"] and parts["card"].run.is_open),

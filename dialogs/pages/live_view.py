@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import UUID
 
 from channels.db import database_sync_to_async as in_db
+from django.db.models import QuerySet, UUIDField
 from django.utils import translation
 
 from dialogs.compaction.reads.compaction_card import compaction_card
@@ -13,6 +15,8 @@ from dialogs.context.views.chart import chart
 from dialogs.models import Dialog
 from dialogs.pages.frames import Rendering, render, render_card
 from dialogs.pages.reads.page import dialog_parts
+from dialogs.transcript.reads.dialogs import shown_dialog
+from dominds.prepared import prepared
 
 # Renderings under way, so that fifty tabs that hear of one change cause one.
 _under_way: dict[tuple[UUID, str, int | None, int], asyncio.Task[Rendering | None]] = {}
@@ -22,7 +26,12 @@ GATHERING_SECONDS = 0.01
 
 
 def visible_version(dialog_id: UUID) -> int | None:
-    return Dialog.objects.filter(pk=dialog_id).values_list("version", flat=True).first()
+    return next((version for (version,) in _versions(dialog_id)), None)
+
+
+@prepared(UUIDField())
+def _versions(dialog_id: Any) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.filter(pk=dialog_id).order_by().values_list("version")
 
 
 async def render_dialog(dialog_id: UUID, language: str, limit: int | None) -> Rendering | None:
@@ -40,7 +49,7 @@ async def render_dialog(dialog_id: UUID, language: str, limit: int | None) -> Re
 
 
 def _render(dialog_id: UUID, language: str, limit: int | None) -> Rendering | None:
-    dialog = Dialog.objects.select_related("agent", "llm__provider").filter(pk=dialog_id).first()
+    dialog = shown_dialog(dialog_id)
     if dialog is None:
         return None
     with translation.override(language):
@@ -65,7 +74,7 @@ async def _read_card(key: tuple[UUID, str]) -> str:
 
 def _card(dialog_id: UUID, language: str) -> str:
     """Empty where the dialog is gone."""
-    dialog = Dialog.objects.filter(pk=dialog_id).first()
+    dialog = shown_dialog(dialog_id)
     if dialog is None:
         return ""
     with translation.override(language):

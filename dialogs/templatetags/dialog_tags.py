@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dialogs.common.made_once import made_once
 from dialogs.context.views.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Message
@@ -18,6 +19,8 @@ from health.models import HealthReading
 from health.selectors import Meter
 
 register = template.Library()
+# {% once "dialogs/_meter_bar.html" meter=meter %}: an include that is made once for the same values.
+register.simple_tag(made_once, name="once")
 STALE = {
     "compacted": gettext_lazy("before compaction"),
     "new_course": gettext_lazy("earlier course"),

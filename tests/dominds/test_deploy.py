@@ -193,6 +193,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     made = ["mmdebstrap", "--mode=root", "--variant=minbase", "--quiet", release[1], str(root)]
     subprocess.run(made, check=True, stdin=subprocess.DEVNULL, umask=UMASK)
     found = Image(root=root)
+    # As each container engine mounts it; Celery's pools share memory there.
+    found.run("chmod 1777 /dev/shm")
     keep_wheels(root / "wheels")
     for word, rest in instructions():
         if work := getattr(found, word, None):
@@ -234,7 +236,7 @@ def test_the_images_lines_make_an_installation_that_answers(image: Image, tmp_pa
             image.running(*SERVICES["web"]["command"], log=web, **told) as process,
             image.running(
                 *SERVICES["workers"]["command"], log=workers, **{**told, "DOMINDS_DATA_DIR": "/data/workers"}
-            ),
+            ) as busy,
         ):
             wait_until(lambda: is_healthy() and "workers run" in workers.read_text(), web)
             owner = Path(f"/proc/{process.pid}").stat().st_uid
@@ -246,7 +248,10 @@ def test_the_images_lines_make_an_installation_that_answers(image: Image, tmp_pa
                 headers={"Authorization": f"Bearer {key}", "Host": SITE},
                 timeout=60,
             )
+            lives = busy.poll() is None
 
     assert owner != 0
+    assert lives, workers.read_text()
+    assert "ended with status" not in workers.read_text()
     assert asked.status_code == 200, asked.text
     assert asked.json()["choices"][0]["message"]["content"]

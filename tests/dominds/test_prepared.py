@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from django.db.models import BigIntegerField, Model, QuerySet, TextField, UUIDField
+from django.db.models.functions import Upper
 from pytest_django import DjangoAssertNumQueries
 
 from dialogs.models import LLM, Dialog, Generation, Message, Provider, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.writes.messages import post_message
-from dominds.prepared import prepared
+from dominds.prepared import Many, prepared
 from dominds.rows import add, add_all, change
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +32,16 @@ def contents(content: Any) -> QuerySet[Message, Any]:
 @prepared(UUIDField())
 def without_titles(dialog_id: Any) -> QuerySet[Dialog]:
     return Dialog.objects.filter(pk=dialog_id).defer("title")
+
+
+@prepared(Many(BigIntegerField()))
+def among(ids: Any) -> QuerySet[Message, Any]:
+    return Message.objects.filter(pk__in=ids).annotate(said=Upper("content")).order_by("seq")
+
+
+@prepared(Many(UUIDField()))
+def titles_of(dialog_ids: Any) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.filter(pk__in=dialog_ids).values_list("title")
 
 
 def told(row: Model) -> dict[str, Any]:
@@ -76,6 +87,23 @@ def test_other_values_find_other_rows(asked: Dialog) -> None:
 def test_columns_come_as_python_knows_them(asked: Dialog) -> None:
     assert contents("Hello, 世界") == [("Hello, 世界", asked.pk, {})]
     assert contents("Nobody said this.") == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_any_number_of_values_is_looked_for(asked: Dialog, count: int) -> None:
+    for _number in range(3):
+        post_message(dialog=asked, content="More")
+    ids = list(Message.objects.order_by("seq").values_list("pk", flat=True))[:count]
+
+    assert [message.pk for message in among([*ids, 0])] == ids
+
+
+def test_values_of_many_are_written_as_their_field_says(asked: Dialog) -> None:
+    assert titles_of([asked.pk]) == [(asked.title,)]
+
+
+def test_what_is_asked_for_beside_a_row_comes_with_it(asked: Dialog) -> None:
+    assert [getattr(message, "said", "") for message in among([asked.current_leaf_id])] == ["HELLO, 世界"]
 
 
 def test_a_column_that_was_left_out_is_read_when_it_is_looked_at(asked: Dialog) -> None:

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """With the demo model: here everything runs that `up` can run."""
-    with running_stack(tmp_path_factory.mktemp("up")) as found:
+    """With the demo model, in an empty folder: here everything runs that `up` can run."""
+    with running_stack(tmp_path_factory.mktemp("up"), migrates=True) as found:
         yield found
 
 
@@ -117,32 +117,37 @@ def test_a_killed_child_is_started_again_and_said_so(stack: Stack, name: str) ->
     stack.wait_until(stack.answers)
 
 
-def test_ctrl_c_stops_every_child_and_leaves_no_process(tmp_path: Path) -> None:
-    with running_stack(tmp_path / "data", "--no-demo") as stack:
-        children = stack.pids()
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """With two web processes."""
+    with running_stack(tmp_path_factory.mktemp("two"), "--no-demo", DOMINDS_WEB_PROCESSES="2") as found:
+        yield found
 
-        status = stack.stop(signal.SIGINT)
 
-    assert len(children) == 4
+def test_each_of_two_web_processes_serves_alone_and_one_that_dies_is_started_again(two: Stack) -> None:
+    for silent in ("web", "web-2"):
+        os.kill(two.pid(silent), signal.SIGSTOP)
+        two.wait_until(two.answers)
+        assert all(two.answers() for _ in range(10))
+        os.kill(two.pid(silent), signal.SIGCONT)
+
+    os.kill(two.pid("web-2"), signal.SIGKILL)
+
+    two.wait_for_line("up       | web-2 was started again as process")
+    assert two.answers()
+
+
+def test_ctrl_c_stops_every_child_and_leaves_no_process(two: Stack) -> None:
+    """Also one that was started again. The last test of this stack."""
+    children = two.pids()
+
+    status = two.stop(signal.SIGINT)
+
+    assert len(children) == 5
     assert status == 0
     assert not any(is_alive(pid) for pid in children)
-    assert not list((stack.data_dir / "run").glob("*.pid"))
-    assert "Traceback" not in stack.log()
-
-
-def test_each_of_two_web_processes_serves_alone_and_one_that_dies_is_started_again(tmp_path: Path) -> None:
-    with running_stack(tmp_path / "data", "--no-demo", DOMINDS_WEB_PROCESSES="2") as stack:
-        for silent in ("web", "web-2"):
-            os.kill(stack.pid(silent), signal.SIGSTOP)
-            stack.wait_until(stack.answers)
-            assert all(stack.answers() for _ in range(10))
-            os.kill(stack.pid(silent), signal.SIGCONT)
-
-        os.kill(stack.pid("web-2"), signal.SIGKILL)
-
-        stack.wait_for_line("up       | web-2 was started again as process")
-        assert stack.answers()
-        assert stack.stop(signal.SIGTERM) == 0
+    assert not list((two.data_dir / "run").glob("*.pid"))
+    assert "Traceback" not in two.log()
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,22 @@
-"""What axe finds wrong with a part of the page, as readable lines."""
+"""What axe finds wrong with a part of the page, as readable lines; and whether everybody can read it."""
 
 from __future__ import annotations
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+from tests.e2e.steps import SCHEMES
+
 
 def violations(page: Page, part: str) -> list[str]:
     """One line for each rule that the elements inside this selector break."""
     found = Axe().run(page, context={"include": [[part]]}).response["violations"]
     return [f"{rule['id']}: {[node['html'] for node in rule['nodes']]}" for rule in found]
+
+
+def assert_readable(page: Page, part: str = "main") -> None:
+    """The page is no wider than the screen, and axe finds nothing wrong, in light and in dark."""
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page, part) == []

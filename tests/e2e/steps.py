@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -12,9 +12,16 @@ from tests.stack import Stack
 PASSWORD = "alice-pass-1"
 # The tiny model shares two cores with everything else.
 PATIENCE_MS = 180_000
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+BEGIN = """
+from django.contrib.auth.models import User
+from dialogs.llms.reads.agents import choosable_agents
+from dialogs.pages.writes.dialogs import create_dialog
+print(create_dialog(owner=User.objects.get(username="admin"), agent=choosable_agents().get()).pk)
+"""
 
 
-def sign_in(page: Page, stack: Stack) -> None:
+def sign_in_by_password(page: Page, stack: Stack) -> None:
     page.goto(f"{stack.url}/login/")
     page.get_by_label("Username").fill("admin")
     page.get_by_label("Password").fill(PASSWORD)
@@ -22,10 +29,17 @@ def sign_in(page: Page, stack: Stack) -> None:
     expect(page.get_by_role("heading", name="Dialogs")).to_be_visible()
 
 
+def sign_in(page: Page, stack: Stack, path: str = "/") -> None:
+    """Come to a page as who signed in another day."""
+    page.context.add_cookies([{"name": "sessionid", "value": stack.session_of("admin"), "url": stack.url}])
+    page.goto(stack.url + path)
+
+
 def begin_dialog(page: Page, stack: Stack) -> None:
-    page.goto(stack.url)
-    page.get_by_role("button", name="New dialog").first.click()
+    """Come to the page of a new dialog with the only agent."""
+    sign_in(page, stack, f"/dialogs/{stack.shell(BEGIN)}/")
     expect(composer(page)).to_be_visible()
+    page.wait_for_load_state()
 
 
 def composer(page: Page) -> Locator:

@@ -1,89 +1,106 @@
-"""What axe finds on each page that people come to: light and dark, on a desk and on a phone, in both languages."""
+"""What axe finds on each page, as a person at a desk has it and as one with a phone in the dark and in Chinese."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.e2e.accessibility import violations
+from tests.e2e.every_page import furnish
 from tests.e2e.steps import ask, begin_dialog, composer, play, sign_in
-from tests.e2e.test_compaction import HISTORY, ROWS
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-PAGES = (
-    *("", "connect/", "settings/context/", "settings/keys/", "settings/keys/new/", "proposals/"),
-    *("preferences/compaction/", "events/", "events/counts/", "insights/", "insights/what-if/", "cleanup/"),
-    *("account/password/", "?show=archived", "?show=trash", "?q=nothing"),
-)
-OF_A_DIALOG = ("", "settings/")
+FILTERED = ("?show=archived", "?show=trash", "?q=nothing", "?level=critical")
 DESK, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 ANSWER = {"text": "A `short` answer.\n\n- one\n- two", "usage": {"prompt_tokens": 900, "completion_tokens": 5}}
+OPEN_ALL = "document.querySelectorAll('details').forEach(details => { details.open = true })"
+WIDTH_TOO_MANY = "document.documentElement.scrollWidth - innerWidth"
 
 
 @pytest.fixture(scope="module")
-def scripted(stack: Stack) -> Stack:
-    stack.shell(ROWS)
-    return stack
+def pages(stack: Stack) -> list[str]:
+    """The addresses of all pages, each with something to show."""
+    return [*furnish(stack), *FILTERED]
 
 
 @pytest.fixture
-def new(page: Page, scripted: Stack) -> Page:
-    play(scripted, ANSWER, ANSWER)
-    sign_in(page, scripted)
-    begin_dialog(page, scripted)
+def visitor(page: Page, stack: Stack, pages: list[str]) -> Page:
+    assert len(pages) > 40
+    sign_in(page, stack)
     return page
 
 
-def wrong(page: Page, address: str) -> list[str]:
-    answer = page.goto(address)
-    assert answer is not None
-    assert answer.ok, address
-    return [f"{address}: {one}" for one in violations(page, "body")]
-
-
-def test_axe_finds_nothing_wrong_with_a_new_dialog(new: Page) -> None:
-    expect(composer(new)).to_be_visible()
-
-    assert violations(new, "body") == []
-
-
-def test_axe_finds_nothing_wrong_with_a_dialog_and_its_panel(new: Page, scripted: Stack) -> None:
-    scripted.shell(HISTORY)
-    ask(new, "Hello")
-    new.get_by_role("button", name="Context health: show every number").click()
-    expect(new.locator("#budget")).to_be_visible()
-
-    assert violations(new, "body") == []
+def each(page: Page, stack: Stack, addresses: list[str]) -> Iterator[str]:
+    """Go to one after another. Who is signed in is not shown the page to sign in."""
+    for address in addresses:
+        if address != "login/":
+            answer = page.goto(f"{stack.url}/{address}")
+            assert answer is not None
+            assert answer.ok, address
+            yield address
 
 
 @pytest.mark.parametrize(("scheme", "size", "language"), [("light", DESK, "en"), ("dark", PHONE, "zh-hans")])
-def test_axe_finds_nothing_wrong_with_any_page(
-    new: Page, scripted: Stack, scheme: str, size: ViewportSize, language: str
+def test_axe_finds_nothing_wrong_with_any_page_and_no_page_is_too_wide(
+    visitor: Page, stack: Stack, pages: list[str], scheme: str, size: ViewportSize, language: str
 ) -> None:
-    ask(new, "Hello")
-    dialog = new.url.split("?")[0]
-    new.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    new.set_viewport_size(size)
-    new.context.add_cookies([{"name": "django_language", "value": language, "url": scripted.url}])
+    """With all that opens opened."""
+    visitor.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    visitor.set_viewport_size(size)
+    visitor.context.add_cookies([{"name": "django_language", "value": language, "url": stack.url}])
 
-    found = [one for path in PAGES for one in wrong(new, f"{scripted.url}/{path}")]
-    found += [one for path in OF_A_DIALOG for one in wrong(new, dialog + path)]
-    new.context.clear_cookies()
+    found = []
+    for address in each(visitor, stack, pages):
+        visitor.evaluate(OPEN_ALL)
+        found += [f"{address}: {one}" for one in violations(visitor, "body")]
+        found += [f"{address}: too wide"] if visitor.evaluate(WIDTH_TOO_MANY) > 0 else []
+    visitor.context.clear_cookies(name="sessionid")
+    visitor.goto(f"{stack.url}/login/")
 
-    assert found + wrong(new, f"{scripted.url}/login/") == []
+    assert found + violations(visitor, "body") == []
 
 
-def test_no_page_writes_to_the_console(new: Page, scripted: Stack) -> None:
+def test_no_page_writes_to_the_console(visitor: Page, stack: Stack, pages: list[str]) -> None:
     """Not a word of any kind: a policy that our own pages break would be told there."""
     said: list[str] = []
-    new.on("console", lambda message: said.append(f"{new.url}: {message.text}"))
-    dialog = new.url
-    ask(new, "Hello")
+    visitor.on("console", lambda message: said.append(f"{visitor.url}: {message.text}"))
 
-    for address in (*(f"{dialog}{path}" for path in OF_A_DIALOG), *(f"{scripted.url}/{path}" for path in PAGES)):
-        new.goto(address)
-        new.wait_for_load_state("networkidle")
+    for _address in each(visitor, stack, pages):
+        visitor.wait_for_load_state("networkidle")
 
     assert said == []
+
+
+def test_a_conversation_is_begun_led_and_looked_into_by_keyboard_alone(visitor: Page, stack: Stack) -> None:
+    play(stack, ANSWER, ANSWER)
+    visitor.keyboard.press("Tab")
+    expect(visitor.get_by_role("link", name="Skip to the content")).to_be_focused()
+    visitor.keyboard.press("Enter")
+    expect(visitor.locator("main")).to_be_focused()
+
+    begin_dialog(visitor, stack)
+    ask(visitor, "Hello")
+
+    expect(composer(visitor)).to_be_focused()
+    reach(visitor, "Context health: show every number")
+    visitor.keyboard.press("Enter")
+    expect(visitor.locator("#budget")).to_be_visible()
+    assert violations(visitor, "body") == []
+
+    visitor.keyboard.press("Escape")
+    expect(visitor.locator("#budget")).to_be_hidden()
+
+
+def reach(page: Page, name: str) -> None:
+    """Go back with Shift and Tab until what has this name has the focus, where a person sees it."""
+    for _step in range(60):
+        page.keyboard.press("Shift+Tab")
+        focused = page.locator(":focus")
+        if focused.get_attribute("aria-label") == name or (focused.text_content() or "").strip() == name:
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            return
+    raise AssertionError(f"Sixty steps back did not reach {name}")

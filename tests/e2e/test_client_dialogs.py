@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.client_dialogs import picture
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import answers, play, sign_in
+from tests.e2e.steps import SCHEMES, answers, play, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -78,8 +78,7 @@ def counting(*, seconds: float, prompt_tokens: int) -> dict[str, Any]:
 
 
 def watch(page: Page, stack: Stack, answer: dict[str, Any]) -> None:
-    sign_in(page, stack)
-    page.goto(f"{stack.url}/dialogs/{answer['dominds']['dialog']}/")
+    sign_in(page, stack, f"/dialogs/{answer['dominds']['dialog']}/")
     expect(page.locator("#client-bar")).to_contain_text("A client with the key “laptop” drives this conversation.")
 
 
@@ -118,29 +117,22 @@ def test_a_person_stops_what_a_client_asked_for(page: Page, served: Stack, clien
     assert whole.result(20).split()[:3] == ["0", "1", "2"]
 
 
-def test_it_is_marked_in_lists_and_has_a_shelf(page: Page, served: Stack, client: Client, faults: list[str]) -> None:
+def test_it_has_a_shelf_and_its_page_is_accessible_and_fits_a_phone(
+    page: Page, served: Stack, client: Client, faults: list[str]
+) -> None:
     play(served, FIRST)
-    client.ask([{"role": "user", "content": "Where am I listed?"}])
+    text = {"type": "text", "text": "Where am I listed?"}
+    told = client.ask([{"role": "user", "content": [text, picture(bytes_more=300)]}])
     sign_in(page, served)
-
     page.get_by_role("navigation", name="Shelves").get_by_role("link", name="API").press("Enter")
-
     listed = page.locator(".row").filter(has_text="Where am I listed?")
     expect(listed).to_contain_text("A client drives it through the API")
     assert violations(page, "#dialogs") == []
 
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_its_page_is_accessible_in_light_and_dark_and_fits_a_phone(
-    browser: Browser, served: Stack, client: Client, scheme: str
-) -> None:
-    play(served, FIRST)
-    told = client.ask([{"role": "user", "content": [{"type": "text", "text": "What?"}, picture(bytes_more=300)]}])
-    context = browser.new_context(viewport={"width": 360, "height": 740}, locale="en-US", color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
+    page.set_viewport_size({"width": 360, "height": 740})
     watch(page, served, told)
-
     assert page.locator(".attachment img").evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 1
-    assert violations(page, "body") == []
     assert not page.evaluate(SCROLLS_SIDEWAYS)
-    context.close()
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page, "body") == []

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PATIENCE_MS, ask, begin_dialog, play, send, sign_in
+from tests.e2e.steps import PATIENCE_MS, ask, begin_dialog, play, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -82,7 +82,6 @@ def scripted(stack: Stack) -> Stack:
 @pytest.fixture
 def fresh(page: Page, scripted: Stack, faults: list[str]) -> Page:
     """An empty dialog's page."""
-    sign_in(page, scripted)
     begin_dialog(page, scripted)
     assert faults == []
     return page
@@ -141,16 +140,26 @@ def test_a_person_compacts_undoes_and_redoes_by_keyboard(chat: Page, scripted: S
     assert scripted.shell(SENT) == small
 
 
-def test_a_preview_is_edited_and_applied(chat: Page, scripted: Stack) -> None:
-    compact(chat, preview=True)
+def test_a_preview_whose_clock_an_edit_stops_is_discarded_made_again_and_applied(chat: Page, scripted: Stack) -> None:
+    scripted.shell(REVIEW)
+    compact(chat)
     draft = divider(chat, "draft")
     words = draft.get_by_role("textbox").first
     expect(words).to_be_visible(timeout=PATIENCE_MS)
-    assert violations(chat, ".divider") == []
+    words.focus()
+    expect(draft.locator(".divider-clock")).to_have_count(0)
+    expect(words).to_be_focused()
+    chat.keyboard.type("Mine. ")
+    expect(words).to_have_value(re.compile(r"^Mine\. |Mine\. $"))
+    draft.get_by_role("button", name="Discard").click()
+    expect(divider(chat, "cancelled")).to_be_visible()
+    scripted.shell(REVIEW.replace("True", "False"))
 
+    compact(chat, preview=True)
+    expect(words).to_be_visible(timeout=PATIENCE_MS)
+    assert violations(chat, ".divider") == []
     words.fill("What I want it to know.")
     draft.get_by_role("button", name="Apply").press("Enter")
-
     expect(divider(chat, "applied")).to_be_visible()
     assert "What I want it to know." in scripted.shell(SENT)
 
@@ -167,25 +176,9 @@ def test_a_preview_that_nobody_touches_applies_itself(chat: Page, scripted: Stac
     scripted.shell(REVIEW.replace("True", "False"))
 
 
-def test_who_edits_a_preview_stops_its_clock(chat: Page, scripted: Stack) -> None:
-    scripted.shell(REVIEW)
-    compact(chat)
-    draft = divider(chat, "draft")
-    words = draft.get_by_role("textbox").first
-    expect(words).to_be_visible(timeout=PATIENCE_MS)
-
-    words.focus()
-
-    expect(draft.locator(".divider-clock")).to_have_count(0)
-    expect(words).to_be_focused()
-    chat.keyboard.type("Mine. ")
-    expect(words).to_have_value(re.compile(r"^Mine\. |Mine\. $"))
-    draft.get_by_role("button", name="Discard").click()
-    expect(divider(chat, "cancelled")).to_be_visible()
-    scripted.shell(REVIEW.replace("True", "False"))
-
-
-def test_a_message_is_pinned_and_tagged_by_keyboard_and_survives(chat: Page, scripted: Stack) -> None:
+def test_a_message_is_pinned_and_tagged_by_keyboard_and_another_is_the_end_of_what_is_compacted(
+    chat: Page, scripted: Stack
+) -> None:
     row = chat.locator(".message-row.assistant").nth(4)
     menu = row.get_by_label("Message actions")
     menu.press("Enter")
@@ -202,21 +195,15 @@ def test_a_message_is_pinned_and_tagged_by_keyboard_and_survives(chat: Page, scr
     assert violations(chat, ".message-row") == []
     chat.keyboard.press("Escape")
 
-    compact(chat)
-
-    expect(divider(chat, "applied")).to_be_visible(timeout=PATIENCE_MS)
-    expect(row).not_to_contain_text("no longer seen")
-    assert "Answer 4." in scripted.shell(SENT)
-
-
-def test_a_message_is_the_end_of_what_is_compacted(chat: Page) -> None:
-    row = chat.locator(".message-row.user").nth(9)
-    row.get_by_label("Message actions").press("Enter")
-    row.get_by_role("button", name="Compact up to here").press("Enter")
+    end = chat.locator(".message-row.user").nth(9)
+    end.get_by_label("Message actions").press("Enter")
+    end.get_by_role("button", name="Compact up to here").press("Enter")
 
     expect(divider(chat, "applied")).to_be_visible(timeout=PATIENCE_MS)
     expect(chat.locator(".message-row.user").nth(10)).not_to_contain_text("no longer seen")
     expect(chat.locator(".message-row.removed").first).to_be_attached()
+    expect(row).not_to_contain_text("no longer seen")
+    assert "Answer 4." in scripted.shell(SENT)
 
 
 def test_the_agents_chat_is_reset_and_goes_on(chat: Page, scripted: Stack) -> None:

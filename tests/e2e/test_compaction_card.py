@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PATIENCE_MS, begin_dialog, play, rest, send, sign_in
+from tests.e2e.steps import PATIENCE_MS, begin_dialog, play, rest, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -33,6 +33,20 @@ from tests.dialogs.compaction_runs import a_run
 dialog = Dialog.objects.latest("created_at")
 compaction_on_commit(dialog.pk, a_run(dialog, {fields}).pk)
 """
+GO_ON = """
+from dialogs.common.broadcast import compaction_on_commit
+from health.models import CompactionRun
+CompactionRun.objects.filter(pk=CompactionRun.objects.latest("id").pk).update(**{fields})
+run = CompactionRun.objects.latest("id")
+compaction_on_commit(run.dialog_id, run.pk)
+"""
+# What a run is at, the colour of its bar, and how full the context is called.
+BARS: tuple[tuple[dict[str, object], str, str | None], ...] = (
+    ({"phase": "hybrid", "tokens_now": 3000}, "rgb(0, 122, 204)", "60"),
+    ({"phase": "hybrid", "tokens_now": 3000, "priority": 1}, "rgb(76, 175, 80)", "60"),
+    ({"phase": "hybrid", "tokens_now": 4500, "priority": 1}, "rgb(255, 152, 0)", "90"),
+    ({"phase": "recovery", "tokens_now": 4500, "priority": 1}, "rgb(244, 67, 54)", None),
+)
 PHASES = """
 import json
 from health.models import CompactionRun
@@ -58,9 +72,7 @@ def scripted(stack: Stack) -> Stack:
 
 @pytest.fixture
 def chat(page: Page, scripted: Stack) -> Page:
-    sign_in(page, scripted)
     begin_dialog(page, scripted)
-    page.wait_for_load_state()
     return page
 
 
@@ -71,6 +83,11 @@ def card(page: Page) -> Locator:
 def begin_run(stack: Stack, **fields: object) -> None:
     """A run stands in this state; nobody works at it."""
     stack.shell(RUN.format(fields=", ".join(f"{name}={value!r}" for name, value in fields.items())))
+
+
+def go_on(stack: Stack, **fields: object) -> None:
+    """The run that stands there is now so far."""
+    stack.shell(GO_ON.format(fields=fields))
 
 
 def test_the_guards_work_is_shown_and_its_success_goes_by_itself(
@@ -97,81 +114,53 @@ def test_the_guards_work_is_shown_and_its_success_goes_by_itself(
     expect(card(chat)).to_be_hidden()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_a_failure_stays_until_it_is_closed(
-    chat: Page, scripted: Stack, faults: list[str], scheme: str, width: int
+def test_the_bar_has_its_colours_and_says_how_far_it_is_and_opened_details_stay_open(
+    chat: Page, scripted: Stack, faults: list[str]
 ) -> None:
-    chat.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    chat.set_viewport_size({"width": width, "height": 844})
-    begin_run(scripted, status="failed", priority=2, reason="P1 alone needs 5,210 tokens.")
-
-    expect(card(chat)).to_be_in_viewport(ratio=1)
-    expect(card(chat)).to_contain_text("P1 alone needs 5,210 tokens.")
-    expect(chat.locator("#composer-text")).to_be_in_viewport()
-    assert violations(chat, "#compaction-card") == []
-    assert chat.evaluate("() => document.documentElement.scrollWidth") <= width
-
-    chat.get_by_role("region", name="Compaction").get_by_role("button", name="Close").press("Enter")
-    expect(card(chat)).to_be_hidden()
-    chat.reload()
-    expect(card(chat)).to_be_hidden()
-
-
-@pytest.mark.parametrize(
-    ("fields", "colour", "shown"),
-    [
-        ({"phase": "hybrid", "tokens_now": 3000}, "rgb(0, 122, 204)", "60"),
-        ({"phase": "hybrid", "tokens_now": 3000, "priority": 1}, "rgb(76, 175, 80)", "60"),
-        ({"phase": "hybrid", "tokens_now": 4500, "priority": 1}, "rgb(255, 152, 0)", "90"),
-        ({"phase": "recovery", "tokens_now": 4500, "priority": 1}, "rgb(244, 67, 54)", None),
-    ],
-)
-def test_the_bar_has_the_seeds_colours_and_says_how_far_it_is(
-    chat: Page, scripted: Stack, faults: list[str], fields: dict[str, object], colour: str, shown: str | None
-) -> None:
-    begin_run(scripted, **fields)
-
-    expect(chat.locator("#compaction-fill")).to_have_css("fill", colour)
-    bar = card(chat).get_by_role("progressbar")
-    assert bar.get_attribute("aria-valuenow") == shown
-    assert violations(chat, "#compaction-card") == []
-
-
-def test_detection_is_shown_while_it_lasts(chat: Page, scripted: Stack, faults: list[str]) -> None:
     begin_run(scripted, phase="detection")
-
     expect(card(chat)).to_have_attribute("data-phase", "detection")
     expect(card(chat)).to_be_in_viewport(ratio=1)
 
+    for fields, colour, shown in BARS:
+        go_on(scripted, **fields)
+        expect(chat.locator("#compaction-fill")).to_have_css("fill", colour)
+        assert card(chat).get_by_role("progressbar").get_attribute("aria-valuenow") == shown
+        assert violations(chat, "#compaction-card") == []
 
-def test_details_that_were_opened_stay_open_while_the_run_goes_on(
-    chat: Page, scripted: Stack, faults: list[str]
-) -> None:
-    begin_run(scripted, phase="hybrid")
     card(chat).get_by_text("Details").press("Enter")
-
-    scripted.shell(
-        "from health.models import CompactionRun\nfrom dialogs.common.broadcast import compaction_on_commit\n"
-        "run = CompactionRun.objects.latest('id'); run.phase = 'truncate'; run.save()\n"
-        "compaction_on_commit(run.dialog_id, run.pk)"
-    )
-
+    go_on(scripted, phase="truncate")
     expect(card(chat)).to_contain_text("Dropping the oldest messages…")
     expect(chat.locator("#compaction-details")).to_have_attribute("open", "")
     expect(chat.locator("#compaction-summary")).to_be_focused()
 
 
-def test_a_person_chooses_how_it_is_shown(chat: Page, scripted: Stack, faults: list[str]) -> None:
-    begin_run(scripted, status="failed", priority=1)
+def test_a_failure_stays_until_it_is_closed_and_a_person_chooses_how_it_is_shown(
+    chat: Page, scripted: Stack, faults: list[str]
+) -> None:
+    begin_run(scripted, status="failed", priority=2, reason="P1 alone needs 5,210 tokens.")
+    for scheme, width in (("light", 1280), ("dark", 390)):
+        chat.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        chat.set_viewport_size({"width": width, "height": 844})
+        expect(card(chat)).to_be_in_viewport(ratio=1)
+        expect(card(chat)).to_contain_text("P2")
+        expect(card(chat)).to_contain_text("P1 alone needs 5,210 tokens.")
+        expect(chat.locator("#composer-text")).to_be_in_viewport()
+        assert violations(chat, "#compaction-card") == []
+        assert chat.evaluate("() => document.documentElement.scrollWidth") <= width
+
     card(chat).get_by_role("link", name="How compactions are shown").click()
     chat.get_by_label("Detail", exact=True).select_option("Minimal")
     assert violations(chat, "main") == []
-
     chat.get_by_role("button", name="Save").click()
-
     expect(card(chat)).to_be_visible()
     expect(chat.locator("#compaction-details")).to_have_count(0)
-    expect(card(chat)).not_to_contain_text("P1")
+    expect(card(chat)).not_to_contain_text("P2")
+
+    chat.wait_for_load_state()
+    chat.get_by_role("region", name="Compaction").get_by_role("button", name="Close").press("Enter")
+    expect(card(chat)).to_be_hidden()
+    chat.reload()
+    expect(card(chat)).to_be_hidden()
 
 
 SUCCESS = """

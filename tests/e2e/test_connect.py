@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import ask, sign_in
+from tests.e2e.steps import ask, sign_in, sign_in_by_password
 from tests.stack import Stack
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.serving import serving
@@ -25,7 +25,7 @@ def studio() -> Iterator[tuple[LMStudioStandin, str]]:
 def test_a_model_is_found_added_and_talked_with(
     page: Page, stack: Stack, studio: tuple[LMStudioStandin, str], faults: list[str]
 ) -> None:
-    sign_in(page, stack)
+    sign_in_by_password(page, stack)
     page.goto(f"{stack.url}/dialogs/new/")
     page.get_by_role("link", name="Connect a server").first.press("Enter")
 
@@ -55,9 +55,8 @@ def test_a_model_is_found_added_and_talked_with(
 def test_it_fits_a_phone_in_the_dark(page: Page, stack: Stack, faults: list[str]) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")
-    sign_in(page, stack)
+    sign_in(page, stack, "/connect/?offer=openrouter")
 
-    page.goto(f"{stack.url}/connect/?offer=openrouter")
     page.get_by_label("Address").fill("http://127.0.0.1:9")
     page.get_by_role("button", name="Test").click()
 

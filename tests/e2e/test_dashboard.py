@@ -39,7 +39,10 @@ def home(page: Page, stack: Stack, faults: list[str]) -> Page:
         "from dialogs.models import Agent, Provider; Agent.objects.all().delete(); Provider.objects.all().delete()"
     )
     stack.shell(ROWS)
-    sign_in(page, stack)
+    # What lasts for seconds only is not seen by a page that listens later.
+    with page.expect_websocket():
+        sign_in(page, stack)
+    page.wait_for_load_state()
     return page
 
 
@@ -49,7 +52,8 @@ def row(page: Page, title: str):  # type: ignore[no-untyped-def]  # a Locator
 
 def test_it_follows_what_happens_and_an_open_menu_stays(home: Page, stack: Stack) -> None:
     usage = {"prompt_tokens": 930, "completion_tokens": 5}
-    play(stack, {"text": "Good morning.", "usage": usage, "delay": 3}, {"text": "Noted.", "usage": usage})
+    slowly = {"text": ["Good morning. "] * 20, "usage": usage, "delay": 0.4}
+    play(stack, slowly, {"text": "Noted.", "usage": usage})
     expect(home.locator(".row-title").first).to_contain_text("With Gardener")
     row(home, "With Helper").get_by_label("Actions for With Helper").click()
 
@@ -65,19 +69,7 @@ def test_it_follows_what_happens_and_an_open_menu_stays(home: Page, stack: Stack
     assert violations(home, "body") == []
 
 
-def test_arrows_walk_the_rows_and_enter_opens_one(home: Page) -> None:
-    home.locator("#search").focus()
-    home.keyboard.press("ArrowDown")
-    expect(home.locator(".row-title").first).to_be_focused()
-    home.keyboard.press("ArrowDown")
-    expect(home.locator(".row-title").nth(1)).to_be_focused()
-
-    home.keyboard.press("Enter")
-
-    expect(home.locator("#dialog-title")).to_have_text("With Helper")
-
-
-def test_a_filter_cuts_the_list_and_what_happens_there_still_arrives(home: Page, stack: Stack) -> None:
+def test_a_filter_cuts_the_list_that_still_follows_and_arrows_walk_all_of_it(home: Page, stack: Stack) -> None:
     home.get_by_label("Agent").select_option(label="Helper")
     expect(home.locator(".row")).to_have_count(1)
     assert "agent=" in home.url
@@ -86,28 +78,33 @@ def test_a_filter_cuts_the_list_and_what_happens_there_still_arrives(home: Page,
         "from dialogs.models import Dialog; from dialogs.pages.writes.dialogs import rename_dialog\n"
         "rename_dialog(dialog=Dialog.objects.get(title='With Helper'), title='Renamed elsewhere')"
     )
-
     expect(row(home, "Renamed elsewhere")).to_be_visible(timeout=PATIENCE_MS)
     expect(home.locator(".row")).to_have_count(1)
     home.get_by_role("link", name="Show all again").click()
     expect(home.locator(".row")).to_have_count(2)
 
+    home.wait_for_load_state()
+    home.locator("#search").focus()
+    home.keyboard.press("ArrowDown")
+    expect(home.locator(".row-title").first).to_be_focused()
+    home.keyboard.press("ArrowDown")
+    expect(home.locator(".row-title").nth(1)).to_be_focused()
+    home.keyboard.press("Enter")
+    expect(home.locator("#dialog-title")).to_have_text("Renamed elsewhere")
 
-def test_it_fits_a_phone_in_the_dark(home: Page) -> None:
+
+def test_on_a_phone_in_the_dark_a_dialog_begins_from_a_list_that_was_emptied_meanwhile(
+    home: Page, stack: Stack
+) -> None:
     home.set_viewport_size({"width": 360, "height": 740})
     home.emulate_media(color_scheme="dark")
     home.reload()
-
     expect(home.locator(".row-meter .meter-bar").first).to_be_visible()
     assert home.evaluate("document.documentElement.scrollWidth") == 360
     assert violations(home, "body") == []
 
-
-def test_a_dialog_begins_from_a_list_that_was_emptied_meanwhile(home: Page, stack: Stack) -> None:
     home.wait_for_load_state()
     stack.shell("from dialogs.models import Dialog; Dialog.objects.all().delete()")
     expect(home.get_by_role("heading", name="Begin a dialog")).to_be_visible(timeout=PATIENCE_MS)
-
     home.locator(".ways-in").get_by_role("button", name="New dialog").click()
-
     expect(home.get_by_role("heading", name="New dialog")).to_be_visible()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.steps import ask, begin_dialog, sign_in
+from tests.e2e.steps import ask, begin_dialog
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -53,7 +53,6 @@ def facts(stack: Stack) -> dict[str, Any]:
 def test_twelve_messages_are_compacted_in_place_and_forget_nothing_that_was_stated(
     page: Page, demo: Stack, faults: list[str]
 ) -> None:
-    sign_in(page, demo)
     begin_dialog(page, demo)
 
     for text in SAID:

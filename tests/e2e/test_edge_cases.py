@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.dialogs.compacting_builders import RULE, long_text
-from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, play, send, sign_in
+from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, play, send
 from tests.stack import Stack
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.serving import serving
@@ -68,7 +68,6 @@ def page_of(page: Page, world: Stack, faults: list[str]) -> Any:
 
     def begin(*, model: str = "scripted", limit: int | None = LIMIT, pairs: int = 0, window: int = 100_000) -> Page:
         world.shell(AGENT.format(model=model, limit=limit, window=window))
-        sign_in(page, world)
         begin_dialog(page, world)
         world.shell(HISTORY.format(pairs=pairs))
         page.reload()
@@ -154,29 +153,17 @@ def test_pruning_agent_failure(page_of: Any, world: Stack, studio: LMStudioStand
 
 
 def test_missing_context_limit(page_of: Any, world: Stack, studio: LMStudioStandin) -> None:
+    """The model is not asked, until it provides one."""
     studio.loaded, asked = False, len(studio.asked)
     page = page_of(model="tiny", limit=None)
 
     send(page, "Hello?")
-
     expect(error(page)).to_contain_text("Load it in LM Studio", timeout=PATIENCE_MS)
     assert "Load it in LM Studio" in world.log()
     assert len(studio.asked) == asked
-    studio.loaded = True
-
-
-def test_missing_context_limit_until_the_model_provides_one(
-    page_of: Any, world: Stack, studio: LMStudioStandin
-) -> None:
-    studio.loaded = False
-    page = page_of(model="tiny", limit=None)
-    send(page, "Hello?")
-    retry = page.get_by_role("button", name="Retry")
-    expect(retry).to_be_visible(timeout=PATIENCE_MS)
 
     studio.loaded = True
-    retry.click()
-
+    page.get_by_role("button", name="Retry").click()
     expect(answers(page)).to_contain_text("The rotor shows 44 units.", timeout=PATIENCE_MS)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import violations
 from tests.e2e.steps import sign_in
@@ -49,23 +48,6 @@ def there(stack: Stack) -> str:
     return f"{stack.url}/dialogs/{stack.shell(A_DIALOG).strip().splitlines()[-1]}/"
 
 
-@contextmanager
-def reading(
-    browser: Browser,
-    stack: Stack,
-    *,
-    width: int = 1280,
-    theme: Literal["light", "dark"] = "light",
-    language: str = "en",
-) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": width, "height": 844}, locale="en-US", color_scheme=theme)
-    page = context.new_page()
-    sign_in(page, stack)
-    context.add_cookies([{"name": "django_language", "value": language, "url": stack.url}])
-    yield page
-    context.close()
-
-
 def panel(page: Page, stack: Stack, there: str) -> str:
     page.goto(there)
     page.locator("#meter .meter-button").click()
@@ -103,32 +85,39 @@ def own_settings(page: Page, stack: Stack, there: str) -> str:
     return "#context-settings"
 
 
-LOOKS = [(1280, "light", "en"), (390, "light", "en"), (390, "dark", "zh-hans")]
-SHOWN: dict[str, Callable[[Page, Stack, str], str]] = {
-    one.__name__: one for one in (panel, menu, dialog_settings, smaller_llm, own_settings)
-}
+LOOKS: tuple[tuple[int, Literal["light", "dark"], str], ...] = (
+    (1280, "light", "en"),
+    (390, "light", "en"),
+    (390, "dark", "zh-hans"),
+)
 
 
-@pytest.mark.parametrize(("width", "theme", "language"), LOOKS)
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize(
+    "show", [panel, menu, dialog_settings, smaller_llm, own_settings], ids=lambda one: one.__name__
+)
 def test_what_is_shown_can_be_read_by_everybody_and_on_a_phone(
-    browser: Browser, stack: Stack, there: str, name: str, width: int, theme: Literal["light", "dark"], language: str
+    page: Page, stack: Stack, there: str, show: Callable[[Page, Stack, str], str]
 ) -> None:
-    with reading(browser, stack, width=width, theme=theme, language=language) as page:
-        part = SHOWN[name](page, stack, there)
+    sign_in(page, stack)
+    for width, theme, language in LOOKS:
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme=theme)
+        page.context.add_cookies([{"name": "django_language", "value": language, "url": stack.url}])
+
+        part = show(page, stack, there)
 
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert violations(page, part) == []
 
 
-def test_staff_make_what_was_learned_forgotten_from_the_panel(browser: Browser, stack: Stack, there: str) -> None:
-    with reading(browser, stack) as page:
-        panel(page, stack, there)
-        budget = page.locator("#budget")
-        expect(budget).to_contain_text("24,100 of ≈30,500")
-        expect(page.get_by_text("only a part of the prompt was read")).to_be_visible()
+def test_staff_make_what_was_learned_forgotten_from_the_panel(page: Page, stack: Stack, there: str) -> None:
+    sign_in(page, stack)
+    panel(page, stack, there)
+    budget = page.locator("#budget")
+    expect(budget).to_contain_text("24,100 of ≈30,500")
+    expect(page.get_by_text("only a part of the prompt was read")).to_be_visible()
 
-        budget.get_by_role("button", name="Forget").click()
+    budget.get_by_role("button", name="Forget").click()
 
-        expect(budget.locator(".learned-window")).to_have_count(0)
-        expect(budget).to_contain_text("its window is unknown")
+    expect(budget.locator(".learned-window")).to_have_count(0)
+    expect(budget).to_contain_text("its window is unknown")

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PATIENCE_MS, begin_dialog, play, rest, sign_in
+from tests.e2e.steps import PATIENCE_MS, begin_dialog, play, rest
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -33,7 +33,6 @@ DONE = {
 
 def test_it_rests_and_begins_afresh_at_a_press(page: Page, stack: Stack, faults: list[str]) -> None:
     stack.shell(ROWS)
-    sign_in(page, stack)
     begin_dialog(page, stack)
     stack.shell(NEARLY_LOOKED_AT)
     play(stack, LOST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.e2e.steps import begin_dialog, play, sign_in
+from tests.e2e.steps import begin_dialog, play
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -33,7 +33,6 @@ def scripted(stack: Stack) -> Stack:
 @pytest.fixture
 def chat(page: Page, scripted: Stack) -> Page:
     """A dialog with the reminders 1 and 2 of the agent's, and the notebook open."""
-    sign_in(page, scripted)
     begin_dialog(page, scripted)
     agent(scripted, "for text in ('Apples', 'Pears'): add_reminder(dialog=dialog, content=text, author=agent)")
     page.get_by_role("button", name="Reminders and Taskdoc").click()
@@ -72,38 +71,29 @@ def test_what_is_typed_survives_what_the_agent_writes_and_is_refused_in_words(ch
     expect(chat.locator("#reminder-1 > .notebook-text")).to_have_text("Bananas")
 
 
-def test_what_was_typed_into_a_reminder_that_the_agent_removes_is_kept(
-    chat: Page, scripted: Stack, faults: list[str]
-) -> None:
-    chat.get_by_label("New reminder").fill("Begun already")
-    edit(chat, 1).fill("My own words, half")
-
-    agent(scripted, "remove_reminder(dialog=dialog, number=1)")
-
-    expect(reminders(chat)).to_have_count(1)
-    expect(chat.get_by_label("New reminder")).to_have_value("Begun already\n\nMy own words, half")
-    expect(chat.get_by_label("New reminder")).to_be_focused()
-    expect(chat.locator("#notebook-error")).to_contain_text("Reminder 1 was removed meanwhile")
-
-
-def test_an_untouched_form_of_a_removed_reminder_leaves_nothing_behind(
+def test_what_was_typed_into_a_reminder_that_the_agent_removes_is_kept_and_an_untouched_form_leaves_nothing(
     chat: Page, scripted: Stack, faults: list[str]
 ) -> None:
     edit(chat, 1)
-
     agent(scripted, "remove_reminder(dialog=dialog, number=1)")
-
     expect(reminders(chat)).to_have_count(1)
     expect(chat.get_by_label("New reminder")).to_have_value("")
     expect(chat.locator("#notebook-error")).to_be_hidden()
 
+    chat.get_by_label("New reminder").fill("Begun already")
+    edit(chat, 2).fill("My own words, half")
+    agent(scripted, "remove_reminder(dialog=dialog, number=2)")
 
-def test_an_edit_begins_from_what_is_there_now_and_can_be_made_twice(
-    chat: Page, scripted: Stack, faults: list[str]
-) -> None:
+    expect(reminders(chat)).to_have_count(0)
+    expect(chat.get_by_label("New reminder")).to_have_value("Begun already\n\nMy own words, half")
+    expect(chat.get_by_label("New reminder")).to_be_focused()
+    expect(chat.locator("#notebook-error")).to_contain_text("Reminder 2 was removed meanwhile")
+
+
+def test_a_person_and_an_agent_keep_one_notebook(chat: Page, scripted: Stack, faults: list[str]) -> None:
+    # An edit begins from what is there now, and can be made twice.
     agent(scripted, "update_reminder(dialog=dialog, number=1, content='Bananas', author=agent)")
     expect(chat.locator("#reminder-1")).to_have_attribute("data-version", "2")
-
     for before, after in (("Bananas", "Cherries\nred"), ("Cherries\nred", "Dates")):
         field = edit(chat, 1)
         expect(field).to_have_value(before)
@@ -112,32 +102,42 @@ def test_an_edit_begins_from_what_is_there_now_and_can_be_made_twice(
         expect(chat.locator("#reminder-1 > .notebook-text")).to_have_text(after)
         expect(field).to_be_hidden()
 
+    # A reminder is moved by keyboard, and the button keeps the focus.
+    up = chat.get_by_role("button", name="Move reminder 2 up")
+    up.press("Enter")
+    expect(reminders(chat).first).to_contain_text("Pears")
+    expect(up).to_be_focused()
 
-def test_escape_closes_the_form_first_and_the_drawer_then(chat: Page, faults: list[str]) -> None:
+    # The draft of a new one stays until it is added.
+    field = chat.get_by_label("New reminder")
+    field.fill("Buy nails")
+    agent(scripted, "add_reminder(dialog=dialog, content='Figs', author=agent)")
+    expect(reminders(chat)).to_have_count(3)
+    expect(field).to_have_value("Buy nails")
+    chat.get_by_role("button", name="Add", exact=True).click()
+    expect(reminders(chat).last).to_contain_text("Buy nails")
+    expect(field).to_have_value("")
+    expect(chat.locator("#notebook-count")).to_have_text("4")
+
+    # The Taskdoc is edited as text and shown as Markdown.
+    chat.get_by_label("Edit the Taskdoc").click()
+    chat.get_by_label("Taskdoc, in Markdown").fill("Build **the boat**.")
+    chat.locator("#taskdoc").get_by_role("button", name="Save").click()
+    expect(chat.locator("#taskdoc strong")).to_have_text("the boat")
+    agent(scripted, "write_taskdoc(dialog=dialog, content='Build *it*.')")
+    expect(chat.locator("#taskdoc em")).to_have_text("it")
+
+    # Escape closes a form first, and the drawer then.
     field = edit(chat, 1)
-
     field.press("Escape")
     expect(field).to_be_hidden()
     expect(reminders(chat).first).to_be_visible()
-
     chat.keyboard.press("Escape")
     expect(reminders(chat).first).to_be_hidden()
     expect(chat.get_by_role("button", name="Reminders and Taskdoc")).to_be_focused()
 
 
-def test_a_removal_whose_answer_comes_after_the_sockets_news_can_be_undone_too(chat: Page, faults: list[str]) -> None:
-    def late(route: Route) -> None:
-        answer = route.fetch()
-        expect(reminders(chat)).to_have_count(1)
-        route.fulfill(response=answer)
-
-    chat.route("**/remove/", late)
-    chat.get_by_role("button", name="Remove reminder 1").press("Enter")
-
-    expect(chat.get_by_role("button", name="Undo")).to_be_focused()
-
-
-def test_a_removed_reminder_is_one_key_away(chat: Page, faults: list[str]) -> None:
+def test_a_removed_reminder_is_one_key_away_though_the_sockets_news_come_first(chat: Page, faults: list[str]) -> None:
     chat.get_by_role("button", name="Remove reminder 1").press("Enter")
     expect(reminders(chat)).to_have_count(1)
     expect(chat.get_by_role("button", name="Undo")).to_be_focused()
@@ -147,43 +147,18 @@ def test_a_removed_reminder_is_one_key_away(chat: Page, faults: list[str]) -> No
     expect(reminders(chat).last).to_contain_text("Apples")
     expect(chat.get_by_role("button", name="Undo")).to_be_hidden()
 
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        expect(reminders(chat)).to_have_count(1)
+        route.fulfill(response=answer)
 
-def test_a_reminder_is_moved_by_keyboard_and_the_button_keeps_the_focus(chat: Page, faults: list[str]) -> None:
-    up = chat.get_by_role("button", name="Move reminder 2 up")
-
-    up.press("Enter")
-
-    expect(reminders(chat).first).to_contain_text("Pears")
-    expect(up).to_be_focused()
-
-
-def test_a_new_reminder_keeps_its_draft_until_it_is_added(chat: Page, scripted: Stack, faults: list[str]) -> None:
-    field = chat.get_by_label("New reminder")
-    field.fill("Buy nails")
-
-    agent(scripted, "add_reminder(dialog=dialog, content='Figs', author=agent)")
-    expect(reminders(chat)).to_have_count(3)
-    expect(field).to_have_value("Buy nails")
-
-    chat.get_by_role("button", name="Add", exact=True).click()
-    expect(reminders(chat).last).to_contain_text("Buy nails")
-    expect(field).to_have_value("")
-    expect(chat.locator("#notebook-count")).to_have_text("4")
+    chat.route("**/remove/", late)
+    chat.get_by_role("button", name="Remove reminder 2").press("Enter")
+    expect(chat.get_by_role("button", name="Undo")).to_be_focused()
 
 
-def test_the_taskdoc_is_edited_as_text_and_shown_as_markdown(chat: Page, scripted: Stack, faults: list[str]) -> None:
-    chat.get_by_label("Edit the Taskdoc").click()
-    chat.get_by_label("Taskdoc, in Markdown").fill("Build **the boat**.")
-    chat.locator("#taskdoc").get_by_role("button", name="Save").click()
-    expect(chat.locator("#taskdoc strong")).to_have_text("the boat")
-
-    agent(scripted, "write_taskdoc(dialog=dialog, content='Build *it*.')")
-    expect(chat.locator("#taskdoc em")).to_have_text("it")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_it_lies_over_the_page(chat: Page, scheme: str, faults: list[str]) -> None:
-    chat.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+def test_on_a_phone_it_lies_over_the_page(chat: Page, faults: list[str]) -> None:
+    chat.emulate_media(color_scheme="dark")
     chat.keyboard.press("Escape")
     chat.set_viewport_size({"width": 390, "height": 844})
 

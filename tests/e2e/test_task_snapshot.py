@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import ask, begin_dialog, play, sign_in
+from tests.e2e.steps import SCHEMES, ask, begin_dialog, play
 from tests.e2e.test_tools import PATH, ROWS, calling, said
 from tests.stack import Stack
 
@@ -21,12 +19,7 @@ def scripted(stack: Stack) -> Stack:
     return stack
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_panel_follows_the_task_while_it_is_open(
-    page: Page, scripted: Stack, faults: list[str], scheme: Literal["light", "dark"]
-) -> None:
-    page.emulate_media(color_scheme=scheme)
-    sign_in(page, scripted)
+def test_the_panel_follows_the_task_while_it_is_open(page: Page, scripted: Stack, faults: list[str]) -> None:
     begin_dialog(page, scripted)
     panel = page.locator("#health-panel")
     page.get_by_role("button", name="Context health: show every number").click()
@@ -41,7 +34,9 @@ def test_the_panel_follows_the_task_while_it_is_open(
     expect(task).to_contain_text("executing")
     expect(task.locator(".task-actions li")).to_have_text(["add_reminder"])
     expect(task.locator(".task-observations li").last).to_contain_text("teleport failed")
-    assert violations(page, "#health-drawer") == []
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page, "#health-drawer") == []
     page.set_viewport_size({"width": 390, "height": 844})
     task.scroll_into_view_if_needed()
     assert not panel.evaluate("element => element.scrollWidth > element.clientWidth")

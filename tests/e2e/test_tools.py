@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.steps import answers, ask, begin_dialog, play, rest, send, sign_in
+from tests.e2e.steps import answers, ask, begin_dialog, play, rest, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -35,9 +35,7 @@ def scripted(stack: Stack) -> Stack:
 
 @pytest.fixture
 def chat(page: Page, scripted: Stack, faults: list[str]) -> Page:
-    sign_in(page, scripted)
     begin_dialog(page, scripted)
-    page.wait_for_load_state()
     return page
 
 
@@ -65,14 +63,23 @@ def inserted(page: Page) -> Locator:
     return page.locator("#rows .message-row.inserted")
 
 
-def test_tool_calls_are_shown_folded_before_the_answer(chat: Page, scripted: Stack) -> None:
+def test_tool_calls_are_shown_folded_before_the_answer_and_live_in_the_open_notebook(
+    chat: Page, scripted: Stack
+) -> None:
     play(
         scripted,
         calling(250, add_reminder={"content": f"Look at {PATH} first."}, teleport={"where": PATH}),
         said(300, "One of them worked."),
     )
+    chat.get_by_role("button", name="Reminders and Taskdoc").click()
 
     ask(chat, "Note it down, and teleport.")
+
+    expect(chat.locator("#notebook-count")).to_have_text("1")
+    expect(chat.locator("#reminder-1")).to_contain_text(f"Look at {PATH} first.")
+    expect(chat.locator("#reminder-1")).to_contain_text("agent")
+    assert_fits_a_phone(chat)
+    chat.keyboard.press("Escape")
 
     calls = chat.locator(".call")
     expect(calls).to_have_count(2)
@@ -85,18 +92,6 @@ def test_tool_calls_are_shown_folded_before_the_answer(chat: Page, scripted: Sta
 
     calls.last.locator("summary").click()
     expect(calls.last).to_contain_text("There is no tool called 'teleport'.")
-    assert_fits_a_phone(chat)
-
-
-def test_a_reminder_of_the_agents_appears_in_the_open_notebook(chat: Page, scripted: Stack) -> None:
-    play(scripted, calling(250, add_reminder={"content": f"Look at {PATH} first."}), said(300, "Noted."))
-    chat.get_by_role("button", name="Reminders and Taskdoc").click()
-
-    ask(chat, "Note it down.")
-
-    expect(chat.locator("#notebook-count")).to_have_text("1")
-    expect(chat.locator("#reminder-1")).to_contain_text(f"Look at {PATH} first.")
-    expect(chat.locator("#reminder-1")).to_contain_text("agent")
     assert_fits_a_phone(chat)
 
 

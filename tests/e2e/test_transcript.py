@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, composer, play, rest, send, sign_in
+from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, composer, play, rest, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +43,6 @@ def scripted(stack: Stack) -> Stack:
 @pytest.fixture
 def chat(page: Page, scripted: Stack, faults: list[str]) -> Page:
     """A dialog with one exchange."""
-    sign_in(page, scripted)
     begin_dialog(page, scripted)
     ask(page, "What was it like long ago?")
     return page
@@ -73,7 +72,9 @@ def test_an_earlier_course_that_was_opened_stays_open_while_the_dialog_goes_on(c
     expect(chat.locator(".earlier-course")).to_have_count(2)
 
 
-def test_what_is_read_and_typed_stays_while_calls_come_back(chat: Page, scripted: Stack) -> None:
+def test_what_is_read_and_typed_stays_while_calls_come_back_and_the_question_is_found_and_answered(
+    chat: Page, scripted: Stack
+) -> None:
     happens(
         scripted,
         "answer = an_answer(dialog, 'Two things.')\n"
@@ -85,19 +86,13 @@ def test_what_is_read_and_typed_stays_while_calls_come_back(chat: Page, scripted
     field.fill("My own words, half")
 
     happens(scripted, "ToolCall.objects.filter(status='running').update(status='done', result='Twelve letters')")
-
     expect(call).to_contain_text("Twelve letters")
     expect(call).to_have_attribute("open", "")
     expect(field).to_have_value("My own words, half")
     expect(field).to_be_focused()
 
-
-def test_a_question_is_found_and_answered_by_its_choice(chat: Page, scripted: Stack) -> None:
-    happens(scripted, "a_question(dialog, an_answer(dialog, 'One thing.'), choices=['1998', '1999'])")
-
     chat.get_by_role("link", name="Go to the question").click()
     chat.get_by_role("button", name="1999").click()
-
     expect(chat.locator(".question-answer")).to_have_text("You answered 1999")
     expect(chat.locator("#rows > .assistant").last).to_contain_text("It was so.")
     expect(chat.get_by_role("link", name="Go to the question")).to_have_count(0)
@@ -113,20 +108,16 @@ PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
 }).observe(document.body, { childList: true, subtree: true })"""
 
 
-def test_a_link_that_was_fetched_works_from_the_moment_it_is_there(chat: Page, scripted: Stack) -> None:
+def test_a_link_works_from_the_moment_it_is_there_fetched_or_brought_by_the_socket(chat: Page, scripted: Stack) -> None:
     happens(scripted, "an_applied_run(dialog, view=[{'message': dialog.current_leaf_id}])")
     chat.evaluate(PRESS_AT_ONCE, "seen-")
-
     chat.get_by_text("What was written instead").click()
-
     expect(chat.locator(".seen-modal")).to_be_visible()
 
-
-def test_a_link_that_the_socket_brings_works_from_the_moment_it_is_there(chat: Page, scripted: Stack) -> None:
+    chat.keyboard.press("Escape")
+    expect(chat.locator(".seen-modal")).to_be_hidden()
     chat.evaluate(PRESS_AT_ONCE, "generation-seen-")
-
     happens(scripted, "an_answer(dialog, 'I go on.')")
-
     expect(chat.locator(".seen-modal")).to_be_visible()
 
 
@@ -212,46 +203,35 @@ def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, sc
     mine.get_by_role("button", name="Send again").press("Enter")
     expect(mine.locator(".message-text")).to_have_text("And then?")
     rest(chat)
+    expect(answers(chat)).to_have_count(1)
 
 
-def test_nobody_is_told_to_jump_to_what_is_in_sight(chat: Page) -> None:
-    mine = chat.locator(".message-row.user")
-
+def test_what_is_said_anew_is_followed_to_its_end_and_the_way_there_lies_over_no_text(
+    chat: Page, scripted: Stack
+) -> None:
+    mine, jump = chat.locator(".message-row.user"), chat.locator("#jump")
     mine.get_by_text("Edit").click()
     expect(mine.locator("textarea")).to_be_focused()
-
-    expect(chat.locator("#jump")).to_be_hidden()
-
-
-def test_the_way_to_the_end_lies_over_no_text(chat: Page, scripted: Stack) -> None:
-    happens(scripted, "an_answer(dialog, 'A line.\\n\\n' * 60)")
-    expect(answers(chat).last).to_contain_text("A line.")
-
-    chat.locator("#scroller").evaluate("(scroller) => { scroller.scrollTop = 0; }")
-
-    expect(chat.locator("#jump")).to_be_visible()
-    jump, scroller = chat.locator("#jump").bounding_box(), chat.locator("#scroller").bounding_box()
-    assert jump is not None
-    assert scroller is not None
-    assert jump["y"] >= scroller["y"] + scroller["height"]
-
-
-def test_what_is_said_anew_is_followed_to_its_end(chat: Page, scripted: Stack) -> None:
-    mine = chat.locator(".message-row.user")
-    mine.get_by_text("Edit").click()
+    # Nobody is told to jump to what is in sight.
+    expect(jump).to_be_hidden()
     mine.get_by_role("button", name="Send again").click()
     expect(mine).to_contain_text("2/2")
     rest(chat)
 
     happens(scripted, "an_answer(dialog, 'A line.\\n\\n' * 60)")
-
     expect(answers(chat).last).to_contain_text("A line.")
     expect(answers(chat).last.locator(".message-foot")).to_be_in_viewport()
-    expect(chat.locator("#jump")).to_be_hidden()
+    expect(jump).to_be_hidden()
+
+    chat.locator("#scroller").evaluate("(scroller) => { scroller.scrollTop = 0; }")
+    expect(jump).to_be_visible()
+    box, scroller = jump.bounding_box(), chat.locator("#scroller").bounding_box()
+    assert box is not None
+    assert scroller is not None
+    assert box["y"] >= scroller["y"] + scroller["height"]
 
 
 def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page: Page, scripted: Stack) -> None:
-    sign_in(page, scripted)
     begin_dialog(page, scripted)
     words = "0123456789" * 200_001
     paste(page, words)
@@ -265,7 +245,6 @@ def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page
 @pytest.mark.parametrize("child", ["valkey", "web", "turns"])
 def test_an_open_page_goes_on_by_itself_after_a_kill(page: Page, scripted: Stack, child: str) -> None:
     """No reload by a person: the socket comes back, the answer arrives, and the next message is answered too."""
-    sign_in(page, scripted)
     begin_dialog(page, scripted)
     play(scripted, {"text": [f"word{number} " for number in range(40)], "delay": 0.1})
     send(page, "Count, please")
@@ -274,6 +253,8 @@ def test_an_open_page_goes_on_by_itself_after_a_kill(page: Page, scripted: Stack
 
     os.kill(scripted.pid(child), signal.SIGKILL)
 
+    if child == "web":
+        expect(page.locator("#connection")).to_contain_text("Reconnecting", timeout=PATIENCE_MS)
     expect(answers(page)).to_contain_text("word39", timeout=PATIENCE_MS)
     assert has(page, "Half a thou")
     expect(page.locator("#connection")).to_be_empty(timeout=PATIENCE_MS)

@@ -11,7 +11,7 @@ from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
 from health.monitor.levels import Configured
 from health.monitor.usage import Usage, UsageUnavailable
-from health.selectors import Meter, history, latest_levels, meter
+from health.selectors import Meter, history, history_before, latest_levels, meter
 from health.services import record_reading
 from tests.builders import a_generation
 
@@ -146,7 +146,7 @@ def test_the_history_keeps_the_newest(asked: Dialog) -> None:
     for prompt_tokens in (100, 200, 300):
         measured(asked, prompt_tokens)
 
-    assert [point.prompt_tokens for point in history(asked.pk, limit=2)] == [200, 300]
+    assert [point.prompt_tokens for point in history_before(asked.pk, limit=2, before=0)] == [200, 300]
 
 
 def test_a_list_shows_the_level_of_each_newest_reading(asked: Dialog) -> None:

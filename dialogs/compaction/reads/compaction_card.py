@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -21,6 +21,7 @@ from dialogs.llms.guard import config_of
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
 from dialogs.transcript.reads.lineage import lineage_of
 from dialogs.transcript.reads.path import course_branch
+from dominds.prepared import prepared
 from health.compaction.config import RecoveryMode
 from health.compaction.terms.pressure import Pressure, pressure
 from health.configured import context_config
@@ -72,7 +73,7 @@ class Card:
 def compaction_card(dialog: Dialog) -> Card | None:
     """The card of the newest run. None without a run, after it was shown long enough, or for who wants none."""
     display = display_of(dialog.owner_id)
-    run = _newest(dialog) if display.show else None
+    run = _newest.first(dialog.pk) if display.show else None
     if run is None or _is_told(run, display) or _is_old(dialog, run):
         return None
     details = details_of(run)
@@ -100,13 +101,14 @@ def _holds(dialog: Dialog, run: CompactionRun) -> bool:
     return lineage_of(run.course, {message.pk for message in branch}).may_undo(run.pk)
 
 
-def _newest(dialog: Dialog) -> CompactionRun | None:
+@prepared(UUIDField())
+def _newest(dialog_id: Any) -> QuerySet[CompactionRun]:
     """The newest run, with `moved_at`: when its view was last put into force or taken out of it."""
     changes = ViewChange.objects.filter(Q(before=OuterRef("pk")) | Q(after=OuterRef("pk"))).order_by("-id")
-    runs = CompactionRun.objects.filter(dialog=dialog).select_related(
+    runs = CompactionRun.objects.filter(dialog=dialog_id).select_related(
         "course", "dialog__agent", "dialog__llm__provider", "dialog__llm__bounds"
     )
-    return runs.annotate(moved_at=Subquery(changes.values("changed_at")[:1])).order_by("-id").first()
+    return runs.annotate(moved_at=Subquery(changes.values("changed_at")[:1])).order_by("-id")[:1]
 
 
 def _is_told(run: CompactionRun, display: CompactionDisplay) -> bool:

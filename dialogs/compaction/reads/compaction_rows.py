@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from django.db.models import BigIntegerField, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -15,6 +16,7 @@ from dialogs.llms.guard import active_guard
 from dialogs.models import Course
 from dialogs.transcript.model_view import load
 from dialogs.transcript.reads.lineage import Lineage
+from dominds.prepared import Many, prepared
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -174,10 +176,9 @@ def compaction_rows(course: Course | None, shown: Collection[int], lineage: Line
     """
     if course is None or not shown:
         return []
-    runs = CompactionRun.objects.filter(course=course, leaf_id__in=shown).defer(*HEAVY).order_by("id")
     is_held = lineage is not None and course.guard_held and active_guard(course.dialog) is not None
     rows = []
-    for run in runs:
+    for run in _begun_after(course.pk, shown):
         can_redo = lineage is not None and run.status == Status.UNDONE and lineage.may_redo(run.pk)
         rows.append(
             CompactionRow(
@@ -189,3 +190,8 @@ def compaction_rows(course: Course | None, shown: Collection[int], lineage: Line
             )
         )
     return rows
+
+
+@prepared(BigIntegerField(), Many(BigIntegerField()))
+def _begun_after(course_id: Any, ids: Any) -> QuerySet[CompactionRun]:
+    return CompactionRun.objects.filter(course=course_id, leaf_id__in=ids).defer(*HEAVY).order_by("id")

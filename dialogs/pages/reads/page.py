@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet, UUIDField
+
 from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.context.reads.task_snapshot import task_snapshot
 from dialogs.llms.reads.providers import missing_key
@@ -21,6 +23,7 @@ from dialogs.turns.reads.loops import loop_notice
 from dialogs.turns.reads.over_hits import is_fresh_start_offered
 from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.reads.turns import turn_status
+from dominds.prepared import prepared
 from health.selectors import history
 
 
@@ -68,13 +71,23 @@ SHOWN_REMOVED = 20
 
 def kept_reminders(dialog_id: UUID) -> list[Reminder]:
     """In their order."""
-    return list(Reminder.objects.filter(dialog=dialog_id, removed_at=None).select_related("course"))
+    return _kept(dialog_id)
+
+
+@prepared(UUIDField())
+def _kept(dialog_id: Any) -> QuerySet[Reminder]:
+    return Reminder.objects.filter(dialog=dialog_id, removed_at=None).select_related("course")
 
 
 def removed_reminders(dialog_id: UUID) -> list[Reminder]:
     """The newest removed ones, last removed first."""
+    return _removed(dialog_id)
+
+
+@prepared(UUIDField())
+def _removed(dialog_id: Any) -> QuerySet[Reminder]:
     removed = Reminder.objects.filter(dialog=dialog_id, removed_at__isnull=False).select_related("course")
-    return list(removed.order_by("-removed_at", "-number")[:SHOWN_REMOVED])
+    return removed.order_by("-removed_at", "-number")[:SHOWN_REMOVED]
 
 
 # --- Who drives a dialog that is not written in the browser: what its page says of the client ---

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet, UUIDField
 
 from dialogs.models import Course, Dialog, Question, QueuedMessage
 from dialogs.pages.reads.rows import LiveRow, MessageRow, QueuedRow, Row
@@ -19,6 +22,7 @@ from dialogs.transcript.reads.courses import (
     earlier_ids,
     stretch,
 )
+from dominds.prepared import prepared
 
 SHOWN_ROWS = 100
 COURSE_PAGE_ROWS = 50
@@ -51,7 +55,7 @@ def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> Transcript:
     course = current_course(dialog)
     path = stretch(course_id=leaf.course_id, last_id=leaf.pk) if leaf else Stretch()
     shown = path.last(limit)
-    queued = [QueuedRow(queued=queued) for queued in QueuedMessage.objects.filter(dialog=dialog)]
+    queued = [QueuedRow(queued=queued) for queued in _queued(dialog.pk)]
     before = earlier_ids(dialog)
     listed = before[-SHOWN_COURSES:] if limit else before
     return Transcript(
@@ -62,6 +66,11 @@ def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> Transcript:
         earlier=earlier_courses(listed) if listed else (),
         hidden_courses=len(before) - len(listed),
     )
+
+
+@prepared(UUIDField())
+def _queued(dialog_id: Any) -> QuerySet[QueuedMessage]:
+    return QueuedMessage.objects.filter(dialog=dialog_id)
 
 
 def course_page(dialog: Dialog, *, course_id: int, last_id: int, page: int) -> tuple[tuple[Row, ...], bool]:

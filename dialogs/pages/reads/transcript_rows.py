@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import BigIntegerField, Q, QuerySet, UUIDField
 
 from dialogs.compaction.reads.compaction_rows import compaction_rows
 from dialogs.llms.counter import counter_of
@@ -20,6 +21,7 @@ from dialogs.transcript.reads.courses import Stretch
 from dialogs.transcript.reads.lineage import lineage_of
 from dialogs.transcript.reads.visibility import Visibility, hidden_or_shortened
 from dialogs.turns.reads.call_rows import CallRow, call_rows
+from dominds.prepared import Many, prepared
 
 Status = Generation.Status
 Messages = Mapping[int, Message]
@@ -46,9 +48,8 @@ def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch
 
     The message that asks to go on with a cut answer is none that a person sees: what is below it is below the answer.
     """
-    messages = Message.objects.select_related("remediation_prompt", "mark").in_bulk(shown.said)
-    answers = Generation.objects.filter(message_id__in=shown.said).select_related("reading")
-    made_by = {generation.message_id: generation for generation in answers}
+    messages = {message.pk: message for message in _said(shown.said)}
+    made_by = {generation.message_id: generation for generation in _answers(shown.said)}
     ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else Ends()
     below = _tries(shown.ids, ends, messages)
     lineage = lineage_of(course, frozenset(path.ids))
@@ -69,6 +70,16 @@ def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch
         if pk in messages and messages[pk].origin != MessageOrigin.CONTINUATION:
             yield make.row(messages[pk])
         yield from (row for _moment, row in sorted(below[pk], key=lambda pair: pair[0]))
+
+
+@prepared(Many(BigIntegerField()))
+def _said(ids: Any) -> QuerySet[Message]:
+    return Message.objects.select_related("remediation_prompt", "mark").filter(pk__in=ids).order_by()
+
+
+@prepared(Many(BigIntegerField()))
+def _answers(ids: Any) -> QuerySet[Generation]:
+    return Generation.objects.select_related("reading").filter(message_id__in=ids).defer("usage_raw").order_by()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,12 +156,25 @@ def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Gen
 def _versions(dialog: Dialog, messages: dict[int, Message]) -> dict[int | None, tuple[int, ...]]:
     """All messages that follow the same one as each of these, by what they follow, oldest first."""
     parents = {message.parent_id for message in messages.values()}
-    same = Q(parent_id__in=parents - {None}) | (Q(parent=None) if None in parents else Q())
     found: defaultdict[int | None, list[int]] = defaultdict(list)
-    rows = Message.objects.filter(same, dialog=dialog).order_by("seq")
-    for pk, parent_id in rows.values_list("pk", "parent_id") if parents else ():
+    read = _following_or_first if None in parents else _following
+    for pk, parent_id in read(dialog.pk, parents - {None}):
         found[parent_id].append(pk)
     return {parent_id: tuple(ids) for parent_id, ids in found.items()}
+
+
+@prepared(UUIDField(), Many(BigIntegerField()))
+def _following(dialog_id: Any, ids: Any) -> QuerySet[Message, Any]:
+    return _versions_in(dialog_id, Q(parent_id__in=ids))
+
+
+@prepared(UUIDField(), Many(BigIntegerField()))
+def _following_or_first(dialog_id: Any, ids: Any) -> QuerySet[Message, Any]:
+    return _versions_in(dialog_id, Q(parent_id__in=ids) | Q(parent=None))
+
+
+def _versions_in(dialog_id: Any, which: Q) -> QuerySet[Message, Any]:
+    return Message.objects.filter(which, dialog=dialog_id).order_by("seq").values_list("pk", "parent_id")
 
 
 def _tries(shown: tuple[int, ...], ends: Ends, messages: Messages) -> Below:
@@ -160,8 +184,7 @@ def _tries(shown: tuple[int, ...], ends: Ends, messages: Messages) -> Below:
     """
     rows: Below = defaultdict(list)
     newest: set[int] = set()
-    tries = Generation.objects.filter(prompt_leaf_id__in=shown, prompt_leaf_id__isnull=False).order_by("-id")
-    for generation in tries.select_related("reading"):
+    for generation in _tries_below(shown):
         leaf = generation.prompt_leaf_id
         is_newest = leaf not in newest
         another_comes = generation.retry_at is not None and leaf == ends.due_after
@@ -175,6 +198,13 @@ def _tries(shown: tuple[int, ...], ends: Ends, messages: Messages) -> Below:
         if row:
             rows[leaf].append((generation.started_at, row))
     return rows
+
+
+@prepared(Many(BigIntegerField()))
+def _tries_below(ids: Any) -> QuerySet[Generation]:
+    return (
+        Generation.objects.select_related("reading").filter(prompt_leaf_id__in=ids).defer("usage_raw").order_by("-id")
+    )
 
 
 def _is_continuation(message: Message | None) -> bool:

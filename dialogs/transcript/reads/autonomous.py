@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from django.db.models import QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.models import AutonomousRun, Course, Dialog, Message, Question
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin
+from dominds.prepared import prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +38,24 @@ class RunStatus:
 
 
 def active_run(dialog: Dialog) -> AutonomousRun | None:
-    return AutonomousRun.objects.filter(dialog=dialog, ended_at=None).first()
+    run = newest_run(dialog)
+    return run if run and run.ended_at is None else None
+
+
+def newest_run(dialog: Dialog) -> AutonomousRun | None:
+    """At most one is under way, and none begins beside it: so it is the newest."""
+    return _newest.first(dialog.pk)
+
+
+@prepared(UUIDField())
+def _newest(dialog_id: Any) -> QuerySet[AutonomousRun]:
+    return AutonomousRun.objects.filter(dialog=dialog_id).order_by("-id")[:1]
 
 
 def run_status(dialog: Dialog) -> RunStatus | None:
     """The active run; else the newest one, until the person types something after it."""
-    run = active_run(dialog) or _newly_ended(dialog)
-    if run is None:
+    run = newest_run(dialog)
+    if run is None or _is_past(dialog, run):
         return None
     end = run.ended_at or timezone.now()
     return RunStatus(
@@ -71,10 +85,10 @@ def _remediation_is_due(dialog: Dialog) -> bool:
     return Course.objects.filter(messages=dialog.current_leaf_id).exclude(due="").exists()
 
 
-def _newly_ended(dialog: Dialog) -> AutonomousRun | None:
-    run = AutonomousRun.objects.filter(dialog=dialog).last()
+def _is_past(dialog: Dialog, run: AutonomousRun) -> bool:
+    """Has it ended, and did the person type something after it?"""
     typed = Message.objects.filter(dialog=dialog, origin=MessageOrigin.TYPED)
-    return None if run is None or typed.filter(created_at__gt=run.ended_at).exists() else run
+    return run.ended_at is not None and typed.filter(created_at__gt=run.ended_at).exists()
 
 
 def _courses(run: AutonomousRun, end: datetime) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, IntegerField, Max, OuterRef, QuerySet, Subquery
+from django.db.models import BigIntegerField, Count, IntegerField, Max, OuterRef, QuerySet, Subquery, UUIDField
 from django.db.models.functions import Coalesce, Left
 
 from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.path import messages_by_id, read_tree
+from dominds.prepared import prepared
 
 SHOWN_COURSES = 20
 FIRST_WORDS_CHARS = 200
@@ -56,10 +57,9 @@ class EarlierCourse:
 
 def current_course(dialog: Dialog) -> Course | None:
     """The course of the branch that is shown, else the newest."""
-    found = Course.objects.filter(dialog=dialog)
     if dialog.current_leaf is not None:
-        return found.filter(pk=dialog.current_leaf.course_id).first()
-    return found.order_by("-number").first()
+        return dialog.current_leaf.course
+    return Course.objects.filter(dialog=dialog).order_by("-number").first()
 
 
 def has_earlier_courses(dialog: Dialog) -> bool:
@@ -82,8 +82,9 @@ def handover_of(course: Course) -> dict[str, Any] | None:
 
 def stretch(*, course_id: int, last_id: int) -> Stretch:
     """The way to a message, from where its course begins."""
-    rows = Message.objects.filter(course_id=course_id).values_list("pk", "parent_id", "role", "result_of")
-    found = {pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in rows}
+    found: dict[int, tuple[int | None, bool]] = {
+        pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in _places(course_id)
+    }
     ids: list[int] = []
     at: int | None = last_id
     while at in found:
@@ -94,21 +95,29 @@ def stretch(*, course_id: int, last_id: int) -> Stretch:
     return Stretch(tuple(ids), tuple(pk for pk in ids if not found[pk][1]))
 
 
+@prepared(BigIntegerField())
+def _places(course_id: Any) -> QuerySet[Message, Any]:
+    found = Message.objects.filter(course_id=course_id).order_by()
+    return found.values_list("pk", "parent_id", "role", "result_of")
+
+
 def earlier_ids(dialog: Dialog) -> list[tuple[int, int]]:
     """The earlier courses of the branch, oldest first: each with its last message there."""
     if dialog.current_leaf is None:
         return []
-    openings = Message.objects.filter(dialog=dialog, origin=MessageOrigin.HANDOVER)
-    came_from = {
-        opened: (course_id, parent_id)
-        for opened, course_id, parent_id in openings.values_list("course_id", "parent__course_id", "parent_id")
-    }
+    came_from = {opened: (course_id, parent_id) for opened, course_id, parent_id in _openings(dialog.pk)}
     found: list[tuple[int, int]] = []
     at = dialog.current_leaf.course_id
     while at in came_from and came_from[at][0] not in (None, at):
         found.append(came_from[at])
         at = came_from[at][0]
     return found[::-1]
+
+
+@prepared(UUIDField())
+def _openings(dialog_id: Any) -> QuerySet[Message, Any]:
+    found = Message.objects.filter(dialog_id=dialog_id, origin=MessageOrigin.HANDOVER)
+    return found.values_list("course_id", "parent__course_id", "parent_id")
 
 
 def earlier_courses(ids: list[tuple[int, int]]) -> tuple[EarlierCourse, ...]:

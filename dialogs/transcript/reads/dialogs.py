@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import Coalesce, JSONObject
 
 from dialogs.llms.reads.providers import configured
 from dialogs.models import Dialog, Generation, Message, ViewChange
 from dialogs.transcript.reads.path import stands_behind
+from dominds.prepared import prepared
 from health.models import HealthReading
 from health.selectors import Meter, meter, meter_of, readings_in
 
@@ -30,7 +31,21 @@ def owned_dialog(*, user: User | AnonymousUser, dialog_id: UUID) -> Dialog:
     """The dialog, if it is this person's. Raises Dialog.DoesNotExist for a foreign one as for a missing one."""
     if not user.is_authenticated:
         raise Dialog.DoesNotExist
-    return Dialog.objects.select_related("agent", "llm__provider", "current_leaf").get(pk=dialog_id, owner=user)
+    found = shown_dialog(dialog_id)
+    if found is None or found.owner_id != user.pk:
+        raise Dialog.DoesNotExist
+    return found
+
+
+def shown_dialog(dialog_id: UUID) -> Dialog | None:
+    """With what its page is made of; None when it is gone. Whoever shows it has asked whose it is."""
+    return _shown.first(dialog_id)
+
+
+@prepared(UUIDField())
+def _shown(dialog_id: Any) -> QuerySet[Dialog]:
+    joined = ("agent", "llm__provider", "llm__bounds", "current_leaf__course")
+    return Dialog.objects.select_related(*joined).filter(pk=dialog_id).order_by()
 
 
 def list_dialogs(*, user: User, state: Shelf = "active", search: str = "") -> QuerySet[Dialog]:
@@ -54,8 +69,7 @@ def dialog_meter(dialog: Dialog) -> Meter:
 
 def _left(dialog: Dialog) -> str:
     """Why the newest reading is of another context than that of the next request; empty where it is of the same."""
-    measured = Generation.objects.filter(dialog=dialog, reading__isnull=False).select_related("prompt_leaf__course")
-    read, leaf = measured.order_by("-id").first(), dialog.current_leaf
+    read, leaf = _newest_read.first(dialog.pk), dialog.current_leaf
     if read is None or leaf is None or read.prompt_leaf is None:
         return ""
     if leaf.course_id != read.course_id:
@@ -63,7 +77,18 @@ def _left(dialog: Dialog) -> str:
     if not stands_behind(read.prompt_leaf, leaf):
         return "other_branch"
     since = read.finished_at or read.started_at
-    return "compacted" if ViewChange.objects.filter(course_id=read.course_id, changed_at__gt=since).exists() else ""
+    return "compacted" if _changes(read.course_id, since) else ""
+
+
+@prepared(UUIDField())
+def _newest_read(dialog_id: Any) -> QuerySet[Generation]:
+    measured = Generation.objects.filter(dialog=dialog_id, reading__isnull=False)
+    return measured.select_related("prompt_leaf__course").order_by("-id")[:1]
+
+
+@prepared(BigIntegerField(), DateTimeField())
+def _changes(course_id: Any, since: Any) -> QuerySet[ViewChange, Any]:
+    return ViewChange.objects.filter(course_id=course_id, changed_at__gt=since).order_by().values_list("pk")[:1]
 
 
 # --- Many dialogs at once: their newest readings come with them, and no query for each ---

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import BigIntegerField, PositiveIntegerField, QuerySet, UUIDField
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init
 
@@ -122,12 +122,16 @@ def is_behind(run: CompactionRun, leaf: Message) -> bool:
 
 def stands_behind(message: Message, leaf: Message) -> bool:
     """Is this message on the leaf's branch? Reads what was said after it, on any branch."""
-    later = Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=message.seq).order_by()
-    parents = dict(later.values_list("pk", "parent_id"))
+    parents = dict(_parents_after(leaf.dialog_id, message.seq))
     at: int | None = leaf.pk
     while at is not None and at in parents:
         at = parents[at]
     return at == message.pk
+
+
+@prepared(UUIDField(), PositiveIntegerField())
+def _parents_after(dialog_id: Any, seq: Any) -> QuerySet[Message, Any]:
+    return Message.objects.filter(dialog_id=dialog_id, seq__gt=seq).order_by().values_list("pk", "parent_id")
 
 
 def _later(run: CompactionRun, leaf: Message) -> QuerySet[Message]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import BigIntegerField, F, QuerySet
 from django.db.models.functions import Coalesce, Left, Length
 
 from dialogs.common.text import storable
 from dialogs.models import Dialog, Question, ToolCall
+from dominds.prepared import Many, prepared
 
 # Every push renders all rows: a result of 200,000 characters is fetched when a person asks for it.
 SHOWN_CHARS = 2_000
@@ -78,14 +79,16 @@ def _on_a_line(found: Any) -> str:
 def call_rows(message_ids: Collection[int]) -> dict[int, tuple[CallRow, ...]]:
     """The calls of these messages, by message and in their order."""
     found: defaultdict[int, list[CallRow]] = defaultdict(list)
-    for call in _calls().filter(message_id__in=message_ids):
+    for call in _calls(message_ids):
         found[call.message_id].append(_row(call))
     return {message_id: tuple(rows) for message_id, rows in found.items()}
 
 
-def _calls() -> QuerySet[Any]:
+@prepared(Many(BigIntegerField()))
+def _calls(message_ids: Any) -> QuerySet[Any]:
     return (
         ToolCall.objects.select_related("question")
+        .filter(message_id__in=message_ids)
         .annotate(head=Left(RESULT, SHOWN_CHARS), chars=Length(RESULT), answered=F("result_message__parts"))
         .defer("result")
     )

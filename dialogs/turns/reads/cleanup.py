@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, UUIDField
 
 from dialogs.llms.guard import may_be_guarded
 from dialogs.models import Dialog
+from dominds.prepared import prepared
 from health.models import CleanupTask
 
 
@@ -18,7 +21,12 @@ def tasks_for(user: User) -> QuerySet[CleanupTask]:
 
 def has_open_task(dialog: Dialog) -> bool:
     """Whether a cleanup task of this dialog is open. Without a guard there is none."""
-    return may_be_guarded(dialog) and CleanupTask.objects.filter(dialog=dialog, closed_at=None).exists()
+    return may_be_guarded(dialog) and bool(_open_tasks(dialog.pk))
+
+
+@prepared(UUIDField())
+def _open_tasks(dialog_id: Any) -> QuerySet[CleanupTask, Any]:
+    return CleanupTask.objects.filter(dialog=dialog_id, closed_at=None).order_by().values_list("pk")[:1]
 
 
 def assignable(task: CleanupTask) -> QuerySet[User]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet, UUIDField
 from django.db.models.functions import Left, Length
 from django.utils.translation import gettext as _
 
@@ -16,6 +17,7 @@ from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.reads.call_rows import RESULT
 from dialogs.turns.reads.over_hits import was_reset_since
+from dominds.prepared import prepared
 from health.loops.patterns import MOST_STEPS, Call, Kind, Step
 from health.models import CompactionRun, ContextEvent
 
@@ -104,7 +106,12 @@ def _plain(arguments: str) -> str:
 
 
 def _newest(dialog: Dialog) -> ContextEvent | None:
-    return ContextEvent.objects.filter(dialog=dialog, code=Code.LOOP_DETECTED).order_by("-id").first()
+    return _found.first(dialog.pk)
+
+
+@prepared(UUIDField())
+def _found(dialog_id: Any) -> QuerySet[ContextEvent]:
+    return ContextEvent.objects.filter(dialog=dialog_id, code=Code.LOOP_DETECTED).order_by("-id")[:1]
 
 
 def loop_notice(dialog: Dialog) -> LoopNotice | None:

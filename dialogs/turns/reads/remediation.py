@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import BigIntegerField, Count, Q, QuerySet
 
 from dialogs.llms.reads.providers import configured
 from dialogs.models import Course, Dialog, RemediationPrompt
 from dialogs.transcript.reads.courses import current_course
 from dialogs.transcript.reads.tool_calls import offers_notes
 from dialogs.turns.reads.remediation_state import spared
+from dominds.prepared import prepared
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
 
@@ -63,8 +65,12 @@ def remediation_status(dialog: Dialog) -> RemediationStatus | None:
 
 
 def _compliance(course: Course) -> dict[str, int]:
-    return RemediationPrompt.objects.filter(course=course).aggregate(
-        prompts=Count("pk"),
-        curated_yes=Count("pk", filter=Q(curated=True)),
-        curated_no=Count("pk", filter=Q(curated=False)),
-    )
+    (found,) = _counts(course.pk) or [(0, 0, 0)]
+    return dict(zip(("prompts", "curated_yes", "curated_no"), found, strict=True))
+
+
+@prepared(BigIntegerField())
+def _counts(course_id: Any) -> QuerySet[RemediationPrompt, Any]:
+    by_course = RemediationPrompt.objects.filter(course=course_id).order_by().values("course")
+    yes, no = (Count("pk", filter=Q(curated=said)) for said in (True, False))
+    return by_course.annotate(all=Count("pk"), yes=yes, no=no).values_list("all", "yes", "no")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet, UUIDField
 
 from dialogs.llms.guard import may_be_guarded
 from dialogs.models import Course, Dialog, Generation, Message, RemediationPrompt, Reminder
@@ -12,6 +15,7 @@ from dialogs.models.dialog import COUNTDOWN_TURNS, OwnTools
 from dialogs.models.message import Role
 from dialogs.models.reminder import Author
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, offers_notes, offers_tools
+from dominds.prepared import prepared
 from health.monitor.levels import Level
 
 # So many courses in a row that came to nothing: opening another one does not help.
@@ -86,10 +90,10 @@ def may_be_asked(dialog: Dialog) -> bool:
 
 def is_asked_in_vain(dialog_id: UUID) -> bool:
     """Did the last whole countdown, or where caution was asked last its last three prompts, bring no reminder?"""
-    closed = RemediationPrompt.objects.filter(dialog=dialog_id).exclude(curated=None).order_by("-id")
-    newest = closed.first()
+    newest = _closed.first(dialog_id)
     if newest is None:
         return False
+    closed = RemediationPrompt.objects.filter(dialog=dialog_id).exclude(curated=None).order_by("-id")
     if newest.level == RemediationPrompt.Level.CAUTION:
         asked, whole = closed.filter(level=newest.level), CAUTION_PROMPTS
     else:
@@ -97,6 +101,11 @@ def is_asked_in_vain(dialog_id: UUID) -> bool:
         asked, whole = closed.filter(level=newest.level, course=last.course_id if last else None), COUNTDOWN_TURNS
     curated = list(asked.values_list("curated", flat=True)[:whole])
     return len(curated) == whole and not any(curated)
+
+
+@prepared(UUIDField())
+def _closed(dialog_id: Any) -> QuerySet[RemediationPrompt]:
+    return RemediationPrompt.objects.filter(dialog=dialog_id).exclude(curated=None).order_by("-id")[:1]
 
 
 def _newest(dialog: Dialog) -> list[Course]:

@@ -243,7 +243,7 @@ class TurnStatus:
 
 
 def turn_status(dialog: Dialog) -> TurnStatus:
-    running = Generation.objects.filter(dialog=dialog, status=Status.RUNNING).exists()
+    running = bool(_running(dialog.pk))
     tries = tries_of_due_answer(dialog) if dialog.answer_due else []
     failed = tries[0] if tries and tries[0].retry_at else None
     untaken = dialog.is_busy and (dialog.lease_until is None or dialog.lease_until < timezone.now())
@@ -257,6 +257,11 @@ def turn_status(dialog: Dialog) -> TurnStatus:
         place=None if untaken else dialog.place_in_line,
         waiting_since=dialog.active_at if untaken else None,
     )
+
+
+@prepared(UUIDField())
+def _running(dialog_id: Any) -> QuerySet[Generation, Any]:
+    return Generation.objects.filter(dialog=dialog_id, status=Status.RUNNING).order_by().values_list("pk")[:1]
 
 
 def _tried_until(dialog: Dialog) -> datetime | None:

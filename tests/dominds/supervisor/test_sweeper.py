@@ -24,10 +24,11 @@ def found(tmp_path: Path, terminal: io.StringIO) -> Sweeper:
 
 def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[float] = []
+    wakings: list[float] = []
     settings.DOMINDS_SWEEP_SECONDS = 0.01
     monkeypatch.setattr(sweeper, "sweep_turns", lambda: passes.append(time.monotonic()) or "")
     monkeypatch.setattr(sweeper, "empty_trash", lambda: "")
-    monkeypatch.setattr(sweeper, "wake_critic", lambda: "")
+    monkeypatch.setattr(sweeper, "wake_critic", lambda: wakings.append(time.monotonic()) or "")
 
     found.start()
     while len(passes) < 3:
@@ -36,6 +37,26 @@ def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: p
     found.join(5)
 
     assert not found.is_alive()
+    assert len(wakings) == 1
+
+
+def test_the_critic_is_woken_again_once_its_minute_is_over(
+    found: Sweeper, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[str] = []
+    settings.DOMINDS_SWEEP_SECONDS = 0.01
+    for name in ("sweep_turns", "empty_trash", "wake_critic"):
+        monkeypatch.setattr(sweeper, name, lambda name=name: passes.append(name) or "")
+    monkeypatch.setattr(sweeper, "BEAT_SECONDS", 0.05)
+
+    found.start()
+    while passes.count("wake_critic") < 3:
+        time.sleep(0.01)
+    found.stop()
+    found.join(5)
+
+    assert passes[:3] == ["sweep_turns", "empty_trash", "wake_critic"]
+    assert passes.count("empty_trash") == 1
 
 
 def test_a_failure_is_said_once_and_survived(found: Sweeper, terminal: io.StringIO) -> None:

@@ -23,34 +23,46 @@ def address() -> Iterator[str]:
         yield found
 
 
-def learned(model: str, address: str, tools: Sequence[Mapping[str, Any]] = ()) -> Calibration:
-    """After eleven requests of a growing chat."""
-    chat = prose.conversation(prose.ENGLISH, answer=500)[:25]
+CHAT = prose.conversation(prose.ENGLISH, answer=500)[:25]
+ENDS = range(4, len(CHAT) + 1, 2)
+
+
+@pytest.fixture(scope="module")
+def reported(address: str) -> list[int]:
+    """Of each of eleven requests of a growing chat. The model reads for seconds, so that it is asked once for all."""
+    return [llama.prompt_tokens(address, CHAT[:end]) for end in ENDS]
+
+
+def learned(model: str, reported: Sequence[int], tools: Sequence[Mapping[str, Any]] = ()) -> Calibration:
     calibration: Calibrating = Uncalibrated()
-    for end in range(3, len(chat), 2):
-        raw = RawEstimate(text=count_messages(chat[: end + 1], model), tools=tools_tokens(model, tools))
-        reported = llama.prompt_tokens(address, chat[: end + 1], tools)
-        calibration = learn(calibration, raw, reported=reported)
+    for end, count in zip(ENDS, reported, strict=True):
+        raw = RawEstimate(text=count_messages(CHAT[:end], model), tools=tools_tokens(model, tools))
+        calibration = learn(calibration, raw, reported=count)
     assert isinstance(calibration, Calibration)
     assert len(calibration.samples) == 11
     return calibration
 
 
-def test_a_known_models_count_is_within_five_percent_from_the_first_request(address: str) -> None:
-    for sample in learned(llama.MODEL, address).samples:
+def test_a_known_models_count_is_within_five_percent_from_the_first_request(reported: list[int]) -> None:
+    for sample in learned(llama.MODEL, reported).samples:
         assert sample.estimated == pytest.approx(sample.reported, rel=0.05)
 
 
 @pytest.mark.parametrize("model", [llama.MODEL, "a-name-of-no-family"])
-def test_after_five_generations_any_models_count_is_foretold_within_two_percent(model: str, address: str) -> None:
-    for sample in learned(model, address).samples[LEARNING:]:
+def test_after_five_generations_any_models_count_is_foretold_within_two_percent(
+    model: str, reported: list[int]
+) -> None:
+    for sample in learned(model, reported).samples[LEARNING:]:
         assert sample.foretold == pytest.approx(sample.reported, rel=0.02)
         assert sample.estimated == pytest.approx(sample.reported, rel=0.15)
 
 
 def test_a_template_that_leaves_the_tools_out_is_found_out(address: str) -> None:
     """The demo's model has such a one."""
-    known = learned(llama.MODEL, address, [wire(tool) for tool in MEMORY])
+    tools = [wire(tool) for tool in MEMORY]
+    reported = [llama.prompt_tokens(address, CHAT[:end], tools) for end in ENDS]
+
+    known = learned(llama.MODEL, reported, tools)
 
     assert known.leaves_tools_out
     assert known.samples[-1].foretold == pytest.approx(known.samples[-1].reported, rel=0.02)

@@ -147,6 +147,16 @@ def test_what_is_wrong_is_said_and_no_key_is_made(
     assert not ApiKey.objects.exists()
 
 
+def test_a_wrong_form_keeps_what_was_typed(as_alice: Client) -> None:
+    wrong = {"name": "Yesterday's", "expiry": "date", "expires_on": "2020-01-01"}
+
+    found = Page(as_alice.post(NEW, GOOD | wrong).content.decode())
+
+    typed = {attrs.get("name"): attrs.get("value") for tag, attrs in found.tags if tag == "input"}
+    assert (typed["name"], typed["expires_on"]) == ("Yesterday's", "2020-01-01")
+    assert any(tag == "option" and attrs.get("value") == "date" and "selected" in attrs for tag, attrs in found.tags)
+
+
 def test_htmx_shows_what_is_wrong(as_alice: Client) -> None:
     response = as_alice.post(NEW, GOOD | {"name": ""}, headers=HTMX)
 
