@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
-from django.utils import timezone
 
 from dialogs.api import chunks
 from dialogs.api.answer_usage import usage_of
@@ -168,7 +167,7 @@ async def _pieces(asked: Asked, request: ChatRequest, sent: Envelope, live: Live
         aclosing(bounded(provider.stream(request))) as events,
     ):
         async for event in events:
-            live.add(event, now=timezone.now())
+            live.add(event)
             match event:
                 case TextDelta(text):
                     yield sent.text(text)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from channels.layers import get_channel_layer
+from channels.layers import BaseChannelLayer, get_channel_layer
 from django.db import transaction
 
 from dialogs.common.threads import home
@@ -69,11 +69,15 @@ async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
     if layer is None:
         return
     try:
-        await _patiently(layer.group_send(group_name(dialog_id), event))
-        if event["type"] != "dialog.stream":
-            await _patiently(layer.group_send(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}))
+        await _patiently(_to_groups(layer, dialog_id, event))
     except Exception as error:  # Redis away: browsers fall back to asking for the version
         logger.warning("Could not broadcast to dialog %s: %s", dialog_id, error)
+
+
+async def _to_groups(layer: BaseChannelLayer, dialog_id: UUID, event: dict[str, Any]) -> None:
+    await layer.group_send(group_name(dialog_id), event)
+    if event["type"] != "dialog.stream":
+        await layer.group_send(LISTS, {"type": "list.changed", "dialog": str(dialog_id)})
 
 
 async def stream_state(

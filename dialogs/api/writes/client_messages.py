@@ -15,7 +15,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs
-from dominds.rows import add_all
+from dominds.rows import add_all, add_unless_there
 
 AT_ONCE = 500
 
@@ -139,5 +139,4 @@ def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
     """Know a prefix again that ends with this message."""
-    node = PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message)
-    PrefixNode.objects.bulk_create([node], ignore_conflicts=True)
+    add_unless_there(PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message))
