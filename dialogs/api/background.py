@@ -113,7 +113,7 @@ def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> Chore | Non
 
 
 def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
-    if [message["role"] for message in messages] != (["system", "user"] if chore.system else ["user"]):
+    if len(messages) > 2 or [message["role"] for message in messages] != (["system", "user"] if chore.system else ["user"]):
         return False
     system, said = wire.text_of(messages[0]), wire.text_of(messages[-1]).strip()
     has_system = not chore.system or chore.system.lower() in system.lower()

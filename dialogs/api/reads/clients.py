@@ -94,7 +94,7 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
     """Where known prefixes are looked for, one after another. A long history grows at its end, so that comes first; and
     what is short enough for a client's frame is looked at whole."""
     end = length
-    if length > AT_ONCE:
+    if length > MOST_FRAMED + NEWEST:
         end = length - NEWEST
         yield end, length
     while end > 0:
