@@ -109,7 +109,7 @@ class PreparedUpdate:
 
     def _prepare(self, connection: BaseDatabaseWrapper) -> tuple[str, Sequence[Any]]:
         query, changes = self._build(*(_slot(at, wanted) for at, wanted in enumerate(self._fields)))
-        update = query.query.chain(UpdateQuery)
+        update: Any = query.query.chain(UpdateQuery)
         update.add_update_values(changes)
         made = self._statements[connection.vendor] = update.get_compiler(connection.alias).as_sql()
         return made

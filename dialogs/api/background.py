@@ -113,7 +113,8 @@ def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> Chore | Non
 
 
 def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
-    if len(messages) > 2 or [message["role"] for message in messages] != (["system", "user"] if chore.system else ["user"]):
+    roles = ["system", "user"] if chore.system else ["user"]
+    if len(messages) != len(roles) or [message["role"] for message in messages] != roles:
         return False
     system, said = wire.text_of(messages[0]), wire.text_of(messages[-1]).strip()
     has_system = not chore.system or chore.system.lower() in system.lower()

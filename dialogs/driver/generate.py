@@ -48,7 +48,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.laws import next_shape
 from dialogs.turns.prompts import prompt
-from dialogs.turns.reads.turns import dialog_to_drive, failing_for, is_answer_due
+from dialogs.turns.reads.turns import dialog_to_drive, failing_for
 from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer, Sent
@@ -196,21 +196,22 @@ async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending:
 
 
 def keep(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> tuple[Doubted | None, bool]:
-    """Record the answer and learn from its report. Says what of that is doubted, and if a client's dialog wants a
-    further answer now."""
-    record(claim, call, live, ending)
-    return _learn(call, live.usage), not call.is_clients or is_answer_due(claim.dialog_id)
+    """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
+    is_due = record(claim, call, live, ending)
+    return _learn(call, live.usage), is_due
 
 
-def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
-    answer = live.as_answer()
+def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> bool:
+    """False where no further answer is due: a client adds nothing meanwhile."""
+    answer, is_due = live.as_answer(), True
     match ending:
         case Ending.FINISHED if _is_worth_a_second_try(call, answer):
             generations.fail(
                 claim, generation=call.generation, answer=answer, code=generations.EMPTY, error="", retry_in=0.0
             )
         case Ending.FINISHED:
-            generations.finish(claim, generation=call.generation, answer=answer)
+            message = generations.finish(claim, generation=call.generation, answer=answer)
+            is_due = message.dialog.answer_due or not call.is_clients
         case Ending.STOPPED:
             generations.stop(claim, generation=call.generation, answer=answer)
         case Ending.CUT if answer.text.strip():
@@ -222,6 +223,7 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
             cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
     if ending in (Ending.FINISHED, Ending.FULL) or (ending is Ending.CUT and answer.text.strip()):
         log_statistics(claim.dialog_id)
+    return is_due
 
 
 def _is_worth_a_second_try(call: Call, answer: Answer) -> bool:

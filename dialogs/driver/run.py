@@ -169,9 +169,7 @@ async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Read |
             return True
 
 
-async def look(
-    claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None
-) -> tuple[State, Looked | None]:
+async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> tuple[State, Looked | None]:
     """Where the dialog stands; and how full the next request would be, where somebody guards it.
 
     With what was read for that, where it will do for the next request.
