@@ -19,6 +19,17 @@ import pytest
 
 # Seconds. The longest test that shares the machine takes about a minute; those with real processes get more.
 LONGEST, LONGEST_OF_PROCESSES = 300, 1200
+PORTION = 1_000
+
+
+def portions(few: int, many: int) -> list[Any]:
+    """Parameters `count, seed`: a few tries always, and many in `make test-long`, none of which takes as long as a
+    test that hangs."""
+    some = [pytest.param(few, 0, id="some")]
+    return some + [
+        pytest.param(min(PORTION, many), seed, marks=pytest.mark.long, id=f"{PORTION}-{seed}")
+        for seed in range(1, max(1, many // PORTION) + 1)
+    ]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LogoutView
-from django.urls import include, path
+from django.urls import include, path, register_converter
+from django.urls.converters import IntConverter
 from django.views.i18n import set_language
 
 from dialogs.api.views import api_keys, context_state
@@ -27,6 +28,15 @@ from dialogs.pages.views import (
 )
 from dialogs.sample import views as sample
 
+
+class Number(IntConverter):
+    """A number that a row can have: a database of 64 bits fails at a greater one, where there is just no such page."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_converter(Number, "number")
+
 # Its page, and what is done in it.
 DIALOG = [
     path("", dialog.page, name="dialog"),
@@ -35,17 +45,17 @@ DIALOG = [
     path("retry/", dialog.retry, name="dialog_retry"),
     path("stop/", dialog.stop, name="dialog_stop"),
     path("llm/", dialog.set_llm, name="dialog_llm"),
-    path("messages/<int:message_id>/edit/", dialog.edit, name="dialog_edit"),
-    path("messages/<int:message_id>/edit/form/", dialog.edit_form, name="dialog_edit_form"),
-    path("messages/<int:message_id>/attachments/<int:place>/", courses.image, name="message_image"),
-    path("messages/<int:message_id>/show/", dialog.branch, name="dialog_branch"),
-    path("queued/<int:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),
-    path("courses/<int:number>/", courses.course, name="dialog_course"),
-    path("courses/<int:number>/handover/", steering.handover, name="dialog_handover"),
-    path("courses/<int:number>/back/", steering.course_back, name="dialog_course_back"),
-    path("calls/<int:call_id>/", courses.result, name="dialog_call"),
+    path("messages/<number:message_id>/edit/", dialog.edit, name="dialog_edit"),
+    path("messages/<number:message_id>/edit/form/", dialog.edit_form, name="dialog_edit_form"),
+    path("messages/<number:message_id>/attachments/<number:place>/", courses.image, name="message_image"),
+    path("messages/<number:message_id>/show/", dialog.branch, name="dialog_branch"),
+    path("queued/<number:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),
+    path("courses/<number:number>/", courses.course, name="dialog_course"),
+    path("courses/<number:number>/handover/", steering.handover, name="dialog_handover"),
+    path("courses/<number:number>/back/", steering.course_back, name="dialog_course_back"),
+    path("calls/<number:call_id>/", courses.result, name="dialog_call"),
     path("course/", steering.course_new, name="dialog_course_new"),
-    path("questions/<int:question_id>/answer/", steering.answer, name="dialog_answer"),
+    path("questions/<number:question_id>/answer/", steering.answer, name="dialog_answer"),
     path("settings/", steering.settings, name="dialog_settings"),
     path("goal/", steering.goal, name="dialog_goal"),
     path("own-tools/", steering.own_tools, name="dialog_own_tools"),
@@ -54,38 +64,38 @@ DIALOG = [
     path("pause/", steering.pause, name="dialog_pause"),
     path("go-on/", steering.go_on, name="dialog_go_on"),
     path("reminders/", notebook.add, name="reminder_add"),
-    path("reminders/<int:number>/edit/", notebook.edit, name="reminder_edit"),
-    path("reminders/<int:number>/remove/", notebook.remove, name="reminder_remove"),
-    path("reminders/<int:number>/restore/", notebook.restore, name="reminder_restore"),
-    path("reminders/<int:number>/move/", notebook.move, name="reminder_move"),
+    path("reminders/<number:number>/edit/", notebook.edit, name="reminder_edit"),
+    path("reminders/<number:number>/remove/", notebook.remove, name="reminder_remove"),
+    path("reminders/<number:number>/restore/", notebook.restore, name="reminder_restore"),
+    path("reminders/<number:number>/move/", notebook.move, name="reminder_move"),
     path("taskdoc/", notebook.taskdoc, name="taskdoc_write"),
     path("run/", steering.run_start, name="dialog_run_start"),
     path("run/end/", steering.run_end, name="dialog_run_end"),
     # Its context: compactions, marks, what the model saw.
     path("compaction/", compaction.now, name="compaction_now"),
     path("compaction/reset/", compaction.reset, name="compaction_reset"),
-    path("compactions/<int:run_id>/cancel/", compaction.cancel, name="compaction_cancel"),
-    path("compactions/<int:run_id>/apply/", compaction.apply, name="compaction_apply"),
-    path("compactions/<int:run_id>/discard/", compaction.discard, name="compaction_discard"),
-    path("compactions/<int:run_id>/edit/", compaction.edit, name="compaction_edit"),
-    path("compactions/<int:run_id>/undo/", compaction.undo, name="compaction_undo"),
-    path("compactions/<int:run_id>/redo/", compaction.redo, name="compaction_redo"),
-    path("compactions/<int:run_id>/summary/", sent_messages.summary, name="compaction_summary"),
-    path("compactions/<int:run_id>/seen/", sent_messages.run, name="compaction_seen"),
-    path("messages/<int:message_id>/compact/", compaction.up_to, name="compaction_up_to"),
-    path("messages/<int:message_id>/pin/", marks.pin, name="message_pin"),
-    path("messages/<int:message_id>/priority/", marks.priority, name="message_priority"),
-    path("messages/<int:message_id>/done/", marks.done, name="message_done"),
-    path("generations/<int:generation_id>/seen/", sent_messages.generation, name="generation_seen"),
+    path("compactions/<number:run_id>/cancel/", compaction.cancel, name="compaction_cancel"),
+    path("compactions/<number:run_id>/apply/", compaction.apply, name="compaction_apply"),
+    path("compactions/<number:run_id>/discard/", compaction.discard, name="compaction_discard"),
+    path("compactions/<number:run_id>/edit/", compaction.edit, name="compaction_edit"),
+    path("compactions/<number:run_id>/undo/", compaction.undo, name="compaction_undo"),
+    path("compactions/<number:run_id>/redo/", compaction.redo, name="compaction_redo"),
+    path("compactions/<number:run_id>/summary/", sent_messages.summary, name="compaction_summary"),
+    path("compactions/<number:run_id>/seen/", sent_messages.run, name="compaction_seen"),
+    path("messages/<number:message_id>/compact/", compaction.up_to, name="compaction_up_to"),
+    path("messages/<number:message_id>/pin/", marks.pin, name="message_pin"),
+    path("messages/<number:message_id>/priority/", marks.priority, name="message_priority"),
+    path("messages/<number:message_id>/done/", marks.done, name="message_done"),
+    path("generations/<number:generation_id>/seen/", sent_messages.generation, name="generation_seen"),
     # What compaction took away, the rules that it carries, and the budget that makes it do so.
     path("archive-of-context/", archive.archive, name="dialog_archive_search"),
-    path("archive-of-context/<int:message_id>/", archive.text, name="dialog_archive_text"),
+    path("archive-of-context/<number:message_id>/", archive.text, name="dialog_archive_text"),
     path("still-known/", still_known.page, name="dialog_still_known"),
     path("rules/", standing_rules.page, name="dialog_rules"),
     path("rules/change/", standing_rules.change, name="dialog_rules_change"),
     path("budget/", budget.budget, name="dialog_budget"),
     path("budget/forget-window/", budget.forget_window, name="dialog_forget_window"),
-    path("messages/<int:message_id>/bring-back/", archive.bring_back, name="compaction_bring_back"),
+    path("messages/<number:message_id>/bring-back/", archive.bring_back, name="compaction_bring_back"),
     # Where programs read the state of the context, and where too much is answered to.
     path("context.json", context_state.as_json, name="dialog_context"),
     path("context/stats", context_state.stats, name="context_stats"),
@@ -113,11 +123,11 @@ urlpatterns = [
     path("settings/context/rewards.jsonl", context_settings.take_out_rewards, name="rewards_export"),
     path("proposals/", proposals.proposals, name="proposals"),
     path("proposals/look/", proposals.look, name="proposals_look"),
-    path("proposals/<int:proposal_id>/", proposals.decide, name="proposal_decide"),
+    path("proposals/<number:proposal_id>/", proposals.decide, name="proposal_decide"),
     path("settings/keys/", api_keys.api_keys, name="api_keys"),
     path("settings/keys/new/", api_keys.api_key_new, name="api_key_new"),
-    path("settings/keys/<int:key_id>/", api_keys.api_key_change, name="api_key_change"),
-    path("settings/keys/<int:key_id>/revoke/", api_keys.api_key_revoke, name="api_key_revoke"),
+    path("settings/keys/<number:key_id>/", api_keys.api_key_change, name="api_key_change"),
+    path("settings/keys/<number:key_id>/revoke/", api_keys.api_key_revoke, name="api_key_revoke"),
     path("dialogs/<uuid:dialog_id>/rename/", manage.rename, name="dialog_rename"),
     path("dialogs/<uuid:dialog_id>/archive/", manage.archive, name="dialog_archive"),
     path("dialogs/<uuid:dialog_id>/unarchive/", manage.unarchive, name="dialog_unarchive"),
@@ -135,10 +145,10 @@ urlpatterns = [
     path("insights/", insights.insights, name="insights"),
     path("insights/chart/", insights.chart, name="insights_chart"),
     path("insights/what-if/", what_if.what_if, name="what_if"),
-    path("insights/what-if/<int:what_if_id>/", what_if.shown, name="what_if_shown"),
-    path("insights/what-if/<int:what_if_id>/cancel/", what_if.cancel, name="what_if_cancel"),
+    path("insights/what-if/<number:what_if_id>/", what_if.shown, name="what_if_shown"),
+    path("insights/what-if/<number:what_if_id>/cancel/", what_if.cancel, name="what_if_cancel"),
     path("cleanup/", cleanup.cleanup, name="cleanup"),
-    path("cleanup/<int:task_id>/", cleanup.change, name="cleanup_change"),
+    path("cleanup/<number:task_id>/", cleanup.change, name="cleanup_change"),
     path("preferences/compaction/", preferences.compaction_display, name="compaction_display"),
     # Both also serve the login page.
     path("preferences/theme/", preferences.set_theme, name="set_theme"),

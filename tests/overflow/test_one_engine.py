@@ -17,6 +17,7 @@ from dialogs.context.carry_over import ENDING, OPENING, SHARE, handover_for
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, Dialog, Message
+from dialogs.models.message import MessageOrigin
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.services import compact_messages
 from health.tokens.messages import overhead_tokens
@@ -26,12 +27,18 @@ from tests.standins.compatible import answer_to, text_of
 
 pytestmark = pytest.mark.django_db
 TALK = Talk(8_192, turns=40)
+KEY = "Then the pilot put the boathouse key under the mat."
 
 
 def history() -> list[dict[str, Any]]:
     said = [(TALK.turn(number), answer_to(TALK.turn(number), sentences=6)) for number in range(1, TALK.turns)]
     turns = [message for asked, answered in said for message in (user(asked), assistant(answered))]
     return [{"role": "system", "content": SYSTEM}, *turns, user(TALK.turn(TALK.turns))]
+
+
+def with_a_key_put_away(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the newest message, and near its beginning a fact that nothing else is said of."""
+    return [*said[:9], user("One more thing."), assistant(KEY), *said[9:-1]]
 
 
 def kept(messages: list[dict[str, Any]]) -> set[str]:
@@ -71,20 +78,12 @@ def test_the_live_path_and_the_library_keep_the_same(
 
 @pytest.mark.parametrize("limit", [1_000, 2_000])
 def test_a_live_dialog_keeps_what_its_newest_message_asks_for(live: LivePath, limit: int) -> None:
-    fact = "Then the pilot put the boathouse key under the mat."
-    first, rest = history()[:9], history()[9:-1]
-    messages = [
-        *first,
-        user("One more thing."),
-        assistant(fact),
-        *rest,
-        user("Where is the boathouse key?"),
-    ]
+    messages = [*with_a_key_put_away(history()), user("Where is the boathouse key?")]
 
     sent, failed = live.compacted(SimpleNamespace(messages=messages), limit)
 
     assert not failed
-    assert fact in "\n".join(map(text_of, sent))
+    assert KEY in "\n".join(map(text_of, sent))
 
 
 @pytest.mark.parametrize("limit", [1_000, 3_000])
@@ -120,6 +119,21 @@ def test_a_handover_keeps_what_the_library_keeps_in_the_same_room(live: LivePath
     told, theirs = kept([{"content": handover.text}]), kept(list(found.messages))
     assert stated(handover.text) == (True, True, True)
     assert told == theirs
+
+
+@pytest.mark.parametrize(("asked", "is_told"), [("Where is the boathouse key?", True), ("Draw up the plan.", False)])
+def test_a_handover_holds_what_the_message_asks_for_that_waits(live: LivePath, asked: str, is_told: bool) -> None:
+    live.llm.context_length = 8_000
+    live.llm.save()
+
+    dialog = live.dialog_of([*with_a_key_put_away(history()), user(asked)])
+    dialog.messages.filter(role="user").update(origin=MessageOrigin.TYPED)  # as in a browser
+
+    handover = handover_for(dialog.pk)
+
+    assert handover is not None
+    assert asked not in handover.text
+    assert (KEY in handover.text) == is_told
 
 
 def stated(text: str) -> tuple[bool, ...]:

@@ -40,9 +40,11 @@ def dialog_or_404(request: HttpRequest, dialog_id: UUID) -> Dialog:
 
 
 def way_back(request: HttpRequest, *, fallback: str = "dialog_list") -> str:
-    """The `next` that the form or link named, if it leads to this site; else a page of ours."""
+    """The `next` that the form or link named, if it is a path of this site; else a page of ours."""
     asked = request.POST.get("next") or request.GET.get("next") or ""
-    safe = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
+    safe = asked.startswith("/") and url_has_allowed_host_and_scheme(
+        asked, {request.get_host()}, require_https=request.is_secure()
+    )
     return asked if safe else resolve_url(fallback)
 
 

@@ -6,17 +6,19 @@ line stays in its log, a changed line in its diff. Plain words and code are not 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from health.compaction.config import PayloadLimits
 from health.compaction.reading.importance import is_ui_tool
+from health.compaction.reading.text import of_text
 from health.compaction.trimming.payload_json import parse, trim_json, written
 from health.compaction.trimming.payload_log import looks_like_log, trim_log
-from health.compaction.trimming.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs
+from health.compaction.trimming.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs, words_of
 from health.compaction.trimming.payload_ui import compress_ui
 
 HISTORY_CONFIG = PayloadLimits()
-# How many messages a window holds, by the length of the task: the least and the most that is advised.
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
 
 
 def trim(
@@ -32,17 +34,38 @@ def trim(
     `keep`: words whose elements and lines are not left out. `max_chars`: the result is cut to it, last of all
     by leaving out its middle. What was trimmed before is only trimmed again to fit.
     """
-    if max_chars is None and LEFT_OUT in content:
-        return content
-    if is_ui_tool(tool):
-        trimmed = compress_ui(content, tool=tool, limits=limits)
-    else:
-        trimmed = _by_form(content, limits, keep, max_chars)
-    if max_chars is not None and len(trimmed) > max_chars:
+    if max_chars is None:
+        return content if LEFT_OUT in content else _trimmed(content, tool, keep & _named_in(content), limits)
+    trimmed = _in_short(content, tool, keep, limits, max_chars)
+    if len(trimmed) > max_chars:
         trimmed = _within(content, max_chars, limits, keep, tool)
     return trimmed if len(trimmed) < len(content) else content
 
 
+@of_text
+def _named_in(content: str) -> frozenset[str]:
+    """All words that may be told from others in it, also those behind an escape such as `\\n`."""
+    return frozenset(words_of(content)).union(words_of(_ESCAPE.sub(_said, content)))
+
+
+def _said(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else " "
+
+
+@of_text
+def _trimmed(content: str, tool: str, keep: frozenset[str], limits: PayloadLimits) -> str:
+    return min(content, _in_short(content, tool, keep, limits), key=len)
+
+
+def _in_short(
+    content: str, tool: str, keep: frozenset[str], limits: PayloadLimits, max_chars: int | None = None
+) -> str:
+    if is_ui_tool(tool):
+        return compress_ui(content, tool=tool, limits=limits)
+    return _by_form(content, limits, keep, max_chars)
+
+
+@of_text
 def is_json(content: str) -> bool:
     """Whether it is a JSON object or array; a line in brackets is none."""
     if not _looks_like_json(content):

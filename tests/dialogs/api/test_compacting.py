@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from dialogs.compaction.work import config_for
 from dialogs.models import LLM, Agent, Dialog, Message
 from health.compaction.config import ContextConfig, LlmLimit
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextSettings
+from health.services import compact_messages
 from tests.dialogs.api.conftest import (
     Client,
     Play,
@@ -54,6 +56,32 @@ async def test_a_history_above_the_threshold_is_compacted_before_it_is_sent(guar
     assert len(sent) < sum(len(message["content"]) for message in history) / 2
     assert RULE in sent
     assert sent.endswith("And now?")
+
+
+def as_the_library(instructions: dict[str, Any], messages: list[dict[str, Any]]) -> str:
+    """What `compact_messages` makes of the same messages with the settings of the run, as one text."""
+    run = CompactionRun.objects.get()
+    stored = run.dialog.messages.order_by("seq")[: len(messages)]
+    told = [{"role": "system", "content": instructions["content"]}]
+    told += [{**message, "id": str(row.pk)} for message, row in zip(messages, stored, strict=True)]
+    outcome = compact_messages(
+        told, limit_tokens=run.limit_tokens, chain=run.chain, config=config_for(run), embedder="none"
+    )
+    return contents({"messages": outcome.messages})
+
+
+@pytest.mark.parametrize("asked", ["And now?", "What did you say about question 12?"])
+async def test_a_client_is_sent_what_the_library_chooses(guarded_client: Client, play: Play, asked: str) -> None:
+    read = await sync_to_async(play)(said(900, "Done."))
+    messages = [*long_history(LONG), user(asked)]
+    sentences = {part for message in messages for part in message["content"].split(". ")}
+
+    await guarded_client.ask(*messages)
+
+    (request,) = read()
+    sent, chosen = contents(request), await sync_to_async(as_the_library)(request["messages"][0], messages)
+    assert {one for one in sentences if one in sent} == {one for one in sentences if one in chosen}
+    assert len(sent) < sum(len(message["content"]) for message in messages) / 2
 
 
 OWN_CHAIN = {"how": "chain", "breaking_strategy": {"chain_order": ["discard_low_rel"]}}

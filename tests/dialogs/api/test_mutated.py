@@ -17,6 +17,7 @@ from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Agent, Dialog, Provider
 from tests.dialogs.api.conftest import Client, Play, assistant, said, user
 from tests.dialogs.api.mutating import HISTORY, NOTICES, some_body
+from tests.hanging import portions
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -25,11 +26,11 @@ MODELS = ("scripted/tiny", "helper")
 PATIENCE_SECONDS = 60
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("count", "seed"), portions(60, 10_000))
 async def test_no_wrong_body_breaks_hangs_or_reads_what_is_anothers(
-    count: int, alice: User, bob: User, agent: Agent, llm: LLM, provider: Provider, play: Play
+    count: int, seed: int, alice: User, bob: User, agent: Agent, llm: LLM, provider: Provider, play: Play
 ) -> None:
-    chance = Random(6)
+    chance = Random(seed)
     await sync_to_async(play)(said(120, "Noted."))
     (alices, bobs) = [Client(await _secret(owner)) for owner in (alice, bob)]
     # What Bob's bodies begin with too, so that their hashes would meet.

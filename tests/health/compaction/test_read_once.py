@@ -16,6 +16,7 @@ from health.compaction.reading.text import Looked, Looks, of_text
 from health.compaction.reading.values import Said, heard
 from health.compaction.terms.outcome import CompactionOutcome
 from health.compaction.terms.units import Role
+from health.compaction.trimming import payloads
 from tests.health.compaction.histories import histories
 from tests.health.test_compacting_properties import as_messages
 from tests.overflow.talk import SYSTEM, Talk, prose
@@ -85,6 +86,21 @@ def test_of_the_same_conversation_nothing_is_read_again(looks: Listing) -> None:
     compacted(a_talk(TURNS))
 
     assert looks.unknown == []
+
+
+def test_a_payload_is_trimmed_once_whatever_else_was_spoken_of_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    trimmed: list[str] = []
+    monkeypatch.setattr(payloads, "looks_like_log", lambda content: trimmed.append(content) or False)
+    result = "\n".join(f"Shelf {number} holds crate-{number}." for number in range(200))
+    function = {"name": "shelves", "arguments": "{}"}
+    call = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    messages = [{"role": "user", "content": "Look."}, call, {"role": "tool", "tool_call_id": "c1", "content": result}]
+    messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Also look at rack-9."}]
+
+    compacted(messages, limit_tokens=600)
+    compacted([*messages, {"role": "user", "content": "And at rack-10."}], limit_tokens=600)
+
+    assert trimmed == [result]
 
 
 def test_also_of_a_conversation_of_which_the_oldest_messages_are_not_heard_only_the_new_one_is_looked_at() -> None:

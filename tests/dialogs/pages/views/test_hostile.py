@@ -21,6 +21,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.writes.messages import post_message
 from tests.builders import an_answer
+from tests.hanging import portions
 
 CANARY = "the-canary-that-only-alice-knows"
 # Of the processor, so that a busy machine fails nobody.
@@ -78,7 +79,7 @@ class Hostile:
         kind = found[1]
         if kind == "uuid":
             return self.ids["dialog_id"] if self.chance.random() < 0.9 else "00000000-0000-0000-0000-000000000000"
-        if kind == "int":
+        if kind == "number":
             return self.chance.choice((*self.numbers, "0", "1", "99", str(2**31), str(2**63), "9" * 30))
         return self.chance.choice(("x", "%00", "..", "a%2Fb", "%F0%9F%A7%A0", "x" * 300, "typed", "compact"))
 
@@ -98,14 +99,14 @@ class Hostile:
         return f"{method} {path} {str(sent)[:300]} {headers}", answer, time.process_time() - begun
 
 
-@pytest.mark.parametrize("count", [120, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("count", "seed"), portions(120, 10_000))
 def test_no_request_breaks_hangs_or_reads_what_is_anothers(
-    count: int, alice: User, bob: User, dialog: Dialog, settings: Any
+    count: int, seed: int, alice: User, bob: User, dialog: Dialog, settings: Any
 ) -> None:
     post_message(dialog=dialog, content=CANARY)
     an_answer(dialog, CANARY)
     Dialog.objects.update(title=CANARY)
-    hostile = Hostile(dialog, Random(20))
+    hostile = Hostile(dialog, Random(seed))
     # What a page shows, and what was done, is taken back each time: every request meets the same dialog.
     for number in range(count):
         owner = number % 2 == 0
@@ -119,6 +120,18 @@ def test_no_request_breaks_hangs_or_reads_what_is_anothers(
         assert seconds < MOST_SECONDS, (seconds, asked)
         body = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[attr-defined]
         assert owner or CANARY.encode() not in body, asked
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, 10**30])
+def test_a_number_that_no_row_can_have_is_nowhere(number: int, alice: User, dialog: Dialog) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(alice)
+    numbered = [way.replace("<uuid:dialog_id>", str(dialog.pk)) for way in routes(get_resolver()) if "<number:" in way]
+
+    found = {way: client.post("/" + re.sub(r"<number:\w+>", str(number), way)).status_code for way in numbered}
+
+    assert len(found) > 30
+    assert set(found.values()) == {404}, found
 
 
 def test_every_page_and_action_is_among_them() -> None:

@@ -25,6 +25,7 @@ from dialogs.turns.writes.messages import post_message
 from dominds.asgi import application
 from tests.builders import an_answer
 from tests.dialogs.pages.views.test_hostile import CANARY, MOST_SECONDS, VALUES
+from tests.hanging import portions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -107,12 +108,12 @@ class Hostile:
         return WebsocketCommunicator(application, f"/ws/dialogs/{where}/?{query}", headers=headers)
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("count", "seed"), portions(200, 5_000))
 def test_no_call_of_mcp_breaks_hangs_or_reads_what_is_anothers(
-    count: int, alice: User, bob: User, told: Dialog, settings: Any
+    count: int, seed: int, alice: User, bob: User, told: Dialog, settings: Any
 ) -> None:
     settings.DOMINDS_API_REQUESTS_PER_MINUTE = 1_000_000
-    hostile = Hostile(told, Random(20))
+    hostile = Hostile(told, Random(seed))
     secrets = {name: create_key(owner=owner, name=name)[1] for name, owner in (("alice", alice), ("bob", bob))}
     secrets |= {"plugin": create_key(owner=alice, name="plugin", scope="chat_only")[1], "nobody": "dk-x"}
     askers = ("alice", "bob") * 5 + ("plugin", "nobody")
@@ -137,9 +138,11 @@ def test_no_call_of_mcp_breaks_hangs_or_reads_what_is_anothers(
     assert everything() > 0, "Alice's program reads her dialog"
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(2_000, marks=pytest.mark.long)])
-def test_no_socket_breaks_hangs_or_shows_what_is_anothers(count: int, alice: User, bob: User, told: Dialog) -> None:
-    hostile = Hostile(told, Random(20))
+@pytest.mark.parametrize(("count", "seed"), portions(30, 2_000))
+def test_no_socket_breaks_hangs_or_shows_what_is_anothers(
+    count: int, seed: int, alice: User, bob: User, told: Dialog
+) -> None:
+    hostile = Hostile(told, Random(seed))
     cookies = [_cookie(alice), _cookie(bob), "sessionid=x; theme=\x7f", "sessionid=" + "9" * 3_000]
 
     async def visit(number: int) -> int:

@@ -97,6 +97,14 @@ def test_nobody_is_led_away_from_the_site(as_alice: Client, dialog: Dialog, evil
     assert response["Location"] == "/"
 
 
+@pytest.mark.parametrize("action", ["archive", "stop"])
+def test_a_way_back_that_is_no_path_leads_to_a_page_of_ours(as_alice: Client, dialog: Dialog, action: str) -> None:
+    response = as_alice.post(f"/dialogs/{dialog.pk}/{action}/", {"next": "{{7*7}}"})
+
+    assert response.status_code in {302, 303}
+    assert response["Location"].startswith("/")
+
+
 @pytest.mark.parametrize(("action", "words"), [("trash", "kept for 30 days"), ("erase", "cannot be undone")])
 def test_deleting_asks_first(as_alice: Client, a_dialog: Maker, action: str, words: str) -> None:
     dialog = a_dialog("The garden", trashed=action == "erase")

@@ -178,6 +178,15 @@ def test_a_line_that_occurs_once_stays() -> None:
     assert lines[100] in trim("\n".join(lines))
 
 
+@pytest.mark.parametrize("word", ["build-77", "bauteil-ü7", "v2"])
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_a_word_to_keep_is_found_behind_an_escape(word: str, is_ascii: bool) -> None:
+    items = [{"note": f"stored\nitem {number}\t"} for number in range(100)]
+    items[50]["note"] = f'seen\n{word}\tby "us"'
+
+    assert items[50] in json.loads(trim(json.dumps(items, ensure_ascii=is_ascii), keep=frozenset({word})))
+
+
 def test_a_line_with_a_word_to_keep_stays() -> None:
     assert "stored item 150\n" in trim("\n".join(a_log(300)), keep=frozenset({"150"}))
 
