@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from channels.layers import BaseChannelLayer, get_channel_layer
+from channels.layers import get_channel_layer
 from django.db import transaction
 
 from dialogs.common.threads import home
@@ -74,10 +74,16 @@ async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
         logger.warning("Could not broadcast to dialog %s: %s", dialog_id, error)
 
 
-async def _to_groups(layer: BaseChannelLayer, dialog_id: UUID, event: dict[str, Any]) -> None:
-    await layer.group_send(group_name(dialog_id), event)
+async def _to_groups(layer: Any, dialog_id: UUID, event: dict[str, Any]) -> None:
+    await _to_group(layer, group_name(dialog_id), event)
     if event["type"] != "dialog.stream":
-        await layer.group_send(LISTS, {"type": "list.changed", "dialog": str(dialog_id)})
+        await _to_group(layer, LISTS, {"type": "list.changed", "dialog": str(dialog_id)})
+
+
+async def _to_group(layer: Any, group: str, event: dict[str, Any]) -> None:
+    """Mostly nobody is in it: to find that, Channels asks Redis twice."""
+    if await layer.has_listener(group, since=time.time() - layer.group_expiry):
+        await layer.group_send(group, event)
 
 
 async def stream_state(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -30,11 +29,6 @@ class ChannelLayer(RedisChannelLayer):
         """Has anybody joined the group, or joined it anew, since this moment? Seconds since the epoch."""
         connection = self.connection(self.consistent_hash(group))
         return bool(await connection.zcount(self._group_key(group), since, "+inf"))
-
-    async def group_send(self, group: str, message: dict[str, Any]) -> None:
-        """To all in the group. Mostly there are none, of which Redis is asked half as much as Channels asks of it."""
-        if await self.has_listener(group, since=time.time() - self.group_expiry):
-            await super().group_send(group, message)
 
     async def receive(self, channel: str) -> dict[str, Any]:
         """The next event. A receiver that is cancelled ends, whatever the Redis client does just then."""
