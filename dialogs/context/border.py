@@ -116,8 +116,7 @@ class Context:
 
     @cached_property
     def _by_id(self) -> dict[int, Message]:
-        # Of hundreds of messages `pk` takes as long as all else: here and below it is `id`.
-        return {message.id: message for message in self.branch}
+        return {message.id: message for message in self.branch}  # `pk` takes two steps more, hundreds of times
 
     def goes_on(self, piece: Piece, before: Piece) -> bool:
         """Are they two pieces of one answer, which was cut between them?"""
