@@ -25,6 +25,7 @@ from django.db.models import Field, IntegerField, Model, QuerySet, Value
 from django.db.models.base import ModelState
 from django.db.models.query import ModelIterable
 from django.db.models.signals import post_init
+from django.db.models.sql.subqueries import UpdateQuery
 
 Row = TypeVar("Row")
 Cells = Sequence[Any]
@@ -62,6 +63,11 @@ def prepared(*fields: Wanted) -> Callable[[Callable[..., QuerySet[Any, Row]]], P
     return lambda build: Prepared(build, fields)
 
 
+def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], PreparedUpdate]:
+    """The same for a change. The decorated function makes the query and says what its rows become."""
+    return lambda build: PreparedUpdate(build, fields)
+
+
 class Prepared(Generic[Row]):
     def __init__(self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted]) -> None:
         self._build, self._fields = build, fields
@@ -73,7 +79,7 @@ class Prepared(Generic[Row]):
         connection = connections[DEFAULT_DB_ALIAS]
         statement = self._statements.get(connection.vendor) or self._prepare(connection)
         with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.filled(values, connection))
+            cursor.execute(statement.sql, _filled(statement.params, values, connection))
             return statement.made(cursor.fetchall(), connection)
 
     def first(self, *values: Any) -> Row | None:
@@ -83,6 +89,30 @@ class Prepared(Generic[Row]):
         slots = (_slot(at, wanted) for at, wanted in enumerate(self._fields))
         statement = self._statements[connection.vendor] = Statement.of(self._build(*slots), connection)
         return statement
+
+
+Change: TypeAlias = "tuple[QuerySet[Any, Any], dict[str, Any]]"
+
+
+class PreparedUpdate:
+    def __init__(self, build: Callable[..., Change], fields: Sequence[Wanted]) -> None:
+        self._build, self._fields = build, fields
+        self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
+
+    def __call__(self, *values: Any) -> int:
+        """Of how many rows it was true."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        sql, params = self._statements.get(connection.vendor) or self._prepare(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(sql, _filled(params, values, connection))
+            return cursor.rowcount
+
+    def _prepare(self, connection: BaseDatabaseWrapper) -> tuple[str, Sequence[Any]]:
+        query, changes = self._build(*(_slot(at, wanted) for at, wanted in enumerate(self._fields)))
+        update: Any = query.query.chain(UpdateQuery)
+        update.add_update_values(changes)
+        made = self._statements[connection.vendor] = update.get_compiler(connection.alias).as_sql()
+        return made
 
 
 def _slot(at: int, wanted: Wanted) -> Slot:
@@ -110,9 +140,6 @@ class Statement:
         part = Part.of(compiler.klass_info, columns) if wants_rows else None
         return cls(sql, params, converters, part, tuple(compiler.annotation_col_map.items()))
 
-    def filled(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
-        return [_written(one, values, connection) if isinstance(one, Slot) else one for one in self.params]
-
     def made(self, rows: Sequence[Cells], connection: BaseDatabaseWrapper) -> list[Any]:
         whole = (self._converted(row, connection) for row in rows) if self.converters else rows
         return [self._row(self.model, cells) if self.model else tuple(cells) for cells in whole]
@@ -129,6 +156,10 @@ class Statement:
             for convert in converters:
                 cells[at] = convert(cells[at], column, connection)
         return cells
+
+
+def _filled(params: Sequence[Any], values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
+    return [_written(one, values, connection) if isinstance(one, Slot) else one for one in params]
 
 
 def _written(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:

@@ -224,7 +224,7 @@ def sent_text(piece: Piece, context: Context) -> str:
     message = piece.message
     if message is None:
         return piece.content
-    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.pk, ())]
+    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.id, ())]
     return "\n".join([piece.content, *asked, *said_below(message, context)])
 
 

@@ -96,7 +96,7 @@ def course_branch(leaf: Message | None) -> tuple[Message, ...]:
     """The messages of the leaf's course on its branch, first one first. Costs what the course is long, no more."""
     if leaf is None:
         return ()
-    found = {message.pk: message for message in _made(_of_course(leaf.course_id), leaf)}
+    found = {message.id: message for message in _made(_of_course(leaf.course_id), leaf)}
     branch: list[Message] = []
     at: int | None = leaf.pk
     while at in found:
