@@ -18,7 +18,7 @@ from django.core.management.color import no_style
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from dialogs.models import Agent, Course, Dialog, Generation, Message, PrefixNode, SearchText
+from dialogs.models import Agent, ClientConversation, Course, Dialog, Generation, Message, PrefixNode, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.search import index_words
 from health.models import HealthReading
@@ -139,6 +139,8 @@ def _copies(first: Dialog, owners: Sequence[User], count: int) -> list[tuple[int
         for at in range(1, count + 1)
     ]
     Dialog.objects.bulk_create(dialogs, batch_size=CHUNK)
+    driven = [ClientConversation(dialog=one, model=first.llm.slug) for one in dialogs if one.is_client_driven]
+    ClientConversation.objects.bulk_create(driven, batch_size=CHUNK)
     courses = Course.objects.bulk_create([Course(dialog=one, number=1) for one in dialogs], batch_size=CHUNK)
     return [(at, dialog, course) for at, (dialog, course) in enumerate(zip(dialogs, courses, strict=True), 1)]
 
