@@ -36,7 +36,7 @@ from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import Entry
 from dialogs.transcript.reads.marks import marks_of
-from dialogs.transcript.reads.path import course_branch, made_of, said_since, with_seams
+from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
 from health.compaction.terms.wire import is_text
@@ -216,8 +216,8 @@ def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
     since = said_since(run, leaf) if run and leaf else None
     if run is None or leaf is None or since is None:
         return None
-    shown = Message.objects.filter(pk__in=[entry.message_id for entry in model_view.load(run.view) if entry.message_id])
-    branch = with_seams((*made_of(shown, leaf), *since), leaf)
+    shown = [entry["message"] for entry in run.view if entry.get("message")]
+    branch = with_seams((*those(shown, leaf), *since), leaf)
     newest = None if dialog.is_client_driven else _prompts().filter(course_id=leaf.course_id).last()
     if newest is not None and newest.message_id not in {message.pk for message in branch}:
         return None
