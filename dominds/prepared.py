@@ -17,14 +17,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Field, IntegerField, Model, QuerySet, Value
+from django.db.models import Field, IntegerField, JSONField, Model, QuerySet, Value
 from django.db.models.base import ModelState
+from django.db.models.expressions import Col
 from django.db.models.query import ModelIterable
 from django.db.models.signals import post_init
+from django.db.models.sql.subqueries import UpdateQuery
 
 Row = TypeVar("Row")
 Cells = Sequence[Any]
@@ -62,6 +65,11 @@ def prepared(*fields: Wanted) -> Callable[[Callable[..., QuerySet[Any, Row]]], P
     return lambda build: Prepared(build, fields)
 
 
+def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], PreparedUpdate]:
+    """The same for a change. The decorated function makes the query and says what its rows become."""
+    return lambda build: PreparedUpdate(build, fields)
+
+
 class Prepared(Generic[Row]):
     def __init__(self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted]) -> None:
         self._build, self._fields = build, fields
@@ -73,7 +81,7 @@ class Prepared(Generic[Row]):
         connection = connections[DEFAULT_DB_ALIAS]
         statement = self._statements.get(connection.vendor) or self._prepare(connection)
         with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.filled(values, connection))
+            cursor.execute(statement.sql, _filled(statement.params, values, connection))
             return statement.made(cursor.fetchall(), connection)
 
     def first(self, *values: Any) -> Row | None:
@@ -83,6 +91,30 @@ class Prepared(Generic[Row]):
         slots = (_slot(at, wanted) for at, wanted in enumerate(self._fields))
         statement = self._statements[connection.vendor] = Statement.of(self._build(*slots), connection)
         return statement
+
+
+Change: TypeAlias = "tuple[QuerySet[Any, Any], dict[str, Any]]"
+
+
+class PreparedUpdate:
+    def __init__(self, build: Callable[..., Change], fields: Sequence[Wanted]) -> None:
+        self._build, self._fields = build, fields
+        self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
+
+    def __call__(self, *values: Any) -> int:
+        """Of how many rows it was true."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        sql, params = self._statements.get(connection.vendor) or self._prepare(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(sql, _filled(params, values, connection))
+            return cursor.rowcount
+
+    def _prepare(self, connection: BaseDatabaseWrapper) -> tuple[str, Sequence[Any]]:
+        query, changes = self._build(*(_slot(at, wanted) for at, wanted in enumerate(self._fields)))
+        update: Any = query.query.chain(UpdateQuery)
+        update.add_update_values(changes)
+        made = self._statements[connection.vendor] = update.get_compiler(connection.alias).as_sql()
+        return made
 
 
 def _slot(at: int, wanted: Wanted) -> Slot:
@@ -105,13 +137,13 @@ class Statement:
         compiler = query.query.get_compiler(using=connection.alias)
         sql, params = compiler.as_sql()
         columns = [column for column, *_ in compiler.select]
-        converters = [(at, how, column) for at, (how, column) in compiler.get_converters(columns).items()]
+        converters = [
+            (at, [_quick(one, column, connection) for one in how], column)
+            for at, (how, column) in compiler.get_converters(columns).items()
+        ]
         wants_rows = issubclass(query._iterable_class, ModelIterable)
         part = Part.of(compiler.klass_info, columns) if wants_rows else None
         return cls(sql, params, converters, part, tuple(compiler.annotation_col_map.items()))
-
-    def filled(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
-        return [_written(one, values, connection) if isinstance(one, Slot) else one for one in self.params]
 
     def made(self, rows: Sequence[Cells], connection: BaseDatabaseWrapper) -> list[Any]:
         whole = (self._converted(row, connection) for row in rows) if self.converters else rows
@@ -129,6 +161,24 @@ class Statement:
             for convert in converters:
                 cells[at] = convert(cells[at], column, connection)
         return cells
+
+
+Convert: TypeAlias = Callable[[Any, Any, BaseDatabaseWrapper], Any]
+_decode = json.JSONDecoder().raw_decode
+
+
+def _quick(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Convert:
+    """The same in one step where Django takes ten, and every row has several of them."""
+    field = column.target if isinstance(column, Col) else None
+    if isinstance(field, JSONField) and field.decoder is None and convert == field.from_db_value:
+        return lambda value, *_beside: None if value is None else _decode(value)[0]
+    if getattr(convert, "__name__", "") == "convert_datetimefield_value" and connection.timezone is UTC:
+        return lambda value, *_beside: value and value.replace(tzinfo=UTC)
+    return convert
+
+
+def _filled(params: Sequence[Any], values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
+    return [_written(one, values, connection) if isinstance(one, Slot) else one for one in params]
 
 
 def _written(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:

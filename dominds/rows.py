@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
-from django.db import connection
-from django.db.models import Field, Model
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BooleanField, CharField, Field, ForeignKey, IntegerField, Model, TextField
 
 # More are inserted by one statement, which has to be put into words each time.
 FEW = 3
@@ -19,13 +20,12 @@ FEW = 3
 
 def add(row: Model) -> None:
     """Insert it. It has its id then."""
-    kind = type(row)
-    sql, fields = _insert(kind, connection.vendor, row.pk is not None)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, _values(row, fields, is_new=True))
-        if row.pk is None:
-            row.pk = cursor.fetchone()[0]
-    row._state.adding, row._state.db = False, connection.alias
+    _insert(row)
+
+
+def add_unless_there(row: Model) -> None:
+    """Insert it, where nothing that must be unique is there already. It has an id only if it was."""
+    _insert(row, " ON CONFLICT DO NOTHING")
 
 
 def add_all(rows: Iterable[Model]) -> None:
@@ -40,32 +40,57 @@ def add_all(rows: Iterable[Model]) -> None:
 
 def change(row: Model, *names: str) -> None:
     """Update these fields of it."""
-    sql, fields = _update(type(row), connection.vendor, names)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, _values(row, fields, is_new=False))
+    # `django.db.connection` looks anew at each of many steps which one it is.
+    database = connections[DEFAULT_DB_ALIAS]
+    sql, columns = _to_update(type(row), database.vendor, names)
+    with database.cursor() as cursor:
+        cursor.execute(sql, _values(row, columns, database, is_new=False))
 
 
-Statement: TypeAlias = "tuple[str, Sequence[Field[Any, Any]]]"
+def _insert(row: Model, conflict: str = "") -> None:
+    database = connections[DEFAULT_DB_ALIAS]
+    sql, columns = _to_insert(type(row), database.vendor, row.pk is not None, conflict)
+    with database.cursor() as cursor:
+        cursor.execute(sql, _values(row, columns, database, is_new=True))
+        if row.pk is None:
+            row.pk = next(iter(cursor.fetchone() or ()), None)
+    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+
+
+AnyField: TypeAlias = "Field[Any, Any]"
+# With the type of values that are written as they are, if there is one: most are of it.
+Column: TypeAlias = tuple[AnyField, type | None]
+Statement: TypeAlias = tuple[str, Sequence[Column]]
+PLAIN: dict[type[AnyField], type] = {CharField: str, TextField: str, IntegerField: int, BooleanField: bool}
 
 
 @lru_cache(maxsize=256)
-def _insert(kind: type[Model], vendor: str, has_key: bool) -> Statement:
-    options, quoted = kind._meta, connection.ops.quote_name
+def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str) -> Statement:
+    options, quoted = kind._meta, connections[DEFAULT_DB_ALIAS].ops.quote_name
     fields = [one for one in options.concrete_fields if has_key or one is not options.pk]
-    columns = ", ".join(quoted(str(one.column)) for one in fields)
+    names = ", ".join(quoted(str(one.column)) for one in fields)
     slots = ", ".join(["%s"] * len(fields))
-    sql = f"INSERT INTO {quoted(options.db_table)} ({columns}) VALUES ({slots})"  # noqa: S608  names of ours
-    return sql if has_key else f"{sql} RETURNING {quoted(str(options.pk.column))}", fields
+    sql = f"INSERT INTO {quoted(options.db_table)} ({names}) VALUES ({slots}){conflict}"  # noqa: S608  names of ours
+    return sql if has_key else f"{sql} RETURNING {quoted(str(options.pk.column))}", [*map(_column, fields)]
 
 
 @lru_cache(maxsize=256)
-def _update(kind: type[Model], vendor: str, names: tuple[str, ...]) -> Statement:
-    options, quoted = kind._meta, connection.ops.quote_name
-    fields = [cast("Field[Any, Any]", options.get_field(name)) for name in names]
+def _to_update(kind: type[Model], vendor: str, names: tuple[str, ...]) -> Statement:
+    options, quoted = kind._meta, connections[DEFAULT_DB_ALIAS].ops.quote_name
+    fields = [cast("AnyField", options.get_field(name)) for name in names]
     changes = ", ".join(f"{quoted(str(one.column))} = %s" for one in fields)
     sql = f"UPDATE {quoted(options.db_table)} SET {changes} WHERE {quoted(str(options.pk.column))} = %s"  # noqa: S608  the same
-    return sql, [*fields, options.pk]
+    return sql, [*map(_column, fields), _column(options.pk)]
 
 
-def _values(row: Model, fields: Sequence[Field[Any, Any]], *, is_new: bool) -> list[Any]:
-    return [one.get_db_prep_save(one.pre_save(row, is_new), connection) for one in fields]
+def _column(field: AnyField) -> Column:
+    written: AnyField = field.target_field if isinstance(field, ForeignKey) else field
+    return field, next((plain for kind, plain in PLAIN.items() if isinstance(written, kind)), None)
+
+
+def _values(row: Model, columns: Sequence[Column], database: BaseDatabaseWrapper, *, is_new: bool) -> list[Any]:
+    values = ((field, plain, field.pre_save(row, is_new)) for field, plain in columns)
+    return [
+        value if value is None or value.__class__ is plain else field.get_db_prep_save(value, database)
+        for field, plain, value in values
+    ]

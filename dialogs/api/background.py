@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
-from django.utils import timezone
 
 from dialogs.api import chunks
 from dialogs.api.answer_usage import usage_of
@@ -114,7 +113,8 @@ def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> Chore | Non
 
 
 def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
-    if [message["role"] for message in messages] != (["system", "user"] if chore.system else ["user"]):
+    roles = ["system", "user"] if chore.system else ["user"]
+    if len(messages) != len(roles) or [message["role"] for message in messages] != roles:
         return False
     system, said = wire.text_of(messages[0]), wire.text_of(messages[-1]).strip()
     has_system = not chore.system or chore.system.lower() in system.lower()
@@ -168,7 +168,7 @@ async def _pieces(asked: Asked, request: ChatRequest, sent: Envelope, live: Live
         aclosing(bounded(provider.stream(request))) as events,
     ):
         async for event in events:
-            live.add(event, now=timezone.now())
+            live.add(event)
             match event:
                 case TextDelta(text):
                     yield sent.text(text)

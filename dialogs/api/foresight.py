@@ -92,7 +92,7 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
 
 def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
     """As it will be once it is stored, but for the ids."""
-    calls = calls_by_message([message.pk for message in place.branch])
+    calls = calls_by_message([message.id for message in place.branch])
     rows: list[Message] = []
     for number, said in enumerate(new, start=1):
         row = row_of(place.dialog, place.course, said, None, {})

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -17,12 +18,12 @@ from django.http import HttpRequest
 from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background, is_summarising
 from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
-from dialogs.api.errors import invalid_request, too_large
+from dialogs.api.errors import ApiError, invalid_request, too_large
 from dialogs.api.foresight import Foreseen, foreseen
 from dialogs.api.model_list import target_of
 from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
-from dialogs.api.schemas import ChatBody, ChatMessage, checked, read_json
+from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
 from dialogs.api.writes.client_turns import Seen, Target
 from dialogs.models import ApiKey
 
@@ -100,16 +101,30 @@ class Checked:
         found = read_json(raw)
         sent = found.get("messages") if isinstance(found, dict) else None
         if not isinstance(sent, list):
-            body = checked(found)
+            body = checked(in_range(found))
             return body, tuple(map(_plain, body.messages))
         begins = _instructions(sent)
         turns = sent[begins:]
         key = _key(turns[:FIRST], root)
         same = self._memory.of(key, turns)
-        body = checked({**found, "messages": [*sent[:begins], *(one.checked for one in same), *turns[len(same) :]]})
+        body = _checked(found, begins, [one.checked for one in same])
         made = (*same, *(Written(one, _plain(one)) for one in body.messages[begins + len(same) :]))
         self._memory.keep(key, Remembered(turns, made, len(raw)))
-        return body, (*map(_plain, body.messages[:begins]), *(one.plain for one in made))
+        return body, (*map(_plain, body.messages[:begins]), *[one.plain for one in made])
+
+
+def _checked(found: dict[str, Any], begins: int, same: list[ChatMessage]) -> ChatBody:
+    """Of the messages, only those are looked at that do not stand as `same` behind the first `begins`."""
+    sent = found["messages"]
+    first, last = sent[:begins], sent[begins + len(same) :]
+    new = in_range({**found, "messages": [*first, *last]})
+    if len(sent) <= MAX_MESSAGES:
+        with suppress(ApiError):
+            body = checked(new)
+            body.messages = [*body.messages[:begins], *same, *body.messages[begins:]]
+            return body
+    # Of all of them the place of what is wrong is told; and where the new ones say nothing, others may.
+    return checked({**found, "messages": [*first, *same, *last]})
 
 
 def _plain(message: ChatMessage) -> Mapping[str, Any]:
@@ -129,8 +144,10 @@ def _key(first: Sequence[Any], root: str) -> str:
 
 def _in_common(before: Raw, now: Raw) -> int:
     """How many of the first messages are the same."""
-    pairs = enumerate(zip(before, now, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(before), len(now)))
+    shorter = min(len(before), len(now))
+    if before[:shorter] == now[:shorter]:
+        return shorter
+    return next(at for at, (one, other) in enumerate(zip(before, now, strict=False)) if one != other)
 
 
 # In the User-Agent of the AI SDK's OpenAI-compatible provider.

@@ -196,12 +196,12 @@ READ_HERE = (
 
 def read_body(raw: bytes) -> ChatBody:
     """Raises ApiError, 400, that names the first field that is wrong."""
-    return checked(read_json(raw))
+    return checked(in_range(read_json(raw)))
 
 
 def read_count(raw: bytes) -> CountBody:
     """The same of what is to be counted."""
-    return _checked(CountBody, read_json(raw))
+    return _checked(CountBody, in_range(read_json(raw)))
 
 
 def read_json(raw: bytes) -> Any:
@@ -210,6 +210,13 @@ def read_json(raw: bytes) -> Any:
         return parsed(raw)
     except ValueError as error:
         raise invalid_request(f"The body is no valid JSON: {error}.") from None
+
+
+def in_range(found: Any) -> Any:
+    """What was read. Raises ApiError, 400, where a number of it is none that can be sent on."""
+    if not _is_finite(found):
+        raise invalid_request("The body is no valid JSON: a number is out of range.")
+    return found
 
 
 def checked(body: Any) -> ChatBody:
@@ -256,10 +263,7 @@ NUL = rb"\u0000"
 
 def parsed(raw: bytes) -> Any:
     """Raises ValueError where it is no JSON."""
-    found = _read(ESCAPES.sub(_storable, raw) if NUL in raw else raw)
-    if not _is_finite(found):
-        raise ValueError("a number is out of range")
-    return found
+    return _read(ESCAPES.sub(_storable, raw) if NUL in raw else raw)
 
 
 def _read(raw: bytes) -> Any:

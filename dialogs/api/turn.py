@@ -20,7 +20,7 @@ from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Ta
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
 from dialogs.driver.guarding import Looked
-from dialogs.driver.run import drive_for
+from dialogs.driver.run import Read, drive_for, read
 from dialogs.llms.windows import must_be_asked, refusal
 from dialogs.models import ApiKey
 
@@ -78,18 +78,26 @@ class ClientTurn:
             # Without its window nobody is guarded yet, and of equal requests each would be compacted for itself. Why it
             # cannot be read is told by whoever drives the turn.
             await refusal(self.target.llm)
-        taken = await self._take_up()
+        taken, known = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
-        looked = Looked(taken.dialog, taken.branch, self.foreseen.config if self.foreseen else None)
-        await drive_for(taken.claim, self.listener, looked)
+        await drive_for(taken.claim, self.listener, known)
         self.outcome = await in_db(conclude)(taken, prefix=self._prefix)
 
-    async def _take_up(self) -> Taken:
+    def _store(self) -> tuple[Taken, Read | None]:
+        """With what the driver reads first: one trip for both."""
+        taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
+        looked = Looked(taken.dialog, taken.branch, self.foreseen.config if self.foreseen else None)
+        try:
+            return taken, read(taken.claim.dialog_id, looked)
+        except Exception:  # the driver reads again, and knows what to do about it
+            return taken, None
+
+    async def _take_up(self) -> tuple[Taken, Read | None]:
         """While another request with this history is being compacted, this one waits and gains by it."""
         told = False
         while True:
             try:
-                taken = await in_db(take_up)(key=self.key, target=self.target, request=self.request, seen=self.seen)
+                taken, known = await in_db(self._store)()
             except CompactingElsewhere:
                 if self.listener.has_left:
                     raise
@@ -100,7 +108,7 @@ class ClientTurn:
             else:
                 if told:
                     self.listener.compacted(await in_db(newest_run)(taken.claim.dialog_id))
-                return taken
+                return taken, known
 
     def _prefix(self, outcome: Outcome) -> str:
         """The prefix that the answer makes, as the client will send it back."""

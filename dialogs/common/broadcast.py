@@ -69,11 +69,21 @@ async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
     if layer is None:
         return
     try:
-        await _patiently(layer.group_send(group_name(dialog_id), event))
-        if event["type"] != "dialog.stream":
-            await _patiently(layer.group_send(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}))
+        await _patiently(_to_groups(layer, dialog_id, event))
     except Exception as error:  # Redis away: browsers fall back to asking for the version
         logger.warning("Could not broadcast to dialog %s: %s", dialog_id, error)
+
+
+async def _to_groups(layer: Any, dialog_id: UUID, event: dict[str, Any]) -> None:
+    await _to_group(layer, group_name(dialog_id), event)
+    if event["type"] != "dialog.stream":
+        await _to_group(layer, LISTS, {"type": "list.changed", "dialog": str(dialog_id)})
+
+
+async def _to_group(layer: Any, group: str, event: dict[str, Any]) -> None:
+    """Mostly nobody is in it: to find that, Channels asks Redis twice."""
+    if await layer.has_listener(group, since=time.time() - layer.group_expiry):
+        await layer.group_send(group, event)
 
 
 async def stream_state(

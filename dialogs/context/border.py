@@ -36,7 +36,7 @@ from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import Entry
 from dialogs.transcript.reads.marks import marks_of
-from dialogs.transcript.reads.path import course_branch, made_of, said_since, with_seams
+from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
 from health.compaction.terms.wire import is_text
@@ -116,7 +116,7 @@ class Context:
 
     @cached_property
     def _by_id(self) -> dict[int, Message]:
-        return {message.pk: message for message in self.branch}
+        return {message.id: message for message in self.branch}  # `pk` takes two steps more, hundreds of times
 
     def goes_on(self, piece: Piece, before: Piece) -> bool:
         """Are they two pieces of one answer, which was cut between them?"""
@@ -198,7 +198,7 @@ class Piece:
 
 def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None = None) -> Context:
     """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
-    ids = [message.pk for message in branch]
+    ids = [message.id for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
     newest = None if dialog.is_client_driven else _prompts().filter(message_id__in=ids).last()
     return _read(dialog, branch, run, newest, guard)
@@ -216,8 +216,8 @@ def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
     since = said_since(run, leaf) if run and leaf else None
     if run is None or leaf is None or since is None:
         return None
-    shown = Message.objects.filter(pk__in=[entry.message_id for entry in model_view.load(run.view) if entry.message_id])
-    branch = with_seams((*made_of(shown, leaf), *since), leaf)
+    shown = [entry["message"] for entry in run.view if entry.get("message")]
+    branch = with_seams((*those(shown, leaf), *since), leaf)
     newest = None if dialog.is_client_driven else _prompts().filter(course_id=leaf.course_id).last()
     if newest is not None and newest.message_id not in {message.pk for message in branch}:
         return None
@@ -251,7 +251,7 @@ def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
     """The fields of a context that these messages make."""
     return {
         "branch": tuple(branch),
-        "calls": calls_by_message([message.pk for message in branch if message.role == Role.ASSISTANT]),
+        "calls": calls_by_message([message.id for message in branch if message.role == Role.ASSISTANT]),
         "marks": marks_of(branch),
         "blobs": blobs_of(message.parts for message in branch),
     }
@@ -343,10 +343,11 @@ def _as_note(text: str) -> str:
 
 
 def _wire(piece: Piece, context: Context) -> ChatMessage:
-    message, role = piece.message, piece.role.value
+    message = piece.message
     if message is None:
-        return ChatMessage(role=role, content=piece.content)
-    if piece.role == Role.TOOL:
+        return ChatMessage(role=piece.role.value, content=piece.content)
+    role = str(message.role)
+    if role == Role.TOOL:
         sent = ChatMessage(role=role, content=piece.content, tool_call_id=message.parts["tool_call_id"])
     elif below := said_below(message, context):
         return ChatMessage(role=role, content="\n\n".join((piece.content, *below)))
@@ -357,13 +358,13 @@ def _wire(piece: Piece, context: Context) -> ChatMessage:
 
 def said_below(message: Message, context: Context) -> tuple[str, ...]:
     """What Dominds says below a typed message."""
-    notice = context.notice if message.pk == context.notice_on else ""
-    urge = context.urge if message.pk == context.branch[-1].pk else ""
+    notice = context.notice if message.id == context.notice_on else ""
+    urge = context.urge if context.urge and message.id == context.branch[-1].id else ""
     return tuple(filter(None, (notice, urge)))
 
 
 def _asked(message: Message, context: Context) -> tuple[AskedCall, ...]:
-    calls = context.calls.get(message.pk, ())
+    calls = context.calls.get(message.id, ())
     return tuple(AskedCall(id=call.call_id, name=call.name, arguments=call.arguments or "{}") for call in calls)
 
 

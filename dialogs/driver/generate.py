@@ -55,7 +55,7 @@ from dialogs.turns.writes.generations import Answer, Sent
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.statistics import is_due
 from health.limits import output_reserve
-from health.monitor.usage import Usage
+from health.monitor.usage import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
@@ -124,7 +124,7 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
     """What the record of the call keeps: enough to say later what the model saw."""
     context, asked = sizing.context, max_output_of(sizing.context.dialog)
     return Sent(
-        message_ids=tuple(message.pk for message in context.sent),
+        message_ids=tuple(message.id for message in context.sent),
         texts={
             "instructions": instructions_of(context),
             "taskdoc": context.beginning.first.taskdoc,
@@ -145,18 +145,22 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
 
 async def generate(
     claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = NOBODY, known: Looked | None = None
-) -> None:
-    """As soon as the provider has a slot for it. `known` is what was read of the dialog a moment ago."""
+) -> bool:
+    """As soon as the provider has a slot for it. `known` is what was read of the dialog a moment ago.
+
+    False where it is known that no further answer is due.
+    """
     looked = known or Looked(await in_db(dialog_to_drive)(claim.dialog_id))
     # Who left the line is looked after by the next decision.
     with suppress(LeftTheLine):
         async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
             if waited:
                 looked = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
-            await ask(claim, looked, attempt=attempt, policy=policy, subscriber=subscriber)
+            return await ask(claim, looked, attempt=attempt, policy=policy, subscriber=subscriber)
+    return True
 
 
-async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, subscriber: Subscriber) -> None:
+async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
     dialog = looked.dialog
     if not dialog.is_client_driven:
         await refresh_stale(dialog.agent)
@@ -177,10 +181,12 @@ async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, sub
         subscriber.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
-        await in_db(record)(claim, call, live, ending)
-        if await learn(call, live) and ending is Ending.FINISHED:
+        doubted, is_due = await in_db(keep)(claim, call, live, ending)
+        if doubted and await is_cut(call, doubted) and ending is Ending.FINISHED:
             await ask_unwatched(claim, call)
         await prepare_to_go_on(dialog, call, live, ending)
+        return is_due
+    return True
 
 
 async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending: Ending) -> None:
@@ -189,15 +195,23 @@ async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending:
         await find_out(dialog.llm, call.settings)
 
 
-def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
-    answer = live.as_answer()
+def keep(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> tuple[Doubted | None, bool]:
+    """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
+    is_due = record(claim, call, live, ending)
+    return _learn(call, live.usage), is_due
+
+
+def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> bool:
+    """False where no further answer is due: a client adds nothing meanwhile."""
+    answer, is_due = live.as_answer(), True
     match ending:
         case Ending.FINISHED if _is_worth_a_second_try(call, answer):
             generations.fail(
                 claim, generation=call.generation, answer=answer, code=generations.EMPTY, error="", retry_in=0.0
             )
         case Ending.FINISHED:
-            generations.finish(claim, generation=call.generation, answer=answer)
+            message = generations.finish(claim, generation=call.generation, answer=answer)
+            is_due = message.dialog.answer_due or not call.is_clients
         case Ending.STOPPED:
             generations.stop(claim, generation=call.generation, answer=answer)
         case Ending.CUT if answer.text.strip():
@@ -209,6 +223,7 @@ def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> None:
             cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
     if ending in (Ending.FINISHED, Ending.FULL) or (ending is Ending.CUT and answer.text.strip()):
         log_statistics(claim.dialog_id)
+    return is_due
 
 
 def _is_worth_a_second_try(call: Call, answer: Answer) -> bool:
@@ -225,24 +240,15 @@ async def ask_unwatched(claim: Claim, call: Call) -> None:
         await in_db(turns.ask_once_more)(claim, generation=call.generation)
 
 
-async def learn(call: Call, live: LiveAnswer) -> bool:
-    """Let estimates and what is known of the window learn from what was reported of this request.
-
-    True where the server is now known to have read only a part of it.
-    """
-    llm = call.generation.llm
-    if llm is None or not isinstance(live.usage, Usage):
-        return False
-    doubted = await in_db(_learn)(call, live.usage.prompt_tokens)
-    if doubted is None:
-        return False
+async def is_cut(call: Call, doubted: Doubted) -> bool:
+    """Is the server known by now to have read only a part of this request?"""
     # The server may have been started again with a smaller window.
-    window = await window_now(llm)
+    window = await window_now(call.generation.llm) if call.generation.llm else None
     if not (doubted.is_suspect or exceeds(doubted.report, window)):
         await in_db(_believe)(call, doubted.report, doubted.before)
         return False
-    is_cut: bool = await in_db(windows.suspect_cut)(call.generation, doubted.report, window=window)
-    return is_cut
+    suspected: bool = await in_db(windows.suspect_cut)(call.generation, doubted.report, window=window)
+    return suspected
 
 
 class Doubted(NamedTuple):
@@ -253,11 +259,13 @@ class Doubted(NamedTuple):
     is_suspect: bool
 
 
-def _learn(call: Call, reported: int) -> Doubted | None:
-    """What the server's window must be read again for; any other report is learned from."""
+def _learn(call: Call, usage: Usage | UsageUnavailable) -> Doubted | None:
+    """Let estimates and what is known of the window learn from what was reported of this request; but from what the
+    server's window must be read again for."""
     llm, generation = call.generation.llm, call.generation
-    if llm is None:
+    if llm is None or not isinstance(usage, Usage):
         return None
+    reported = usage.prompt_tokens
     if not (call.sizing.is_counted or _teaches(llm, call.sizing)):
         windows.learn_from_report(generation, reported=reported)
         return None

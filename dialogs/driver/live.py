@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.utils import timezone
+
 from dialogs.common import broadcast
 from dialogs.common.text import storable
 from dialogs.providers.base import (
@@ -55,7 +57,7 @@ class LiveAnswer:
     kept: tuple[int, int] = (0, 0)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def add(self, event: StreamEvent, *, now: datetime) -> None:
+    def add(self, event: StreamEvent) -> None:
         match event:
             case TextDelta(text):
                 self.pieces.append(text)
@@ -71,7 +73,7 @@ class LiveAnswer:
             self.argument_chars += len(event.text)
             self.changed.set()
         if isinstance(event, TextDelta | ReasoningDelta):
-            self.first_token_at = self.first_token_at or now
+            self.first_token_at = self.first_token_at or timezone.now()
             self.seq += 1
             self.changed.set()
 

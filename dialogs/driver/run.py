@@ -50,7 +50,7 @@ from dialogs.driver.writes import crashes, turns
 from dialogs.driver.writes.turns import end_if_left
 from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
-from dialogs.turns.reads.turns import driven, is_answer_due, is_stop_requested, state_of
+from dialogs.turns.reads.turns import driven, is_stop_requested, state_of
 from dialogs.turns.state import Policy, State
 from dialogs.turns.writes import lease, loops
 from dialogs.turns.writes.events import note_pressure
@@ -87,6 +87,10 @@ def policy() -> Policy:
     )
 
 
+# A dialog that an answer is made for, None where it is gone; and where it stands.
+Read = tuple[Looked | None, State]
+
+
 class LongWait(Exception):
     """The next try is due in a while: the sweeper finds the dialog then."""
 
@@ -118,7 +122,7 @@ async def drive_claimed(claim: Claim) -> None:
         await in_db(queue_drive)(claim.dialog_id)
 
 
-async def drive_for(claim: Claim, subscriber: Subscriber, known: Looked) -> None:
+async def drive_for(claim: Claim, subscriber: Subscriber, known: Read | None) -> None:
     """Drive a client's dialog, claimed already and just read, until nothing is due; the lease is still held then.
 
     LeaseLost, in a group: another took over. Any other failure ends the turn at once: the client may try again.
@@ -134,7 +138,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Looked) -> None
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Looked | None = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
@@ -150,7 +154,7 @@ async def keep_lease(claim: Claim) -> None:
         await in_db(lease.renew)(claim)
 
 
-async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Looked | None = None) -> bool:
+async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = policy(), False
     if not subscriber.tries_again:
@@ -160,20 +164,17 @@ async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Looked
         action = decide(state, rules)
         if isinstance(action, Rest) or generated:
             return isinstance(action, Rest)
-        await perform(action, claim, rules, subscriber, looked)
         generated, known = isinstance(action, Generate), None
-        if generated and state.client_driven and not await in_db(is_answer_due)(claim.dialog_id):
+        if not await perform(action, claim, rules, subscriber, looked):
             return True
 
 
-async def look(
-    claim: Claim, subscriber: Subscriber = NOBODY, known: Looked | None = None
-) -> tuple[State, Looked | None]:
+async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> tuple[State, Looked | None]:
     """Where the dialog stands; and how full the next request would be, where somebody guards it.
 
     With what was read for that, where it will do for the next request.
     """
-    looked, state = await in_db(read)(claim.dialog_id, known)
+    looked, state = known or await in_db(read)(claim.dialog_id)
     if looked is None or not state.answer_due:
         return state, None
     if subscriber.has_left:
@@ -193,7 +194,7 @@ async def look(
     return state, looked if clients(dialog) and not tells_window(dialog.llm) else None
 
 
-def read(dialog_id: UUID, known: Looked | None = None) -> tuple[Looked | None, State]:
+def read(dialog_id: UUID, known: Looked | None = None) -> Read:
     """With what the guard knows, unless a server must be asked for its window first."""
     dialog = known.dialog if known else driven(dialog_id)
     if dialog is None:
@@ -204,10 +205,11 @@ def read(dialog_id: UUID, known: Looked | None = None) -> tuple[Looked | None, S
 
 async def perform(
     action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = NOBODY, looked: Looked | None = None
-) -> None:
+) -> bool:
+    """False where it is known that nothing is left to do."""
     match action:
         case Generate(attempt):
-            await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=looked)
+            return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=looked)
         case RunTools(refused):
             await run_tools(claim, refused=refused)
         case Wait(seconds):
@@ -222,6 +224,7 @@ async def perform(
             pass
         case _:
             await in_db(WRITES[type(action)])(claim)
+    return True
 
 
 async def wait(seconds: float, claim: Claim) -> None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
-from django.utils import timezone
-
 from dialogs.common.broadcast import is_watched
 from dialogs.common.threads import in_db
 from dialogs.context.estimate import Sizing
@@ -89,7 +87,7 @@ async def receive(provider: Provider, call: Call, live: LiveAnswer, subscriber: 
     begun = subscriber.head_start(call.request, call.settings)
     async with aclosing(bounded(begun or told(provider, call.request, subscriber, call.seam))) as events:
         async for event in events:
-            live.add(event, now=timezone.now())
+            live.add(event)
             if call.watch and (ending := await watched_ending(call.watch, event)):
                 return ending
     return Ending.FINISHED
@@ -106,6 +104,8 @@ async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
 
 
 async def _ending_now(watch: Watch) -> Ending | None:
+    if watch.over < 0:
+        return None
     # What must stay of the course is read only where the answer comes so far.
     if watch.is_at_the_mark and await in_db(watch.can_help)():
         return Ending.CUT

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 from dialogs.compaction.reads.compaction import may_compact
 from dialogs.context.estimate import Sizing, overhead
@@ -57,13 +58,9 @@ class Watch:
         self._said = (self._said + event.text)[-8:] if isinstance(event, TextDelta) else ""
         self._uncounted.append(event.text)
         self._chars += len(event.text)
-        if self._chars >= COUNT_EVERY_CHARS or self._is_near():
+        if self._chars >= COUNT_EVERY_CHARS or self.over + MOST_TOKENS_A_CHAR * self._chars >= 0:
             self.received_tokens += self.sizing.counter.count(["".join(self._uncounted)])[0]
             self._uncounted, self._chars = [], 0
-
-    def _is_near(self) -> bool:
-        near = self.tokens + MOST_TOKENS_A_CHAR * self._chars
-        return self.window is not None and near >= SEVERE_SHARE * self.window
 
     @property
     def tokens(self) -> int:
@@ -75,13 +72,16 @@ class Watch:
         return self.sizing.foretold.tokens + self.received_tokens
 
     @property
+    def over(self) -> float:
+        """So many tokens past the mark at which an answer is cut; less than none before it."""
+        window = self.guard.window
+        return -inf if window is None else self.tokens - SEVERE_SHARE * window
+
+    @property
     def is_at_the_mark(self) -> bool:
         """Is it so much that it is to be cut, where that helps?"""
-        if self.window is None:
-            return False
-        over = self.tokens - SEVERE_SHARE * self.window
-        patience = self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * self.window)
-        return over >= 0 and over >= patience
+        patience = self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * (self.window or 0))
+        return self.over >= max(0.0, patience)
 
     def can_help(self) -> bool:
         """May a compaction in the middle of the answer be made, and would it leave room for the rest? Reads the

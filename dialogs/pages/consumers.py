@@ -29,7 +29,7 @@ from dialogs.common.broadcast import LISTS, group_name
 from dialogs.common.channel_layer import end
 from dialogs.models import Dialog
 from dialogs.pages.frames import ListDiff, PageDiff, Rendering
-from dialogs.pages.live_view import GATHERING_SECONDS, card_of, render_dialog, visible_version
+from dialogs.pages.live_view import Gathered, card_of, render_dialog, visible_version
 from dialogs.pages.reads.transcript import SHOWN_ROWS
 from dialogs.pages.views.lists import Asked, list_context
 from dialogs.transcript.reads.dialogs import owned_dialog
@@ -43,23 +43,11 @@ LOOK_EVERY_SECONDS = 5.0
 LIST_EVERY_SECONDS = 0.5
 
 
-# Sessions about to be read, for all tabs of a browser that hear of one event: they do so a little after one another.
-_asked: dict[str | None, asyncio.Task[User | AnonymousUser]] = {}
-
-
-async def signed_in(session: SessionBase) -> User | AnonymousUser:
-    """Whose session it is now: only a reading that begins after the question answers it."""
-    key = session.session_key
-    task = _asked.get(key)
-    if task is None:
-        task = _asked[key] = asyncio.create_task(_read_session(session))
-    return await asyncio.shield(task)
-
-
-async def _read_session(session: SessionBase) -> User | AnonymousUser:
-    await asyncio.sleep(GATHERING_SECONDS)
-    del _asked[session.session_key]
-    return cast("User | AnonymousUser", await get_user({"session": session.__class__(session.session_key)}))
+@Gathered
+async def signed_in(session: tuple[type[SessionBase], str | None]) -> User | AnonymousUser:
+    """Whose session it is now: its engine and its key."""
+    engine, key = session
+    return cast("User | AnonymousUser", await get_user({"session": engine(key)}))
 
 
 class Watcher(AsyncWebsocketConsumer):
@@ -92,7 +80,8 @@ class Watcher(AsyncWebsocketConsumer):
 
     async def _is_signed_in(self) -> bool:
         """Still, as the person who connected: the session is read anew, and so is the account."""
-        return bool(await signed_in(self.scope["session"]) == self.scope["user"])
+        session = self.scope["session"]
+        return bool(await signed_in((session.__class__, session.session_key)) == self.scope["user"])
 
     async def _send(self, html: str) -> None:
         """What no websocket takes the page brings itself, when it is loaded anew."""
@@ -154,14 +143,14 @@ class DialogConsumer(Watcher):
 
     async def dialog_compaction(self, event: dict[str, Any]) -> None:
         """Only the card, and as it is now: what the run made comes as `dialog.changed`."""
-        if card := await card_of(self.dialog_id, self.language):
+        if card := await card_of((self.dialog_id, self.language)):
             await self._send(self.screen.compaction(card))
 
     async def dialog_look(self, event: dict[str, Any]) -> None:
         """From our own clock: fetch when an event was lost; close when nobody is signed in any more."""
         if not await self._is_signed_in():
             await self.close(NOT_SIGNED_IN)
-        elif await in_db(visible_version)(self.dialog_id) != self.screen.version:
+        elif await visible_version(self.dialog_id) != self.screen.version:
             await self._show()
 
     async def dialog_stream(self, event: dict[str, Any]) -> None:
@@ -205,7 +194,7 @@ class DialogConsumer(Watcher):
         if rendering is None:
             return
         is_shown = str(rendering.version) == shown_version and rendering.live is None
-        if is_shown and await in_db(visible_version)(self.dialog_id) == rendering.version:
+        if is_shown and await visible_version(self.dialog_id) == rendering.version:
             self.screen.has(rendering)
             # A run goes on while the version stands still: the page may be behind.
             await self._send(rendering.card if rendering.compacting else "")

@@ -1,9 +1,10 @@
-"""A dialog rendered once a version, language and process, however many tabs watch it; and its card of compaction."""
+"""What all tabs of a process read of a dialog, read once for them: its version, its page, its card of compaction."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from channels.db import database_sync_to_async as in_db
@@ -18,14 +19,41 @@ from dialogs.pages.reads.page import dialog_parts
 from dialogs.transcript.reads.dialogs import shown_dialog
 from dominds.prepared import prepared
 
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
 # Renderings under way, so that fifty tabs that hear of one change cause one.
 _under_way: dict[tuple[UUID, str, int | None, int], asyncio.Task[Rendering | None]] = {}
-# Cards that are about to be read, for all tabs that hear of one event: they do so a little after one another.
-_asked: dict[tuple[UUID, str], asyncio.Task[str]] = {}
 GATHERING_SECONDS = 0.01
 
 
-def visible_version(dialog_id: UUID) -> int | None:
+class Gathered(Generic[Key, Answer]):
+    """Read once for all tabs that ask within a moment: they hear of one event a little after one another.
+
+    Only a reading that begins after the question answers it.
+    """
+
+    def __init__(self, read: Callable[[Key], Awaitable[Answer]]) -> None:
+        self._read = read
+        self._asked: dict[Key, asyncio.Task[Answer]] = {}
+
+    async def __call__(self, key: Key) -> Answer:
+        if key not in self._asked:
+            self._asked[key] = asyncio.create_task(self._soon(key))
+        # Shielded: a tab that closes must not take the others' answer with it.
+        return await asyncio.shield(self._asked[key])
+
+    async def _soon(self, key: Key) -> Answer:
+        await asyncio.sleep(GATHERING_SECONDS)
+        del self._asked[key]
+        return await self._read(key)
+
+
+@Gathered
+async def visible_version(dialog_id: UUID) -> int | None:
+    return await in_db(_version)(dialog_id)
+
+
+def _version(dialog_id: UUID) -> int | None:
     return next((version for (version,) in _versions(dialog_id)), None)
 
 
@@ -36,7 +64,7 @@ def _versions(dialog_id: Any) -> QuerySet[Dialog, Any]:
 
 async def render_dialog(dialog_id: UUID, language: str, limit: int | None) -> Rendering | None:
     """The dialog as it is now; None when it is gone. Tabs that ask for the same version share the work."""
-    version = await in_db(visible_version)(dialog_id)
+    version = await visible_version(dialog_id)
     if version is None:
         return None
     key = (dialog_id, language, limit, version)
@@ -44,7 +72,6 @@ async def render_dialog(dialog_id: UUID, language: str, limit: int | None) -> Re
     if task is None:
         task = _under_way[key] = asyncio.create_task(in_db(_render)(dialog_id, language, limit))
         task.add_done_callback(lambda _done: _under_way.pop(key, None))
-    # Shielded: a tab that closes must not take the others' rendering with it.
     return await asyncio.shield(task)
 
 
@@ -57,19 +84,10 @@ def _render(dialog_id: UUID, language: str, limit: int | None) -> Rendering | No
         return render(parts | {"chart": chart(parts["history"])})
 
 
-async def card_of(dialog_id: UUID, language: str) -> str:
-    """The card as it is now. It has no version: only a reading that begins after the question answers it."""
-    key = (dialog_id, language)
-    task = _asked.get(key)
-    if task is None:
-        task = _asked[key] = asyncio.create_task(_read_card(key))
-    return await asyncio.shield(task)
-
-
-async def _read_card(key: tuple[UUID, str]) -> str:
-    await asyncio.sleep(GATHERING_SECONDS)
-    del _asked[key]
-    return await in_db(_card)(*key)
+@Gathered
+async def card_of(watched: tuple[UUID, str]) -> str:
+    """The card of a dialog as it is now, in a language. It has no version."""
+    return await in_db(_card)(*watched)
 
 
 def _card(dialog_id: UUID, language: str) -> str:

@@ -33,15 +33,16 @@ Hook = Callable[[Any], Awaitable[None]]
 async def bounded(events: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
     """These, until the answer is longer or has taken longer than one may. Silence is the read timeout's matter."""
     chars, begun = 0, time.monotonic()
+    most_chars, most_seconds = settings.DOMINDS_MAX_ANSWER_CHARS, settings.DOMINDS_MAX_ANSWER_SECONDS
     async with aclosing(events):
         async for event in events:
             yield event
             chars += len(event.text) if isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta) else 0
-            if chars > settings.DOMINDS_MAX_ANSWER_CHARS:
-                most = f"{settings.DOMINDS_MAX_ANSWER_CHARS:,} characters (DOMINDS_MAX_ANSWER_CHARS)"
+            if chars > most_chars:
+                most = f"{most_chars:,} characters (DOMINDS_MAX_ANSWER_CHARS)"
                 raise AnswerEndless(f"It was longer than {most}.")
-            if time.monotonic() - begun > settings.DOMINDS_MAX_ANSWER_SECONDS:
-                most = f"{settings.DOMINDS_MAX_ANSWER_SECONDS:,g} s (DOMINDS_MAX_ANSWER_SECONDS)"
+            if time.monotonic() - begun > most_seconds:
+                most = f"{most_seconds:,g} s (DOMINDS_MAX_ANSWER_SECONDS)"
                 raise AnswerEndless(f"It took longer than {most}.")
 
 

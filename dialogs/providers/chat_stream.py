@@ -96,8 +96,10 @@ class ChatStream:
         if thought:
             yield ReasoningDelta(thought)
         content = delta.get("content")
-        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        yield from filter(None, map(_part, parts))
+        if isinstance(content, list):
+            yield from filter(None, map(_part, content))
+        elif text := as_text(content):
+            yield TextDelta(text)
         if refusal := as_text(delta.get("refusal")):
             yield TextDelta(refusal)
         for piece in as_list(delta.get("tool_calls")):

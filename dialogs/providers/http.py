@@ -53,6 +53,17 @@ def _load_certificates() -> ssl.SSLContext:
     return context
 
 
+async def refuse_error(response: httpx2.Response) -> None:
+    if response.is_success:
+        return
+    await response.aread()
+    try:
+        body = response.json()
+    except ValueError:
+        body = response.text
+    raise from_answer(response.status_code, body, headers=response.headers)
+
+
 async def refuse_other_than_stream(response: httpx2.Response) -> None:
     """A 200 that is a page, or one JSON object, is no stream; what it says may be an error all the same."""
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -77,6 +88,6 @@ def json_of(response: httpx2.Response) -> Any:
 
 def as_event(sent: object) -> Mapping[str, Any]:
     """One event of a stream. The SDKs hand on whatever JSON came."""
-    if not isinstance(sent, Mapping):
+    if not isinstance(sent, dict):
         raise BadAnswer(f"The provider sent {type(sent).__name__} where an object is due.")
     return sent

@@ -23,8 +23,8 @@ from dialogs.providers.base import (
     ProviderSettings,
     StreamEvent,
 )
-from dialogs.providers.errors import from_answer, translated
-from dialogs.providers.http import connecting, json_of, refuse_other_than_stream
+from dialogs.providers.errors import translated
+from dialogs.providers.http import connecting, json_of, refuse_error, refuse_other_than_stream
 from dialogs.providers.ollama_facts import facts_of_model, models_in, windows_in
 from dialogs.providers.ollama_request import wire_request
 from dialogs.providers.ollama_stream import OllamaStream
@@ -48,7 +48,7 @@ class Ollama:
         with translated(openai, self.settings):
             try:
                 async with self._client.stream("POST", "/api/chat", json=wire_request(request)) as response:
-                    await _refuse_error(response)
+                    await refuse_error(response)
                     await refuse_other_than_stream(response)
                     async for line in response.aiter_lines():
                         for event in answer.add(line) if line.strip() else ():
@@ -82,7 +82,7 @@ class Ollama:
 
     async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         response = await self._client.request(method, path, json=body)
-        await _refuse_error(response)
+        await refuse_error(response)
         return json_of(response)
 
     async def _with_window(self, overflow: ContextOverflow, request: ChatRequest) -> ContextOverflow:
@@ -94,14 +94,3 @@ class Ollama:
         return ContextOverflow(
             str(overflow), context_window=window, prompt_tokens=overflow.prompt_tokens, status=overflow.status
         )
-
-
-async def _refuse_error(response: httpx2.Response) -> None:
-    if response.status_code == httpx2.codes.OK:
-        return
-    await response.aread()
-    try:
-        body = response.json()
-    except ValueError:
-        body = response.text
-    raise from_answer(response.status_code, body, headers=response.headers)

@@ -7,6 +7,7 @@ the chunks mean is decided in `chat_stream.py`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any, ClassVar
 
 import httpx2
@@ -16,7 +17,14 @@ from dialogs.providers.addresses import is_openai, openai_base
 from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
 from dialogs.providers.chat_stream import ChatStream
 from dialogs.providers.errors import translated
-from dialogs.providers.http import as_event, connecting, json_of, refuse_other_than_stream
+from dialogs.providers.http import (
+    as_event,
+    connecting,
+    json_of,
+    refuse_error,
+    refuse_other_than_stream,
+    timeouts,
+)
 from dialogs.providers.model_facts import facts_in
 from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen
 from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
@@ -30,6 +38,7 @@ class OpenAICompatible:
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.settings = settings
+        http = openai.DefaultAsyncHttpxClient(**connecting(settings))
         self._client = openai.AsyncOpenAI(
             base_url=self.base(settings.base_url),
             # An empty key makes a header that HTTP forbids; a server without keys ignores this word.
@@ -39,9 +48,18 @@ class OpenAICompatible:
             organization="",
             project="",
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(**connecting(settings)),
+            http_client=http,
             _enforce_credentials=False,
         )
+        self._http, self._url = http, httpx2.URL(f"{self._client.base_url}chat/completions")
+        self._headers = httpx2.Headers(
+            {
+                "accept": "application/json",
+                "user-agent": self._client.user_agent,
+                "authorization": f"Bearer {self._client.api_key}",
+            }
+        )
+        self._patience = {"timeout": timeouts(settings).as_dict()}
 
     @staticmethod
     def base(base_url: str) -> str:
@@ -51,9 +69,10 @@ class OpenAICompatible:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         answer = ChatStream()
         with translated(openai, self.settings):
-            async with await self._open(request) as chunks:
-                await refuse_other_than_stream(chunks.response)
-                async for chunk in chunks:
+            async with aclosing(await self._open(request)) as response:
+                await refuse_error(response)
+                await refuse_other_than_stream(response)
+                async for chunk in Chunks(cast_to=object, response=response, client=self._client):
                     for event in answer.add(as_event(chunk)):
                         yield event
             for event in answer.end():
@@ -82,19 +101,19 @@ class OpenAICompatible:
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def _open(self, request: ChatRequest) -> Chunks:
+    async def _open(self, request: ChatRequest) -> httpx2.Response:
         body = wire_request(request, of_openai=is_openai(self.settings.base_url))
-        try:
-            return await self._create(body)
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            # Servers that report usage unasked refuse to be asked.
-            if "stream_options" not in str(error.body):
-                raise
-            return await self._create({name: value for name, value in body.items() if name != "stream_options"})
+        response = await self._send(body)
+        # Servers that report usage unasked refuse to be asked.
+        if response.status_code in {400, 422} and b"stream_options" in await response.aread():
+            response = await self._send({name: value for name, value in body.items() if name != "stream_options"})
+        return response
 
-    async def _create(self, body: dict[str, Any]) -> Chunks:
-        """Send and read plain JSON: the SDK's types for it cost more than the whole request."""
-        return await self._client.post("/chat/completions", cast_to=object, body=body, stream=True, stream_cls=Chunks)
+    async def _send(self, body: dict[str, Any]) -> httpx2.Response:
+        """Not by the SDK, which makes address and headers anew for each request, by as many steps as sending it takes;
+        it reads the stream, as plain JSON."""
+        request = httpx2.Request("POST", self._url, headers=self._headers, json=body, extensions=self._patience)
+        return await self._http.send(request, stream=True)
 
     async def _get(self, path: str, query: dict[str, object] | None = None) -> Any:
         """A JSON body, read by ourselves: the SDK would pass an HTML page on as a list of models."""

@@ -13,7 +13,7 @@ MOST_ITEMS = 100
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else NOTHING
+    return value if isinstance(value, dict) else NOTHING
 
 
 def as_list(value: object) -> list[Any]:

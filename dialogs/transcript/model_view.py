@@ -64,7 +64,7 @@ def load(rows: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
 
 
 def as_said(messages: Iterable[Message]) -> tuple[Entry, ...]:
-    return tuple(Entry(message_id=message.pk) for message in messages)
+    return tuple(Entry(message_id=message.id) for message in messages)
 
 
 def holding(run: CompactionRun | None, said: Container[int]) -> CompactionRun | None:

@@ -11,17 +11,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, F, IntegerField, Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, QuerySet, UUIDField
 
 from dialogs.api.requests import ClientCall, ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dominds.prepared import prepared
+from dialogs.turns.reads.turns import LARGE
+from dominds.prepared import Many, prepared
 
 # One message alone is no history: many conversations begin with the same word.
 LEAST_KNOWN = 2
@@ -72,6 +73,8 @@ class Place(NamedTuple):
     chat: str
 
 
+# Of the view that holds: what no request is made of.
+NOT_SENT = tuple(f"course__head_run__{name}" for name in LARGE if name != "view")
 # By the hash of a prefix, newest first.
 Places = dict[str, list[Place]]
 
@@ -94,7 +97,7 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
     """Where known prefixes are looked for, one after another. A long history grows at its end, so that comes first; and
     what is short enough for a client's frame is looked at whole."""
     end = length
-    if length > AT_ONCE:
+    if length > MOST_FRAMED + NEWEST:
         end = length - NEWEST
         yield end, length
     while end > 0:
@@ -147,15 +150,20 @@ def _at(places: Places, request: ClientRequest, length: int) -> list[Place]:
 
 
 def _places(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> Places:
-    hashes = [message.prefix for message in messages]
-    rows = PrefixNode.objects.filter(owner=owner, sha256__in=hashes, message__dialog__trashed_at=None)
-    if dialog_id:
-        rows = rows.filter(message__dialog=UUID(dialog_id))
+    rows = _nodes(owner.pk, [message.prefix for message in messages])
     found: Places = {}
-    columns = ("sha256", "message_id", "message__dialog_id", "message__origin", "message__dialog__client__chat")
-    for sha256, *place in sorted(rows.order_by().values_list(*columns), key=lambda row: row[1], reverse=True):
+    for sha256, *place in sorted(rows, key=itemgetter(1), reverse=True):
         found.setdefault(sha256, []).append(Place(*place))
+    if dialog_id:
+        found = {one: [place for place in found[one] if place.dialog_id == UUID(dialog_id)] for one in found}
     return found
+
+
+@prepared(BigIntegerField(), Many(CharField()))
+def _nodes(owner_id: Any, hashes: Any) -> QuerySet[PrefixNode, Any]:
+    rows = PrefixNode.objects.filter(owner=owner_id, sha256__in=hashes, message__dialog__trashed_at=None)
+    place = ("message_id", "message__dialog_id", "message__origin", "message__dialog__client__chat")
+    return rows.order_by().values_list("sha256", *place)
 
 
 def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message, ...]:
@@ -167,7 +175,8 @@ def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message,
 
 @prepared(BigIntegerField())
 def _message(message_id: Any) -> QuerySet[Message]:
-    return Message.objects.select_related("dialog__client", "course").filter(pk=message_id).order_by()
+    rows = Message.objects.select_related("dialog__client", "course__head_run").defer(*NOT_SENT)
+    return rows.filter(pk=message_id).order_by()
 
 
 def is_same_instruction(before: str, request: ClientRequest) -> bool:

@@ -15,7 +15,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs
-from dominds.rows import add_all
+from dominds.rows import FEW, add, add_all, add_unless_there
 
 AT_ONCE = 500
 
@@ -69,7 +69,13 @@ def _parts(said: ClientMessage, hashes: Mapping[str, str]) -> dict[str, Any]:
 
 
 def insert_branch(rows: list[Message]) -> None:
-    """Store rows of which each is the next one's parent. Parents have no id until then: they are set once all have."""
+    """Store rows of which each is the next one's parent. Parents have no id until then: where they are stored all at
+    once, they are set once all have."""
+    if len(rows) <= FEW:
+        for row in rows:
+            row.parent = row.parent
+            add(row)
+        return
     parents = [row.parent for row in rows]
     first = rows[0].parent
     for row in rows:
@@ -77,8 +83,7 @@ def insert_branch(rows: list[Message]) -> None:
     add_all(rows)
     for row, parent in zip(rows, parents, strict=True):
         row.parent = parent
-    if len(rows) > 1:
-        Message.objects.bulk_update(rows[1:], ["parent"], batch_size=AT_ONCE)
+    Message.objects.bulk_update(rows[1:], ["parent"], batch_size=AT_ONCE)
 
 
 def _add_calls(said: Iterable[tuple[Message, ClientMessage]]) -> None:
@@ -139,5 +144,4 @@ def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
     """Know a prefix again that ends with this message."""
-    node = PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message)
-    PrefixNode.objects.bulk_create([node], ignore_conflicts=True)
+    add_unless_there(PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message))

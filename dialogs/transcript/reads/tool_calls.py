@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from django.conf import settings
+from django.db.models import BigIntegerField, QuerySet
 
 from dialogs.llms.guard import guard_of, kind_of
 from dialogs.models import LLM, Dialog, Message, ToolCall
@@ -13,6 +15,7 @@ from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import OwnTools
 from dialogs.models.llm import ToolCalling
 from dialogs.transcript.reads.autonomous import active_run
+from dominds.prepared import Many, prepared
 from health.tokens.families import ToolsAs, family_of
 
 ASK_HUMAN = "ask_human"
@@ -36,9 +39,14 @@ def calls_by_message(ids: Sequence[int]) -> dict[int, tuple[ToolCall, ...]]:
     calls: dict[int, tuple[ToolCall, ...]] = {}
     if not ids:
         return calls
-    for call in sorted(ToolCall.objects.filter(message_id__in=ids).order_by(), key=attrgetter("position")):
+    for call in sorted(_calls_of(ids), key=attrgetter("position")):
         calls[call.message_id] = (*calls.get(call.message_id, ()), call)
     return calls
+
+
+@prepared(Many(BigIntegerField()))
+def _calls_of(ids: Any) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(message_id__in=ids).order_by()
 
 
 def offers_tools(llm: LLM) -> bool:

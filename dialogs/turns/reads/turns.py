@@ -178,15 +178,6 @@ def seconds_until(moment: datetime | None) -> float | None:
     return None if moment is None else max(0.0, (moment - timezone.now()).total_seconds())
 
 
-def is_answer_due(dialog_id: UUID) -> bool:
-    return bool(_due(dialog_id))
-
-
-@prepared(UUIDField())
-def _due(dialog_id: Any) -> QuerySet[Dialog, Any]:
-    return Dialog.objects.filter(pk=dialog_id, answer_due=True).values_list("pk")
-
-
 def is_stop_requested(dialog_id: UUID) -> bool:
     """Also true when the dialog is gone or in the trash: nobody waits for the answer then."""
     return not _wanted(dialog_id)

@@ -19,7 +19,7 @@ from dialogs.common.broadcast import changed_on_commit
 from dialogs.models import Dialog, Generation
 from dialogs.turns.reads.turns import lease_free
 from dialogs.turns.writes.tool_calls import interrupt_running
-from dominds.prepared import prepared
+from dominds.prepared import prepared, prepared_update
 
 
 class LeaseLost(Exception):
@@ -89,11 +89,16 @@ def renew(held: Claim) -> None:
 
 def release(held: Claim) -> bool:
     """Say that everything due up to this wake-up is done. False when something new came up meanwhile."""
-    done = _held(held).filter(wake_seq=held.wake_seq)
-    if not done.update(handled_seq=held.wake_seq, lease_until=None, slice_seq=None, version=F("version") + 1):
+    if not _release(held.dialog_id, held.token, held.wake_seq):
         return False
     changed_on_commit(held.dialog_id)
     return True
+
+
+@prepared_update(UUIDField(), BigIntegerField(), BigIntegerField())
+def _release(dialog_id: Any, token: Any, wake_seq: Any) -> tuple[QuerySet[Dialog], dict[str, Any]]:
+    held = Dialog.objects.filter(pk=dialog_id, lease_token=token, wake_seq=wake_seq)
+    return held, {"handled_seq": wake_seq, "lease_until": None, "slice_seq": None, "version": F("version") + 1}
 
 
 def give_back(held: Claim) -> None:

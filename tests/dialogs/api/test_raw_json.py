@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from dialogs.api.schemas import parsed
+from dialogs.api.errors import ApiError
+from dialogs.api.schemas import in_range, parsed, read_json
 
 
 @pytest.mark.parametrize(
@@ -27,8 +28,8 @@ def test_what_no_database_takes_is_mended(sent: str, read: object) -> None:
 
 @pytest.mark.parametrize("sent", ["NaN", "[-Infinity]", '{"a": 1e999}', "[[-1e400]]", "9" * 400 + ".0"])
 def test_what_is_no_number_is_refused(sent: str) -> None:
-    with pytest.raises(ValueError, match=r"out of range|line 1"):
-        parsed(sent.encode())
+    with pytest.raises(ApiError, match=r"out of range|line 1"):
+        in_range(read_json(sent.encode()))
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b"[" * 1000, b'"\xff"', '{"a": 1}'.encode("utf-16"), b"9" * 5000])

@@ -13,7 +13,7 @@ from dialogs.api import reading as recent_module
 from dialogs.api.canonical import chained
 from dialogs.api.errors import ApiError
 from dialogs.api.reading import Checked, Recent
-from dialogs.api.schemas import read_body
+from dialogs.api.schemas import MAX_MESSAGES, read_body
 
 HISTORY: list[dict[str, Any]] = [
     {"role": "assistant" if at % 2 else "user", "content": f"Message {at}."} for at in range(8)
@@ -139,6 +139,7 @@ def test_a_checked_body_says_what_one_that_is_read_whole_says() -> None:
         ({"role": "tool", "content": "x"}, "messages[8]"),
         ({"role": ["user"], "content": "x"}, "messages[8].role"),
         (7, "messages[8]"),
+        ({"role": "user", "content": "x", "odd": float("inf")}, None),
     ],
 )
 def test_what_is_wrong_behind_a_known_history_is_told_with_its_place(bad: Any, place: str) -> None:
@@ -149,6 +150,26 @@ def test_what_is_wrong_behind_a_known_history_is_told_with_its_place(bad: Any, p
         known.read(body_of([*HISTORY, bad]), root="alice")
 
     assert refused.value.as_json()["error"]["param"] == place
+
+
+def test_a_history_that_has_become_too_long_is_refused_though_it_is_known() -> None:
+    known = Checked()
+    known.read(body_of(HISTORY), root="alice")
+    too_long = [*HISTORY, *({"role": "user", "content": "More."} for _each in range(MAX_MESSAGES))]
+
+    with pytest.raises(ApiError) as refused:
+        known.read(body_of(too_long), root="alice")
+
+    assert refused.value.as_json()["error"]["param"] == "messages"
+
+
+def test_a_message_that_says_nothing_may_stand_behind_a_known_history() -> None:
+    known = Checked()
+    known.read(body_of(HISTORY), root="alice")
+
+    body, _messages = known.read(body_of([*HISTORY, {"role": "user", "content": ""}]), root="alice")
+
+    assert len(body.messages) == len(HISTORY) + 1
 
 
 @pytest.mark.parametrize(

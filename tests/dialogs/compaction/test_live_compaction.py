@@ -131,7 +131,7 @@ async def test_tabs_that_hear_of_one_event_share_one_reading(
     card = live_view._card
     monkeypatch.setattr(live_view, "_card", lambda *asked: read.append("once") or card(*asked))
 
-    cards = await asyncio.gather(*(live_view.card_of(dialog.pk, "en") for _ in range(50)))
+    cards = await asyncio.gather(*(live_view.card_of((dialog.pk, "en")) for _ in range(50)))
 
     assert len(set(cards)) == 1
     assert "Checking context length…" in cards[0]
@@ -150,10 +150,10 @@ async def test_a_reading_that_has_begun_answers_nobody_who_asks_later(
         return next(cards)
 
     monkeypatch.setattr(live_view, "_card", slowly)
-    first = asyncio.create_task(live_view.card_of(dialog.pk, "en"))
+    first = asyncio.create_task(live_view.card_of((dialog.pk, "en")))
     await asyncio.to_thread(begun.wait, 5)
 
-    second = asyncio.create_task(live_view.card_of(dialog.pk, "en"))
+    second = asyncio.create_task(live_view.card_of((dialog.pk, "en")))
     await asyncio.sleep(0)
     may_end.set()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -22,7 +22,7 @@ from django.test import Client
 
 from dialogs.common.broadcast import dialog_changed, stream_state
 from dialogs.models import Dialog, Generation
-from dialogs.pages import consumers
+from dialogs.pages import consumers, live_view
 from dialogs.pages.consumers import NOT_SIGNED_IN, NOT_YOURS, TOO_LONG
 from dialogs.pages.frames import Rendering
 from dialogs.transcript.writes.dialog_row import lock, save
@@ -179,6 +179,25 @@ async def test_a_posted_message_arrives_as_a_row(dialog: Dialog, alices: str) ->
         await until(socket, "Hello there")
 
 
+async def test_many_tabs_that_hear_of_one_change_read_once_whether_they_lack_it(
+    dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    version = live_view._version
+    monkeypatch.setattr(live_view, "_version", lambda dialog_id: read.append(dialog_id) or version(dialog_id))
+    async with AsyncExitStack() as tabs:
+        sockets = [await tabs.enter_async_context(watching(dialog, alices)) for _ in range(12)]
+        for socket in sockets:
+            await until(socket, 'id="transcript"')
+        read.clear()
+
+        await in_db(post_message)(dialog=dialog, content="Hello there")
+
+        for socket in sockets:
+            await until(socket, "Hello there")
+    assert len(read) <= 4, "some moments, not one for each tab"
+
+
 async def test_what_is_said_while_a_tab_comes_up_is_sent_to_it(
     dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +205,7 @@ async def test_what_is_said_while_a_tab_comes_up_is_sent_to_it(
     whole = consumers.render_dialog
 
     async def torn(*where: Any) -> Rendering | None:
-        version = await in_db(consumers.visible_version)(dialog.pk)
+        version = await consumers.visible_version(dialog.pk)
         await in_db(post_message)(dialog=dialog, content="Said meanwhile")
         rendering = await whole(*where)
         monkeypatch.setattr(consumers, "render_dialog", whole)
