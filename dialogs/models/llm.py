@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.functional import Promise
@@ -22,7 +24,7 @@ class ProviderKind(models.TextChoices):
     SCRIPTED = "scripted", _("Scripted (tests)")
 
 
-def provider_kinds() -> list[tuple[str, Promise | str]]:
+def provider_kinds() -> Sequence[tuple[str, Promise | str]]:
     """The choices of a provider's kind. Migrations hold this function's name, so that a new kind needs none."""
     return ProviderKind.choices
 
