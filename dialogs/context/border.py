@@ -19,15 +19,7 @@ from dialogs.context.beginning import Beginning, beginning_of, standing_now
 from dialogs.context.task_block import task_block
 from dialogs.llms.guard import Guard
 from dialogs.llms.reads.providers import max_output_of
-from dialogs.models import (
-    ClientConversation,
-    Course,
-    Dialog,
-    Message,
-    MessageMark,
-    RemediationPrompt,
-    ToolCall,
-)
+from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
@@ -171,6 +163,8 @@ class Piece:
         """What is sent of it, before any notice."""
         if self.entry.content is not None or self.message is None:
             return self.entry.content or ""
+        if not self.message.parts:
+            return self.message.content
         said = str(self.message.parts.get("withheld") or self.message.content)
         handover = self.message.parts.get("handover", {})
         return f"{said}\n\n{handover['text']}" if handover and not handover["away"] else said
@@ -182,7 +176,7 @@ class Piece:
     @property
     def parts(self) -> list[dict[str, Any]]:
         """Content parts, where the message has more than text: the images as they came, the text as it is sent now."""
-        parts = self.message.parts.get("wire", {}).get("content", []) if self.message else []
+        parts = self.message.parts.get("wire", {}).get("content", []) if self.message and self.message.parts else []
         if not parts or self.entry.content is None:
             return list(parts)
         return [{"type": "text", "text": self.content}, *(part for part in parts if not is_text(part))]
