@@ -17,12 +17,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Field, IntegerField, Model, QuerySet, Value
+from django.db.models import Field, IntegerField, JSONField, Model, QuerySet, Value
 from django.db.models.base import ModelState
+from django.db.models.expressions import Col
 from django.db.models.query import ModelIterable
 from django.db.models.signals import post_init
 from django.db.models.sql.subqueries import UpdateQuery
@@ -135,7 +137,10 @@ class Statement:
         compiler = query.query.get_compiler(using=connection.alias)
         sql, params = compiler.as_sql()
         columns = [column for column, *_ in compiler.select]
-        converters = [(at, how, column) for at, (how, column) in compiler.get_converters(columns).items()]
+        converters = [
+            (at, [_quick(one, column, connection) for one in how], column)
+            for at, (how, column) in compiler.get_converters(columns).items()
+        ]
         wants_rows = issubclass(query._iterable_class, ModelIterable)
         part = Part.of(compiler.klass_info, columns) if wants_rows else None
         return cls(sql, params, converters, part, tuple(compiler.annotation_col_map.items()))
@@ -156,6 +161,20 @@ class Statement:
             for convert in converters:
                 cells[at] = convert(cells[at], column, connection)
         return cells
+
+
+Convert: TypeAlias = Callable[[Any, Any, BaseDatabaseWrapper], Any]
+_decode = json.JSONDecoder().raw_decode
+
+
+def _quick(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Convert:
+    """The same in one step where Django takes ten, and every row has several of them."""
+    field = column.target if isinstance(column, Col) else None
+    if isinstance(field, JSONField) and field.decoder is None and convert == field.from_db_value:
+        return lambda value, *_beside: None if value is None else _decode(value)[0]
+    if getattr(convert, "__name__", "") == "convert_datetimefield_value" and connection.timezone is UTC:
+        return lambda value, *_beside: value and value.replace(tzinfo=UTC)
+    return convert
 
 
 def _filled(params: Sequence[Any], values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:

@@ -19,15 +19,7 @@ from dialogs.context.beginning import Beginning, beginning_of, standing_now
 from dialogs.context.task_block import task_block
 from dialogs.llms.guard import Guard
 from dialogs.llms.reads.providers import max_output_of
-from dialogs.models import (
-    ClientConversation,
-    Course,
-    Dialog,
-    Message,
-    MessageMark,
-    RemediationPrompt,
-    ToolCall,
-)
+from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
@@ -36,7 +28,7 @@ from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import Entry
 from dialogs.transcript.reads.marks import marks_of
-from dialogs.transcript.reads.path import course_branch, made_of, said_since, with_seams
+from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
 from health.compaction.terms.wire import is_text
@@ -171,6 +163,8 @@ class Piece:
         """What is sent of it, before any notice."""
         if self.entry.content is not None or self.message is None:
             return self.entry.content or ""
+        if not self.message.parts:
+            return self.message.content
         said = str(self.message.parts.get("withheld") or self.message.content)
         handover = self.message.parts.get("handover", {})
         return f"{said}\n\n{handover['text']}" if handover and not handover["away"] else said
@@ -182,7 +176,7 @@ class Piece:
     @property
     def parts(self) -> list[dict[str, Any]]:
         """Content parts, where the message has more than text: the images as they came, the text as it is sent now."""
-        parts = self.message.parts.get("wire", {}).get("content", []) if self.message else []
+        parts = self.message.parts.get("wire", {}).get("content", []) if self.message and self.message.parts else []
         if not parts or self.entry.content is None:
             return list(parts)
         return [{"type": "text", "text": self.content}, *(part for part in parts if not is_text(part))]
@@ -216,8 +210,8 @@ def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
     since = said_since(run, leaf) if run and leaf else None
     if run is None or leaf is None or since is None:
         return None
-    shown = Message.objects.filter(pk__in=[entry.message_id for entry in model_view.load(run.view) if entry.message_id])
-    branch = with_seams((*made_of(shown, leaf), *since), leaf)
+    shown = [entry["message"] for entry in run.view if entry.get("message")]
+    branch = with_seams((*those(shown, leaf), *since), leaf)
     newest = None if dialog.is_client_driven else _prompts().filter(course_id=leaf.course_id).last()
     if newest is not None and newest.message_id not in {message.pk for message in branch}:
         return None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from dialogs.context.border import Context, Piece, said_below, system_text
 from dialogs.llms.counter import calibration_of, counter_of
@@ -163,20 +163,30 @@ def overhead(llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> 
 
 def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:
     """The request that `context` makes now."""
-    media = sum((media_of(piece, context) for piece in context.pieces), NO_MEDIA)
+    said = [Said(sent_text(one, context), _part_of(one), media_of(one, context)) for one in context.pieces]
+    media = sum((one.media for one in said if one.media is not NO_MEDIA), NO_MEDIA)
     likely = likely_of(counter)
-    found = Estimate(**_parts(context, tools, likely), media=media, counter=counter.name, grade=counter.grade)
+    found = Estimate(**_parts(said, context, tools, likely), media=media, counter=counter.name, grade=counter.grade)
     if likely is counter:
         return found
-    return replace(found, margin=max(0, sum(_parts(context, tools, counter).values()) - found.tokens))
+    return replace(found, margin=max(0, sum(_parts(said, context, tools, counter).values()) - found.tokens))
 
 
-def _parts(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> dict[str, int]:
-    pieces = context.pieces
-    sizes = counter.count([sent_text(piece, context) for piece in pieces])
+class Said(NamedTuple):
+    """What is counted of one message, and what it is spent on. There may be hundreds, counted twice."""
+
+    text: str
+    part: str
+    media: Media
+
+
+def _parts(
+    said: Sequence[Said], context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter
+) -> dict[str, int]:
+    sizes, frame = counter.count([one.text for one in said]), counter.per_message
     spent = {"summaries": 0, "messages": 0, "tool_results": 0}
-    for piece, size in zip(pieces, sizes, strict=True):
-        spent[_part_of(piece)] += size + counter.per_message + media_tokens(piece, context, counter)
+    for one, size in zip(said, sizes, strict=True):
+        spent[one.part] += size + frame + (0 if one.media is NO_MEDIA else _corrected(one.media, counter))
     taskdoc, reminders, system, task = counter.count(
         [
             context.beginning.first.taskdoc,
@@ -186,9 +196,8 @@ def _parts(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counte
         ]
     )
     spent["messages"] += task
-    frame = counter.per_message if system else 0
     return {
-        "instructions": max(0, system - taskdoc - reminders) + frame,
+        "instructions": max(0, system - taskdoc - reminders) + (frame if system else 0),
         "tools": overhead(context.dialog.llm, tools, counter),
         "taskdoc": taskdoc,
         "reminders": reminders,
@@ -214,8 +223,10 @@ def media_of(piece: Piece, context: Context) -> Media:
 def media_tokens(piece: Piece, context: Context, counter: Counter) -> int:
     """The same as the server's reports have corrected it."""
     media = media_of(piece, context)
-    if media is NO_MEDIA:
-        return 0
+    return 0 if media is NO_MEDIA else _corrected(media, counter)
+
+
+def _corrected(media: Media, counter: Counter) -> int:
     return correction_of(counter).of_images(media.tokens, media.pictures)
 
 
@@ -231,4 +242,4 @@ def sent_text(piece: Piece, context: Context) -> str:
 def _part_of(piece: Piece) -> str:
     if piece.message is None:
         return "messages" if piece.entry.kind == quotes.KIND else "summaries"
-    return "tool_results" if piece.role == Role.TOOL else "messages"
+    return "tool_results" if piece.message.role == Role.TOOL else "messages"

@@ -53,6 +53,7 @@ from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer, Sent
 from dialogs.turns.writes.lease import Claim, LeaseLost
+from dominds.rows import change
 from health.compaction.statistics import is_due
 from health.limits import output_reserve
 from health.monitor.usage import Usage, UsageUnavailable
@@ -272,7 +273,7 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> Doubted | None:
     told = call.sizing.foretold
     if not generation.manifest.get("estimated"):
         generation.manifest["estimated"] = told.tokens
-        generation.save(update_fields=["manifest"])
+        change(generation, "manifest")
     report = windows.report_of(generation, reported=reported, estimated=told.tokens)
     before = windows.largest_before(generation)
     if windows.is_cut_suspected(generation, report, before):

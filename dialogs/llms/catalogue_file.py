@@ -19,14 +19,11 @@ from dialogs.providers.addresses import InvalidAddress, clean_base_url
 
 # The C reader where PyYAML was built with it: ten times as fast, and this runs at every start.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# A script is no server: no file names it.
 KINDS = {
-    "openai": ProviderKind.OPENAI,
+    **{kind.value: kind for kind in ProviderKind if kind != ProviderKind.SCRIPTED},
     "openai-compatible": ProviderKind.OPENAI,
-    "anthropic": ProviderKind.ANTHROPIC,
     "anthropic-compatible": ProviderKind.ANTHROPIC,
-    "llamacpp": ProviderKind.LLAMACPP,
-    "lmstudio": ProviderKind.LMSTUDIO,
-    "ollama": ProviderKind.OLLAMA,
 }
 THRESHOLDS = ("optimal_max_tokens", "critical_max_tokens", "caution_remediation_cadence_generations")
 LARGEST = 2**31 - 1

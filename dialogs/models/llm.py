@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.core.validators import MinValueValidator
 from django.db import models
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from health.tokens.windows import Bounds
@@ -19,6 +22,11 @@ class ProviderKind(models.TextChoices):
     LLAMACPP = "llamacpp", _("llama.cpp server")
     ANTHROPIC = "anthropic", _("Anthropic")
     SCRIPTED = "scripted", _("Scripted (tests)")
+
+
+def provider_kinds() -> Sequence[tuple[str, Promise | str]]:
+    """The choices of a provider's kind. Migrations hold this function's name, so that a new kind needs none."""
+    return ProviderKind.choices
 
 
 class Origin(models.TextChoices):
@@ -66,7 +74,7 @@ class Prefill(models.TextChoices):
 class Provider(models.Model):
     name = models.SlugField(_("name"), max_length=60, unique=True)
     label = models.CharField(_("label"), max_length=120, blank=True)
-    kind = models.CharField(_("kind"), max_length=20, choices=ProviderKind)
+    kind = models.CharField(_("kind"), max_length=20, choices=provider_kinds)
     base_url = models.CharField(_("base URL"), max_length=500)
     # Fernet ciphertext, written through `dialogs.common.secrets` only; never shown, never logged.
     api_key_encrypted = models.TextField(blank=True, editable=False)

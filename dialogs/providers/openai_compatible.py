@@ -1,7 +1,7 @@
-"""Every service that speaks OpenAI's chat completions, through the official SDK.
+"""Every service that speaks OpenAI's chat completions. Lists are asked for through the official SDK, answers by HTTP.
 
-Retries are the driver's: the SDK's own are off. What the SDK raises is translated in `errors.py`; what
-the chunks mean is decided in `chat_stream.py`.
+Retries are the driver's: the SDK's own are off. What is raised is translated in `errors.py`; what the chunks mean is
+decided in `chat_stream.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import openai
 from dialogs.providers.addresses import is_openai, openai_base
 from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
 from dialogs.providers.chat_stream import ChatStream
-from dialogs.providers.errors import translated
+from dialogs.providers.errors import from_answer, translated
+from dialogs.providers.events import events_of
 from dialogs.providers.http import (
     as_event,
     connecting,
@@ -29,7 +30,6 @@ from dialogs.providers.model_facts import facts_in
 from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen
 from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
 
-Chunks = openai.AsyncStream[object]
 NO_KEY = "none"
 
 
@@ -72,8 +72,11 @@ class OpenAICompatible:
             async with aclosing(await self._open(request)) as response:
                 await refuse_error(response)
                 await refuse_other_than_stream(response)
-                async for chunk in Chunks(cast_to=object, response=response, client=self._client):
-                    for event in answer.add(as_event(chunk)):
+                async for sent in events_of(response):
+                    chunk = as_event(sent)
+                    if chunk.get("error"):
+                        raise from_answer(None, chunk)
+                    for event in answer.add(chunk):
                         yield event
             for event in answer.end():
                 yield event
@@ -110,8 +113,7 @@ class OpenAICompatible:
         return response
 
     async def _send(self, body: dict[str, Any]) -> httpx2.Response:
-        """Not by the SDK, which makes address and headers anew for each request, by as many steps as sending it takes;
-        it reads the stream, as plain JSON."""
+        """Not by the SDK: it makes address and headers anew for each request, by as many steps as sending it takes."""
         request = httpx2.Request("POST", self._url, headers=self._headers, json=body, extensions=self._patience)
         return await self._http.send(request, stream=True)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db.models import BigIntegerField, Model, QuerySet, TextField, UUIDField
+from django.db.models import BigIntegerField, F, Model, QuerySet, TextField, UUIDField
 from django.db.models.functions import Upper
 from pytest_django import DjangoAssertNumQueries
 
-from dialogs.models import LLM, Dialog, Generation, Message, Provider, ToolCall
+from dialogs.models import LLM, Dialog, Generation, Message, PrefixNode, Provider, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.writes.messages import post_message
-from dominds.prepared import Many, prepared
-from dominds.rows import add, add_all, change
+from dominds.prepared import Many, prepared, prepared_update
+from dominds.rows import add, add_all, add_unless_there, change
 
 pytestmark = pytest.mark.django_db
 JOINED = ("agent", "llm__provider", "llm__bounds", "current_leaf__course__head_run")
@@ -42,6 +42,12 @@ def among(ids: Any) -> QuerySet[Message, Any]:
 @prepared(Many(UUIDField()))
 def titles_of(dialog_ids: Any) -> QuerySet[Dialog, Any]:
     return Dialog.objects.filter(pk__in=dialog_ids).values_list("title")
+
+
+@prepared_update(UUIDField(), BigIntegerField())
+def woken(dialog_id: Any, wake_seq: Any) -> tuple[QuerySet[Dialog], dict[str, Any]]:
+    rows = Dialog.objects.filter(pk=dialog_id, wake_seq=wake_seq)
+    return rows, {"handled_seq": wake_seq, "lease_until": None, "version": F("version") + 1}
 
 
 def told(row: Model) -> dict[str, Any]:
@@ -122,6 +128,24 @@ def test_a_row_that_was_found_can_be_saved(asked: Dialog) -> None:
     found.save()
 
     assert Dialog.objects.get(pk=asked.pk).title == "Another"
+
+
+def test_only_rows_that_are_as_they_were_said_to_be_are_changed(asked: Dialog) -> None:
+    assert woken(asked.pk, asked.wake_seq + 1) == 0
+    assert woken(asked.pk, asked.wake_seq) == 1
+
+    stored = Dialog.objects.get(pk=asked.pk)
+    assert (stored.handled_seq, stored.version) == (asked.wake_seq, asked.version + 1)
+
+
+def test_what_is_there_already_is_not_stored_twice(asked: Dialog) -> None:
+    rows = [PrefixNode(owner=asked.owner, sha256="a" * 64, message=asked.current_leaf) for _each in range(2)]
+
+    for row in rows:
+        add_unless_there(row)
+
+    assert list(PrefixNode.objects.values_list("pk", flat=True)) == [rows[0].pk]
+    assert rows[1].pk is None
 
 
 def test_a_row_is_stored_whole(asked: Dialog) -> None:

@@ -20,6 +20,9 @@ from dialogs.transcript.reads.tool_calls import (
     offers_tools,
 )
 
+# Offered where there is room for all tools of ours: `ALL_OF_OURS` in `transcript/reads/tool_calls.py` counts these.
+IN_LARGE_ROOMS: tuple[Tool, ...] = (*REMINDERS, CLEAR)
+
 
 def tools_for(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, ...]:
     """In the order in which they are described to the model; none where its LLM is offered none.
@@ -41,7 +44,7 @@ def own_tools(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, .
     if dialog.is_client_driven:
         return _clients(dialog, archive)
     short = _for_shortened(dialog)
-    notes = (*REMINDERS, CLEAR) if offers_notes(dialog) else ()
+    notes = IN_LARGE_ROOMS if offers_notes(dialog) else ()
     earlier = (READ_COURSE,) if has_earlier_courses(dialog) else ()
     if not notes and has_room_for_one(dialog):
         return (*short, *(archive or earlier or (ASK,)))

@@ -21,6 +21,7 @@ from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, Que
 from dialogs.api.requests import ClientCall, ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.turns.reads.turns import LARGE
 from dominds.prepared import Many, prepared
 
 # One message alone is no history: many conversations begin with the same word.
@@ -72,6 +73,8 @@ class Place(NamedTuple):
     chat: str
 
 
+# Of the view that holds: what no request is made of.
+NOT_SENT = tuple(f"course__head_run__{name}" for name in LARGE if name != "view")
 # By the hash of a prefix, newest first.
 Places = dict[str, list[Place]]
 
@@ -172,7 +175,8 @@ def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message,
 
 @prepared(BigIntegerField())
 def _message(message_id: Any) -> QuerySet[Message]:
-    return Message.objects.select_related("dialog__client", "course").filter(pk=message_id).order_by()
+    rows = Message.objects.select_related("dialog__client", "course__head_run").defer(*NOT_SENT)
+    return rows.filter(pk=message_id).order_by()
 
 
 def is_same_instruction(before: str, request: ClientRequest) -> bool:

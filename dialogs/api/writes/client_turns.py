@@ -19,6 +19,7 @@ from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_forks import fork
 from dialogs.api.writes.client_messages import add_history, mark_frame, remember
 from dialogs.api.writes.client_views import carry_view, keep_ledger
+from dialogs.common.broadcast import changed_on_commit
 from dialogs.llms.guard import active_guard
 from dialogs.models import LLM, Agent, ApiKey, ClientConversation, Course, Dialog, Generation, Message
 from dialogs.models.dialog import PausedBy
@@ -92,7 +93,12 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
     row.title = _title(row, request, known)
     row.llm, row.agent = target.llm, target.agent
     claim = lease.take(row)
-    save(row, *CHANGED)
+    if row._state.adding:
+        # What belongs to it is stored already: the database asks for the dialog when all of it is there.
+        add(row)
+        changed_on_commit(row.pk)
+    else:
+        save(row, *CHANGED)
     return Taken(claim, row.current_leaf, row, None if before is None or known.frame else (*before, *added))
 
 
@@ -168,7 +174,6 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
 
 def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
     dialog = Dialog(owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True)
-    add(dialog)
     dialog.client = ClientConversation(dialog=dialog)
     course = Course(dialog=dialog, number=1)
     add(course)

@@ -21,7 +21,6 @@ from dialogs.transcript import quotes
 from dialogs.transcript.model_view import Entry, as_said, dump, is_in_force, load
 from dialogs.transcript.reads.path import course_branch, is_behind, read_tree
 from dialogs.transcript.reads.tool_calls import calls_by_message
-from dialogs.turns.reads.turns import LARGE
 from health.compaction.reading.ledger import Entry as Stated
 from health.compaction.reading.ledger import EntryKind, carry
 from health.compaction.reading.messages import parse
@@ -85,8 +84,7 @@ def _pins(head: CompactionRun, branch: Sequence[Message]) -> Iterator[Entry]:
 
 def _newest(course: Course) -> CompactionRun | None:
     """The view that holds on some branch: not one that a person undid."""
-    # Which messages it has is read where it is carried over: few requests need that.
-    run = CompactionRun.objects.defer(*LARGE).filter(pk=course.head_run_id).first() if course.head_run_id else None
+    run = course.head_run
     while run is not None and not is_in_force(run, (run.leaf_id,)):
         run = run.parent_run
     return run

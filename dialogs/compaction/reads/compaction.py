@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, IntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.models import Generation, Message
@@ -58,8 +58,7 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
 
     Those of another version of the message are not this request's; nor are those before a person tried again.
     """
-    begun = CompactionRun.objects.filter(dialog_id=leaf.dialog_id, turn=leaf.turn, trigger__in=BY_ITSELF)
-    runs = list(begun.exclude(status=Status.CANCELLED).defer(*LARGE))
+    runs = _runs_of(leaf.dialog_id, leaf.turn)
     if not runs:
         return []
     branch = branch_of_turn(leaf)
@@ -70,6 +69,12 @@ def runs_of_turn(leaf: Message) -> list[CompactionRun]:
     )
     here = [run for run in runs if run.leaf_id in branch]
     return [run for run in here if run.queued_at > given_up.started_at] if given_up else here
+
+
+@prepared(UUIDField(), IntegerField())
+def _runs_of(dialog_id: Any, turn: Any) -> QuerySet[CompactionRun]:
+    begun = CompactionRun.objects.filter(dialog_id=dialog_id, turn=turn, trigger__in=BY_ITSELF)
+    return begun.exclude(status=Status.CANCELLED).defer(*LARGE)
 
 
 def branch_of_turn(leaf: Message) -> set[int]:
@@ -145,8 +150,13 @@ def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int
 
 def last_run_of_course(course_id: int) -> CompactionRun | None:
     """The newest that the guard began and nobody cancelled."""
+    return _last_of_course.first(course_id)
+
+
+@prepared(BigIntegerField())
+def _last_of_course(course_id: Any) -> QuerySet[CompactionRun]:
     runs = CompactionRun.objects.filter(course_id=course_id, trigger__in=BY_ITSELF).exclude(status=Status.CANCELLED)
-    return runs.defer(*LARGE).order_by("-pk").first()
+    return runs.defer(*LARGE).order_by("-pk")[:1]
 
 
 def neglected_runs() -> list[int]:

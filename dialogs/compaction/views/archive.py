@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads import archive as selector
 from dialogs.compaction.writes import bring_back as service
-from dialogs.transcript.views.common import dialog_or_404, go_back, number_or_zero
+from dialogs.transcript.views.common import dialog_or_404, go_back, number_or_zero, whole_text
 
 QUERY_CHARS = 200
 
@@ -39,13 +39,11 @@ def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 @never_cache
 @require_GET
 def text(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    """All of one message as plain text: in place of its beginning, or by itself."""
+    """All of one message."""
     whole = selector.archived_text(dialog_or_404(request, dialog_id), message_id=message_id)
     if whole is None:
         raise Http404(_("There is no such message."))
-    if request.htmx:  # type: ignore[attr-defined]
-        return render(request, "dialogs/_call_result.html", {"text": whole})
-    return HttpResponse(whole, content_type="text/plain; charset=utf-8")
+    return whole_text(request, whole)
 
 
 @require_POST

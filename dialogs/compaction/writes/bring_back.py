@@ -15,13 +15,14 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogError, InvalidMessage
+from dialogs.compaction.writes.compaction import run_at
 from dialogs.compaction.writes.view_changes import apply_run, resting
 from dialogs.context.border import Context
 from dialogs.context.estimate import estimate
 from dialogs.context.present import offered_tools, present_context
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, active_guard, by_limit
-from dialogs.models import Course, Dialog, Message, MessageMark, ToolCall
+from dialogs.models import Dialog, Message, MessageMark, ToolCall
 from dialogs.models.message import INSERTED
 from dialogs.transcript import quotes
 from dialogs.transcript.model_view import Entry, as_said, dump, placed
@@ -100,16 +101,11 @@ def line_with(content: str, text: str) -> str:
 
 def _record(row: Dialog, context: Context, view: Sequence[Entry], by: User) -> CompactionRun:
     """A view that nothing was compacted for: no chain, no steps."""
-    leaf = context.branch[-1]
-    course, before = Course.objects.get(pk=leaf.course_id), CompactionRun.objects.filter(pk=context.run_id or 0).first()
+    before = CompactionRun.objects.filter(pk=context.run_id or 0).first()
     standing = {entry.message_id for entry in view}
-    run = CompactionRun(
-        dialog=row,
-        course=course,
-        parent_run_id=course.head_run_id,
-        leaf=leaf,
-        turn=leaf.turn,
-        through_seq=leaf.seq,
+    run = run_at(
+        row,
+        context.branch[-1],
         trigger=CompactionRun.Trigger.MANUAL,
         status=CompactionRun.Status.APPLIED,
         phase="success",

@@ -75,6 +75,20 @@ def queue_run(
 
 
 def new_run(row: Dialog, leaf: Message, guard: Guard, trigger: str) -> CompactionRun:
+    return run_at(
+        row,
+        leaf,
+        trigger=trigger,
+        chain=list(guard.chain),
+        limit_tokens=guard.limit,
+        reserve_tokens=guard.reserve,
+        limit_trace=guard.traced(),
+        phase="detection",
+    )
+
+
+def run_at(row: Dialog, leaf: Message, **recorded: Any) -> CompactionRun:
+    """A run over all up to `leaf`, after the one in force; not saved. `recorded` are further columns."""
     course = Course.objects.get(pk=leaf.course_id)
     return CompactionRun(
         dialog=row,
@@ -83,12 +97,7 @@ def new_run(row: Dialog, leaf: Message, guard: Guard, trigger: str) -> Compactio
         leaf=leaf,
         turn=leaf.turn,
         through_seq=leaf.seq,
-        trigger=trigger,
-        chain=list(guard.chain),
-        limit_tokens=guard.limit,
-        reserve_tokens=guard.reserve,
-        limit_trace=guard.traced(),
-        phase="detection",
+        **recorded,
     )
 
 

@@ -7,13 +7,12 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.compaction import BY_ITSELF, overdue_drafts
 from dialogs.compaction.writes.compaction import cancel_run
-from dialogs.compaction.writes.view_changes import apply_draft
+from dialogs.compaction.writes.view_changes import apply_draft, draft_of
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog
 from dialogs.transcript.writes.cleaning import clean_text
@@ -33,9 +32,7 @@ def edit_draft(*, dialog: Dialog, run_id: int, texts: Mapping[int, str]) -> None
     Whoever edits has the time that they need. Where the guard's request waits for it, that is so many minutes.
     """
     row = lock(dialog)
-    run = CompactionRun.objects.select_for_update().filter(dialog=row, pk=run_id, status=Status.DRAFT).first()
-    if run is None:
-        raise DialogError(_("This preview is no longer there."))
+    run = draft_of(row, run_id)
     changed = {at: clean_text(text) for at, text in texts.items() if _is_written(run, at)}
     counter = counter_of(row.llm)
     for at, text in changed.items():

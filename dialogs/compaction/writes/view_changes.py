@@ -39,13 +39,19 @@ def is_on_branch(row: Dialog, run: CompactionRun) -> bool:
     return row.current_leaf is not None and is_behind(run, row.current_leaf)
 
 
+def draft_of(row: Dialog, run_id: int) -> CompactionRun:
+    """The preview of a compaction, locked. Raises DialogError where it was decided upon, or never was."""
+    run = CompactionRun.objects.select_for_update().filter(dialog=row, pk=run_id, status=Status.DRAFT).first()
+    if run is None:
+        raise DialogError(_("This preview is no longer there."))
+    return run
+
+
 @transaction.atomic
 def apply_draft(*, dialog: Dialog, run_id: int, by: User | None) -> None:
     """Let a draft hold. Raises DialogError when the dialog has gone another way."""
     row = lock(dialog)
-    run = CompactionRun.objects.select_for_update().filter(dialog=row, pk=run_id, status=Status.DRAFT).first()
-    if run is None:
-        raise DialogError(_("This preview is no longer there."))
+    run = draft_of(row, run_id)
     if not apply_run(row, run, by=by):
         raise DialogError(_("The dialog went another way meanwhile. Compact it again."))
     run.status, run.phase = Status.APPLIED, "success"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from operator import attrgetter
+from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import BigIntegerField, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,6 +21,7 @@ from dialogs.models import LLM, Generation, LlmBounds
 from dialogs.models.llm import WindowSource
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.writes.events import Code, log
+from dominds.prepared import prepared
 from health.models import LlmCalibration
 from health.monitor.levels import context_window
 from health.tokens.calibration import Calibration, learn
@@ -98,16 +101,19 @@ def is_cut_suspected(generation: Generation, report: Report, before: Report | No
 
 def largest_before(generation: Generation) -> Report | None:
     """The largest report of the same LLM, course and view that nothing was suspected of; of equal ones the oldest."""
-    rows = Generation.objects.filter(
-        course_id=generation.course_id, llm=generation.llm, pk__lt=generation.pk, prompt_tokens__isnull=False
-    ).order_by("-pk")
     found: list[Report] = []
-    for manifest, reported in rows.values_list("manifest", "prompt_tokens")[:REPORTS_LOOKED_AT]:
+    for manifest, reported in _reports(generation.course_id, generation.llm_id, generation.pk):
         if reported is None or manifest.get("view") != generation.manifest.get("view"):
             break
         if manifest.get("estimated") and not manifest.get("suspect"):
             found.append(Report(reported=reported, estimated=manifest["estimated"], error=0.0))
     return max(reversed(found), key=attrgetter("reported"), default=None)
+
+
+@prepared(BigIntegerField(), BigIntegerField(), BigIntegerField())
+def _reports(course_id: Any, llm_id: Any, before: Any) -> QuerySet[Generation, Any]:
+    rows = Generation.objects.filter(course=course_id, llm=llm_id, pk__lt=before, prompt_tokens__isnull=False)
+    return rows.order_by("-pk").values_list("manifest", "prompt_tokens")[:REPORTS_LOOKED_AT]
 
 
 def learn_from_report(generation: Generation, *, reported: int) -> None:

@@ -9,15 +9,13 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
+from django.shortcuts import get_object_or_404
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dialogs.common.errors import DialogError
 from dialogs.compaction.writes import manual_compaction, view_changes
 from dialogs.compaction.writes.compaction import cancel_run
 from dialogs.compaction.writes.drafts import discard as discard_draft
@@ -25,6 +23,7 @@ from dialogs.compaction.writes.drafts import edit_draft
 from dialogs.models import Dialog, Message
 from dialogs.pages.views.dialog import act
 from dialogs.pages.views.manage import confirm
+from dialogs.pages.views.sheets import sent, sheet
 from dialogs.transcript.views.common import dialog_or_404, number_or_zero
 
 TEXT = "text-"
@@ -48,34 +47,25 @@ def _person(request: HttpRequest) -> User:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def now(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    """The form, and what it asks for. Without JavaScript a refusal brings the form back as it was typed."""
+    """The form, and what it asks for."""
     dialog = dialog_or_404(request, dialog_id)
     if request.method != "POST":
         return _form(request, dialog)
     focus, preview = request.POST.get("focus", ""), "preview" in request.POST
     begin = partial(manual_compaction.request, dialog=dialog, by=_person(request), focus=focus, preview=preview)
-    if request.htmx:  # type: ignore[attr-defined]
-        return act(request, dialog, begin)
-    try:
-        begin()
-    except DialogError as error:
-        return _form(request, dialog, status=422, error=str(error), focus=focus, preview=preview)
-    return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")
+    return sent(request, dialog, begin, partial(_form, request, dialog, focus=focus, preview=preview))
 
 
-def _form(request: HttpRequest, dialog: Dialog, *, status: int = 200, **typed: Any) -> HttpResponse:
-    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
-    form = "dialogs/_compact.html"
-    context = typed | {
-        "dialog": dialog,
-        "is_modal": is_modal,
-        "sheet": form,
-        "question": _("Compact the context"),
-        "back": reverse("dialog", args=[dialog.pk]),
-        "focus_chars": manual_compaction.FOCUS_CHARS,
-        "present": manual_compaction.present(dialog),
-    }
-    return render(request, form if is_modal else "dialogs/confirm.html", context, status=status)
+def _form(request: HttpRequest, dialog: Dialog, **typed: Any) -> HttpResponse:
+    return sheet(
+        request,
+        dialog,
+        "dialogs/_compact.html",
+        question=_("Compact the context"),
+        focus_chars=manual_compaction.FOCUS_CHARS,
+        present=manual_compaction.present(dialog),
+        **typed,
+    )
 
 
 @require_POST

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from dialogs.pages.reads.transcript import course_page
 from dialogs.transcript.reads.attached import attached_image
 from dialogs.transcript.reads.courses import current_course, earlier_course
-from dialogs.transcript.views.common import dialog_or_404, number_or_zero
+from dialogs.transcript.views.common import dialog_or_404, number_or_zero, whole_text
 from dialogs.turns.reads.call_rows import whole_result
 
 
@@ -38,14 +38,12 @@ def course(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
 @never_cache
 @require_GET
 def result(request: HttpRequest, dialog_id: UUID, call_id: int) -> HttpResponse:
-    """All that a tool brought, as plain text: in place of its beginning, or by itself."""
+    """All that a tool brought."""
     dialog = dialog_or_404(request, dialog_id)
     whole = whole_result(dialog, call_id=call_id)
     if whole is None:
         raise Http404(_("There is no such tool call."))
-    if request.htmx:  # type: ignore[attr-defined]
-        return render(request, "dialogs/_call_result.html", {"text": whole})
-    return HttpResponse(whole, content_type="text/plain; charset=utf-8")
+    return whole_text(request, whole)
 
 
 @require_GET

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dialogs.common.errors import DialogError
 from dialogs.context.reads.own_tools import own_tools_of
 from dialogs.context.reads.task_snapshot import task_snapshot
 from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, size_of_earlier, start_course
@@ -25,6 +24,7 @@ from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
 from dialogs.pages.views.dialog import act
 from dialogs.pages.views.manage import confirm
+from dialogs.pages.views.sheets import sent, sheet
 from dialogs.pages.writes.dialogs import set_compaction, set_own_tools, set_work_language
 from dialogs.transcript.views.common import dialog_or_404, number_or_zero
 from dialogs.transcript.writes.task_snapshot import set_goal
@@ -133,18 +133,14 @@ def goal(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 @require_POST
 def own_tools(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    chosen = request.POST.get("own_tools", "")
-    if chosen not in OwnTools.values:
-        raise Http404(_("There is no such choice."))
+    chosen = _chosen(request, "own_tools", OwnTools.values)
     return act(request, dialog, partial(set_own_tools, dialog=dialog, choice=chosen))
 
 
 @require_POST
 def language(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    chosen = request.POST.get("language", "")
-    if chosen not in WorkLanguage.values:
-        raise Http404(_("There is no such language."))
+    chosen = _chosen(request, "language", WorkLanguage.values)
     return act(request, dialog, partial(set_work_language, dialog=dialog, language=chosen))
 
 
@@ -152,10 +148,15 @@ def language(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 def compaction(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     """Switch off, or on again, that this dialog is compacted by itself."""
     dialog = dialog_or_404(request, dialog_id)
-    chosen = request.POST.get("compaction", "")
-    if chosen not in Compaction.values:
-        raise Http404(_("There is no such choice."))
+    chosen = _chosen(request, "compaction", Compaction.values)
     return act(request, dialog, partial(set_compaction, dialog=dialog, compaction=chosen))
+
+
+def _chosen(request: HttpRequest, name: str, values: Collection[str]) -> str:
+    chosen = request.POST.get(name, "")
+    if chosen not in values:
+        raise Http404(_("There is no such choice."))
+    return chosen
 
 
 @require_POST
@@ -179,31 +180,22 @@ def run_end(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    """The form, and what it asks for. Without JavaScript a refusal brings the form back as it was typed."""
+    """The form, and what it asks for."""
     dialog = dialog_or_404(request, dialog_id)
     if request.method != "POST":
         return _start_form(request, dialog, max_generations=USUAL_GENERATIONS)
     goal, most = request.POST.get("goal", ""), request.POST.get("max_generations", "")
     start = partial(autonomous.start_run, dialog=dialog, goal=goal, max_generations=number_or_zero(most))
-    if request.htmx:  # type: ignore[attr-defined]
-        return act(request, dialog, start)
-    try:
-        start()
-    except DialogError as error:
-        return _start_form(request, dialog, status=422, error=str(error), goal=goal, max_generations=most)
-    return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")
+    return sent(request, dialog, start, partial(_start_form, request, dialog, goal=goal, max_generations=most))
 
 
-def _start_form(request: HttpRequest, dialog: Dialog, *, status: int = 200, **typed: Any) -> HttpResponse:
-    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
-    form = "dialogs/_autonomous_start.html"
-    context = typed | {
-        "dialog": dialog,
-        "is_modal": is_modal,
-        "sheet": form,
-        "question": _("Keep going on its own"),
-        "back": reverse("dialog", args=[dialog.pk]),
-        "goal_chars": autonomous.GOAL_CHARS,
-        "most": autonomous.MAX_GENERATIONS,
-    }
-    return render(request, form if is_modal else "dialogs/confirm.html", context, status=status)
+def _start_form(request: HttpRequest, dialog: Dialog, **typed: Any) -> HttpResponse:
+    return sheet(
+        request,
+        dialog,
+        "dialogs/_autonomous_start.html",
+        question=_("Keep going on its own"),
+        goal_chars=autonomous.GOAL_CHARS,
+        most=autonomous.MAX_GENERATIONS,
+        **typed,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -15,7 +15,7 @@ from django.db.models.signals import post_init
 
 from dialogs.models import Message
 from dialogs.models.message import MessageOrigin, Role
-from dominds.prepared import prepared
+from dominds.prepared import Many, prepared
 from health.models import CompactionRun
 
 
@@ -71,10 +71,15 @@ _COLUMNS = (
 )
 
 
-def made_of(rows: QuerySet[Message], leaf: Message) -> Iterator[Message]:
+def those(ids: Sequence[int], leaf: Message) -> Iterator[Message]:
     """These messages of the leaf's dialog, in any order. Of hundreds Django's own way takes most of a request's time:
     it converts the dialog's id for each, and looks for what may be cached in a row that is new."""
-    yield from _made(rows.order_by().values_list(*_COLUMNS), leaf)
+    yield from _made(_those(ids), leaf)
+
+
+@prepared(Many(BigIntegerField()))
+def _those(ids: Any) -> QuerySet[Message, Any]:
+    return Message.objects.filter(pk__in=ids).order_by().values_list(*_COLUMNS)
 
 
 @prepared(BigIntegerField())
@@ -110,14 +115,14 @@ def said_since(run: CompactionRun, leaf: Message) -> tuple[Message, ...] | None:
 
     None where that message is not on the branch. Costs what was said since, however long the course is.
     """
-    later = {one.pk: one for one in made_of(_later(run, leaf), leaf)}
-    path = _path_to(run, leaf, {one.pk: one.parent_id for one in later.values()})
+    later = {one.id: one for one in _made(_later(leaf.dialog_id, run.through_seq), leaf)}
+    path = _path_to(run, leaf, {one.id: one.parent_id for one in later.values()})
     return None if path is None else tuple(later[pk] for pk in path)
 
 
 def is_behind(run: CompactionRun, leaf: Message) -> bool:
     """Is the message up to which this run made its view on the leaf's branch? Costs less than `said_since`."""
-    return _path_to(run, leaf, dict(_later(run, leaf).order_by().values_list("pk", "parent_id"))) is not None
+    return _path_to(run, leaf, dict(_parents_after(leaf.dialog_id, run.through_seq))) is not None
 
 
 def stands_behind(message: Message, leaf: Message) -> bool:
@@ -134,8 +139,9 @@ def _parents_after(dialog_id: Any, seq: Any) -> QuerySet[Message, Any]:
     return Message.objects.filter(dialog_id=dialog_id, seq__gt=seq).order_by().values_list("pk", "parent_id")
 
 
-def _later(run: CompactionRun, leaf: Message) -> QuerySet[Message]:
-    return Message.objects.filter(dialog_id=leaf.dialog_id, seq__gt=run.through_seq)
+@prepared(UUIDField(), PositiveIntegerField())
+def _later(dialog_id: Any, seq: Any) -> QuerySet[Message, Any]:
+    return Message.objects.filter(dialog_id=dialog_id, seq__gt=seq).order_by().values_list(*_COLUMNS)
 
 
 def _path_to(run: CompactionRun, leaf: Message, parents: Mapping[int, int | None]) -> list[int] | None:
@@ -150,10 +156,10 @@ def _path_to(run: CompactionRun, leaf: Message, parents: Mapping[int, int | None
 def with_seams(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:
     """These messages of the leaf's branch, and what tells which of them are pieces of one answer: the messages that
     asked to go on with it, and the pieces of the one that is to be gone on with now."""
-    found = {one.pk: one for one in (*messages, leaf)}
+    found = {one.id: one for one in (*messages, leaf)}
     before = {one.parent_id or 0 for one in found.values() if one.role == Role.ASSISTANT} - found.keys()
-    asking = Message.objects.filter(pk__in=before, origin=MessageOrigin.CONTINUATION).order_by() if before else ()
-    found |= {one.pk: one for one in asking}
+    asking = those(tuple(before), leaf) if before else ()
+    found |= {one.id: one for one in asking if one.origin == MessageOrigin.CONTINUATION}
     at = leaf
     while at.origin == MessageOrigin.CONTINUATION and (cut := _parent(at, found)) and (asked := _parent(cut, found)):
         found |= {cut.pk: cut, asked.pk: asked}

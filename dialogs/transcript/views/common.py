@@ -55,6 +55,13 @@ def go_back(request: HttpRequest, *, fallback: str = "dialog_list") -> HttpRespo
     return response
 
 
+def whole_text(request: HttpRequest, text: str) -> HttpResponse:
+    """All of a text of which a page shows the beginning: in its place, or by itself."""
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "dialogs/_call_result.html", {"text": text})
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
 def render_part(request: HttpRequest, part: str, context: Mapping[str, Any], *, title: str) -> HttpResponse:
     """A part of a page that htmx fetches after the rest; who opens its link gets a page of it."""
     if request.htmx:  # type: ignore[attr-defined]

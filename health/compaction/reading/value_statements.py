@@ -23,7 +23,6 @@ from health.compaction.reading.value_patterns import (
     ATTRIBUTES,
     BREAKS,
     CHANGES,
-    CHOSEN,
     CLAUSE,
     CODE,
     COMMON,
@@ -172,12 +171,6 @@ def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_
 def _is_plain(passage: Passage) -> bool:
     """Short, and no code."""
     return not passage.code and len(passage.text) <= MOST_STATED and not CODE.search(passage.text)
-
-
-@of_text
-def states_a_value(sentence: str) -> bool:
-    """Whether a time, a day, an amount or an address stands in it."""
-    return len(sentence) <= MOST_STATED and bool(_values(sentence, frozenset())[0].keys() - CHOSEN)
 
 
 def is_question(text: str, *, heard: bool = True) -> bool:

@@ -17,7 +17,7 @@ from health.compaction.laws.invariants import is_marked, requests
 from health.compaction.reading.digest import without
 from health.compaction.reading.features import Features
 from health.compaction.reading.force import in_force
-from health.compaction.reading.value_statements import is_question, states_a_value
+from health.compaction.reading.value_statements import is_question
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
 from health.compaction.terms.pressure import marks
@@ -28,9 +28,8 @@ from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, to
 TAIL_SHARE, USER_SHARE = 0.07, 0.45
 # What a passage adds is divided by this power of its tokens.
 EXPONENT = 1.0
-# A row of a result that holds what somebody took up is worth so much more, a sentence that states a value too. What was
-# asked has been answered since.
-IN_PLAY, STATED, ASKED = 2.0, 1.5, 0.4
+# A row of a result that holds what somebody took up is worth so much more. What was asked has been answered since.
+IN_PLAY, ASKED = 1.25, 0.4
 # So is what the user states and what holds, more so where it changed something, and a reply that names of what a value
 # is: set on one half of conversations with corrections, judged on the other.
 HOLDS, CHANGED, NAMED = 4.0, 8.0, 5.0
@@ -169,9 +168,7 @@ def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequenc
 
 def _favour(piece: Piece, taken_up: bool) -> float:
     if piece.role is Role.USER:
-        if is_question(piece.text):
-            return ASKED
-        return STATED if states_a_value(piece.text) else 1.0
+        return ASKED if is_question(piece.text) else 1.0
     return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
 
 

@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from dialogs.agents.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema, wire
 from dialogs.agents.tools.recall import RECALL
-from dialogs.agents.tools.registry import own_tools
+from dialogs.agents.tools.registry import IN_LARGE_ROOMS, own_tools
+from dialogs.agents.tools.steering import ASK
 from dialogs.context.carry_over import OPENING
 from dialogs.driver import run_tools
 from dialogs.driver.generate import generate
@@ -115,7 +116,7 @@ def test_every_tool_is_offered_with_its_schema(dialog: Dialog, play: Play) -> No
 
 
 SMALL, LARGE = 4_096, 16_384
-OURS = {"add_reminder", "update_reminder", "delete_reminder", "update_taskdoc", "clear_mind", "ask_human"}
+OURS = {tool.name for tool in (*IN_LARGE_ROOMS, ASK)}
 
 
 @pytest.mark.parametrize(("window", "offered"), [(SMALL, {"ask_human"}), (LARGE, OURS)])

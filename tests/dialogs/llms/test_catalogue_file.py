@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dialogs.llms.catalogue_file import CatalogueError, ModelEntry, ProviderEntry, read_catalogue
+from dialogs.models.llm import ProviderKind
 
 GOOD = """\
 providers:
@@ -66,13 +67,9 @@ def test_a_file_may_be_empty(text: str) -> None:
 @pytest.mark.parametrize(
     ("written", "kind"),
     [
-        ("openai", "openai"),
         ("openai-compatible", "openai"),
-        ("anthropic", "anthropic"),
         ("anthropic-compatible", "anthropic"),
-        ("llamacpp", "llamacpp"),
-        ("lmstudio", "lmstudio"),
-        ("ollama", "ollama"),
+        *((kind, kind) for kind in ProviderKind if kind != ProviderKind.SCRIPTED),
     ],
 )
 def test_each_api_type_is_a_kind(written: str, kind: str) -> None:

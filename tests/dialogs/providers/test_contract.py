@@ -11,6 +11,8 @@ import json
 
 import pytest
 
+from dialogs.models import Provider
+from dialogs.models.llm import ProviderKind, provider_kinds
 from dialogs.providers.base import (
     ArgumentsDelta,
     AuthenticationRefused,
@@ -52,6 +54,17 @@ def world(request: pytest.FixtureRequest, server: Upstream) -> World:
 
 def test_every_kind_has_a_world() -> None:
     assert set(WORLDS) == set(KINDS)
+
+
+def test_every_kind_can_be_chosen() -> None:
+    assert set(ProviderKind) == set(KINDS)
+
+
+def test_a_new_kind_needs_no_migration() -> None:
+    """The migrations hold the name of the function, never the kinds."""
+    *_, told = Provider._meta.get_field("kind").deconstruct()
+
+    assert told["choices"] is provider_kinds
 
 
 async def test_text_comes_in_pieces_and_usage_directly_before_the_end(world: World) -> None:

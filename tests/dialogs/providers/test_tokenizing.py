@@ -104,10 +104,11 @@ async def test_who_is_known_not_to_count_is_not_asked(kind: str, base: str) -> N
         await counted(Upstream(), kind, ["one"], base=base)
 
 
-def test_the_other_kinds_do_not_offer_it() -> None:
+def test_kinds_that_may_count_can_and_those_without_openais_protocol_cannot() -> None:
     offering = {kind for kind in KINDS if hasattr(load(kind), "count_tokens")}
 
-    assert offering == {"openai", "llamacpp", "lmstudio"}
+    assert {kind for kind, known in KINDS.items() if known.may_count} <= offering
+    assert offering.isdisjoint({"ollama", "anthropic", "scripted"})
 
 
 async def test_what_is_sent_is_valid_json_whatever_the_text(server: Upstream) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from dialogs.compaction.reads.compaction_phases import phase
@@ -14,6 +15,7 @@ from dialogs.compaction.writes.context_settings import SettingsOutdated, changes
 from dialogs.models import Agent
 from health.compaction.config import ContextConfig, LlmLimit
 from health.compaction.strategies import REGISTRY
+from health.compaction.terms.configuration import KEYS
 from health.configured import context_config, context_settings
 from health.models import ContextSettings, SettingsChange
 
@@ -72,6 +74,12 @@ def test_every_key_has_a_field_on_the_page() -> None:
     values = (value_at(DEFAULTS, field.path) for field in every_field())
     texts = {", ".join(value) if isinstance(value, tuple) else str(value) for value in values}
     assert texts <= set(flat(DEFAULTS).values())
+
+
+def test_every_key_is_told_in_the_docs() -> None:
+    told = (settings.BASE_DIR / "docs" / "context-settings.md").read_text()
+
+    assert {key for key in KEYS if f"`{key}" not in told} == set()
 
 
 def test_every_strategy_has_its_words_on_the_settings_page_on_the_card_and_in_details() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from health.compaction.reading.force import Force, Outdated, in_force, outdated
 from health.compaction.reading.text import passages
-from health.compaction.reading.value_statements import is_question, states_a_value
+from health.compaction.reading.value_statements import is_question
 from health.compaction.reading.values import Said
 from health.compaction.terms.units import Kind, Role, Unit
 
@@ -360,11 +360,6 @@ def test_a_wish_that_was_taken_note_of_holds_and_small_talk_with_a_kind_word_doe
     reply = Unit(id="m9", role=Role.ASSISTANT, content=answered)
 
     assert (("m8", 0) in in_force((a_message(8, asked), reply)).stated) is holds
-
-
-@pytest.mark.parametrize(("sentence", "states"), [("The bus leaves at 8:05.", True), ("Greta likes tea.", False)])
-def test_a_time_is_a_value_and_a_name_alone_is_none(sentence: str, states: bool) -> None:
-    assert states_a_value(sentence) is states
 
 
 @pytest.mark.parametrize(("sentence", "asks"), [("Is it at 9:30?", True), ("Could you make it 9:30?", False)])

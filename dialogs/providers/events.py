@@ -1,0 +1,53 @@
+"""Server-sent events, as OpenAI's chat completions are streamed: the JSON of each, until the provider is done.
+
+Every word of an answer is one, so they are read in few steps: an SDK takes three times as many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx2
+
+from dialogs.providers.base import BadAnswer
+
+DONE = b"[DONE]"
+# What comes after the last event is read, or the connection could not be used again.
+REST_SECONDS = 0.1
+
+
+async def events_of(response: httpx2.Response) -> AsyncGenerator[Any, None]:
+    """Raises ValueError for what is no JSON."""
+    reading, pieces = Reading(), response.aiter_bytes()
+    async for piece in pieces:
+        for data in reading.add(piece):
+            if data.lstrip().startswith(DONE):
+                with suppress(TimeoutError, httpx2.TransportError, BadAnswer):
+                    async with asyncio.timeout(REST_SECONDS):
+                        _rest = [piece async for piece in pieces]
+                return
+            yield json.loads(data.decode())
+
+
+class Reading:
+    """A stream of events, piece by piece. Of an event only its data is kept."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def add(self, piece: bytes) -> Iterator[bytes]:
+        """The data of each event that is whole now."""
+        lines = (self._rest + piece).splitlines(keepends=True)
+        # What ends with a carriage return may be half of a line's end.
+        self._rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[5:])
+            elif self._data and not line.strip():
+                yield b"".join(self._data)
+                self._data.clear()

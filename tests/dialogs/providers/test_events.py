@@ -1,0 +1,34 @@
+"""Server-sent events, however they are cut into pieces and whatever ends their lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from dialogs.providers.events import Reading
+
+SENT = (
+    b': a comment\n\nevent: word\ndata: {"a":\ndata: 1}\n\nid: 7\n\n'
+    b'data:"\xe4\xbd\xa0\xe5\xa5\xbd \xe2\x80\xa8"\n\n\ndata: [DONE]\n\n'
+)
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("size", [1, 2, 7, 1_000])
+def test_events_are_the_same_however_they_are_cut(ending: bytes, size: int) -> None:
+    sent, reading = SENT.replace(b"\n", ending), Reading()
+
+    pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
+    found = [data.split() for piece in pieces for data in reading.add(piece)]
+
+    assert found == [[b'{"a":', b"1}"], ['"你好'.encode(), '\u2028"'.encode()], [b"[DONE]"]]
+
+
+def test_a_carriage_return_alone_ends_a_line() -> None:
+    reading = Reading()
+
+    assert list(reading.add(b"data: 1\r\rdata: 2\r\r")) == [b" 1\r"]
+    assert list(reading.add(b": more\r")) == [b" 2\r"]
+
+
+def test_an_event_that_is_not_whole_is_none() -> None:
+    assert list(Reading().add(b"data: 1\n")) == []
