@@ -14,6 +14,8 @@ from health.models import CompactionRun
 
 # A view that is hardly smaller than the one that holds costs a prompt cache and brings nothing.
 LEAST_GAIN = 0.1
+# A person who wishes it gets less too: the guard would be at it again soon, a person is not.
+LEAST_WISHED = LEAST_GAIN / 2
 Made = CompactionRun.Status
 # The run came to no less than the limit that it was given.
 OVER_LIMIT = frozenset({Why.CANNOT_FREE_MORE, Why.P1_ALONE, Why.STILL_OVER, Why.NOT_UNDER})
@@ -44,8 +46,9 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         return str(outcome.status), common
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
     is_reset = run.trigger == CompactionRun.Trigger.RESET
-    if gain < LEAST_GAIN and outcome.state.limit >= begun.tokens_before and not is_reset:
-        is_wish = run.trigger == CompactionRun.Trigger.MANUAL
+    is_wish = run.trigger == CompactionRun.Trigger.MANUAL
+    least = LEAST_WISHED if is_wish else LEAST_GAIN
+    if gain < least and outcome.state.limit >= begun.tokens_before and not is_reset:
         why = _nothing_to_compact(begun, run) if is_wish else Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
         # What is not applied earned nothing.
         skipped = {"estimated_after": begun.tokens_before, "reward": None, **columns_of(why)}

@@ -34,7 +34,7 @@ from health.compaction import recovery
 from health.compaction.accounts import counted_from
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, RecoveryMode
-from health.compaction.laws.floor import floor_of, irreducible
+from health.compaction.laws.floor import floor_of, irreducible, must_stay
 from health.compaction.runner import Watch
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Step
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
-# Of the present request: what *Compact now* aims at, and what is enough.
+# Of what may go of the present request: what *Compact now* leaves at best, and what is enough.
 WISHED_GOAL, WISHED_MOST = 0.5, 0.75
 # After a compaction so many more requests as large as the last ones fit below the threshold, where what must stay and a
 # choice of this share of the limit leave that much. A client, whose person sees but a pause, has all
@@ -119,7 +119,7 @@ def for_a_reset(config: ContextConfig) -> ContextConfig:
 
 
 def aimed(run: CompactionRun, begun: Material) -> Material:
-    """A person's wish aims at a share of what is there now, not at one of the limit, which may be far away.
+    """A person's wish aims at a share of what may go of what is there now: the limit may be far away.
 
     What the guard began leaves room for what a few requests add: else each of them would be compacted again.
     """
@@ -130,9 +130,11 @@ def aimed(run: CompactionRun, begun: Material) -> Material:
         begun = _as_far_as_tried(run, begun)
         goal = _goal_with_headroom(run, begun, config)
         return replace(begun, state=replace(begun.state, config=replace(config, goal=goal)))
-    present = min(1.0, begun.tokens_before / max(1, state.limit))
-    goal, accept = min(config.goal, WISHED_GOAL * present), min(config.accept, WISHED_MOST * present)
-    carried = config.ledger_share * present
+    present, limit = begun.tokens_before, max(1, state.limit)
+    stays = min(present, must_stay(state, begun.kit))
+    goal, accept = (stays + share * (present - stays) for share in (WISHED_GOAL, WISHED_MOST))
+    goal, accept = min(config.goal, goal / limit), min(config.accept, accept / limit)
+    carried = config.ledger_share * min(1.0, present / limit)
     config = replace(config, goal=goal, accept=accept, warning_threshold=accept, ledger_share=carried)
     return replace(begun, state=replace(state, config=config))
 

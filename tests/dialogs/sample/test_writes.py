@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone, translation
 
 from dialogs.common.errors import DialogBusy
+from dialogs.compaction.work import perform
 from dialogs.compaction.writes.bring_back import bring_back
-from dialogs.models import Agent, Course, Dialog, MessageMark
+from dialogs.models import LLM, Agent, Course, Dialog, MessageMark
 from dialogs.models.dialog import Stop
 from dialogs.sample.writes import begin_sample, close, go_on
 from health.models import CompactionRun
@@ -128,6 +129,21 @@ def test_a_window_that_is_far_from_full_is_compacted_at_a_press(sample: Dialog) 
 
     run = CompactionRun.objects.get(dialog=sample)
     assert (sample.tour, run.trigger, run.status) == (Stop.COMPACTION, "manual", "queued")
+
+
+def test_a_press_compacts_it_though_half_of_it_must_stay(sample: Dialog) -> None:
+    """The notes that were typed last, instructions and tools."""
+    LLM.objects.update(context_length=32_768)
+    press(sample, Stop.RISE)
+    an_answer(sample, "The index is built on Wednesday.")
+    press(sample, Stop.COMPACTION)
+    run = CompactionRun.objects.get(dialog=sample)
+
+    perform(run.pk)
+
+    run.refresh_from_db()
+    assert run.status == "applied"
+    assert [step["phase"] for step in run.steps if step["changed"]] == ["select_passages", "success"]
 
 
 def test_what_was_compacted_leads_on(sample: Dialog) -> None:
