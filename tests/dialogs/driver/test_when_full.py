@@ -145,7 +145,7 @@ def test_above_the_threshold_the_history_is_compacted_unless_the_agent_is_remind
     Agent.objects.update(when_full=when_full)
     guard(dialog, limit=5_000, window=WINDOW)
     Agent.objects.update(when_full=when_full)
-    a_history(dialog, pairs=22)
+    a_history(dialog, pairs=24)
     play(HEALTHY)
 
     converse(dialog, 1)
