@@ -27,6 +27,7 @@ from dialogs.models import (
 )
 from dialogs.transcript.model_view import Entry, dump, holding, load
 from dialogs.transcript.reads.path import course_branch
+from health.models import CompactionRun
 
 Copies = Mapping[int, Message]
 # Of a dialog, by a person.
@@ -110,9 +111,11 @@ def _copy_reminders(source: Dialog, course: Course) -> None:
 
 def _copy_view(source: Course, course: Course, copies: Copies) -> None:
     """The newest view that holds on this branch, as a run of the copy's own."""
-    run = holding(source.head_run, copies)
-    if run is None:
+    held = holding(source.head_run, copies)
+    if held is None:
         return
+    # Whole: what a request is not made of may not have been read with it, and is copied too.
+    run = CompactionRun.objects.get(pk=held.pk)
     run.pk = None
     run.dialog, run.course, run.parent_run, run.leaf = course.dialog, course, None, copies[run.leaf_id]
     run.through_seq, run.turn = run.leaf.seq, run.leaf.turn

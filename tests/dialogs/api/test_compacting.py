@@ -197,16 +197,18 @@ async def test_a_longer_history_goes_on_from_the_view_that_was_made(guarded_clie
     assert await CompactionRun.objects.acount() == 1
 
 
-async def test_two_requests_at_once_share_one_compaction(guarded_client: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(900, "Done."))
+@pytest.mark.parametrize("delay", [0.0, 0.4], ids=["the-first-at-rest-again", "the-first-still-answering"])
+async def test_two_requests_at_once_share_one_compaction(guarded_client: Client, play: Play, delay: float) -> None:
+    read = await sync_to_async(play)(said(900, ["Do", "ne."], delay=delay))
     history = [*long_history(LONG), user("And now?")]
 
     first, second = await asyncio.gather(guarded_client.ask(*history), guarded_client.ask(*history))
 
     assert first.json()["choices"] == second.json()["choices"]
     assert contents(read()[0]) == contents(read()[1])
-    steps = [run.steps async for run in CompactionRun.objects.all()]
-    assert steps[0] == steps[-1]
+    runs = [run async for run in CompactionRun.objects.all()]
+    assert {(len(run.removed), len(run.coverage)) for run in runs} == {(len(runs[0].removed), len(runs[0].coverage))}
+    assert [run.steps for run in runs] == [runs[0].steps] * len(runs)
 
 
 async def test_an_answer_that_fills_the_window_is_one_stream_for_the_client(small_client: Client, play: Play) -> None:
