@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from operator import add
+from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import CJK, of_text
@@ -21,7 +26,6 @@ _TOKEN = re.compile(rf"[A-Za-z0-9_]++(?:[-./:@'’][A-Za-z0-9_]++)*+|[{CJK}]++|[
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9_]++(?:[-./:@'][A-Za-z0-9_]++)*+")
 _DIGIT, _JOINT = re.compile(r"\d"), re.compile(r"[_/.@:]")
 LONGEST = 40
-_SAYS_NOTHING = -1
 _NUMBER, _NAME, _CAPITAL, _WORD, _PAIR = 3.0, 2.5, 2.0, 1.0, 0.6
 _ONLY_IN_RESULTS = 0.5
 # What is in play stays worth as much as if it had been named this often.
@@ -30,11 +34,6 @@ _ENOUGH = 4
 _RARE = 8
 # Said again it adds less and less; after the fourth time nothing.
 DIMINISHING = (1.0, 0.5, 0.4, 0.3)
-
-
-@of_text
-def _distinct(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tokens_of(text)))
 
 
 def tokens_of(text: str) -> list[str]:
@@ -69,74 +68,99 @@ def shape_weight(token: str) -> float:
     return _CAPITAL if token[0].isupper() else _WORD
 
 
-class _Numbers(dict[str, int]):
-    """The number of each token as written; a new one is numbered when it is first asked for.
+class Names:
+    """The names that texts hold, numbered: what a text says is then an array, found once, and many are counted at once.
 
-    Spellings that differ in case have one number: a name, and the weight of the spelling that promises most.
+    A token is numbered as its name, in lower case: spellings that differ in case are one thing.
     """
 
     def __init__(self) -> None:
-        self.names: list[str] = []
-        self.shapes: list[float] = []
-        self._by_name: dict[str, int] = {}
+        self.known: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._lock = Lock()
 
-    def __missing__(self, token: str) -> int:
-        number, weight = _SAYS_NOTHING, shape_weight(token)
-        if weight:
-            name = token.lower()
-            number = self._by_name.setdefault(name, len(self.names))
-            if number == len(self.names):
-                self.names.append(name)
-                self.shapes.append(weight)
-            elif weight > self.shapes[number]:
-                self.shapes[number] = weight
-        self[token] = number
+    def numbers(self, tokens: Iterable[str]) -> list[int]:
+        with self._lock:
+            return [self._number(token.lower()) for token in tokens]
+
+    def _number(self, name: str) -> int:
+        number = self._numbers.setdefault(name, len(self.known))
+        if number == len(self.known):
+            self.known.append(name)
         return number
 
 
-def _times(keys: list[int], count: int) -> list[int]:
-    """How often each number below `count` is among the keys."""
-    times: list[int] = np.bincount(np.array(keys, dtype=np.intp), minlength=count).tolist()
-    return times
+_NUMBERS, _SHAPES, _BYTES = "q", "d", 8
+# So many names are numbered before it begins anew, some 20 MB; what a text says is then read again.
+MOST_NAMES = 200_000
+_names = Names()
+
+
+def _current() -> Names:
+    global _names
+    if len(_names.known) > MOST_NAMES:
+        _names = Names()
+    return _names
+
+
+class _Named(NamedTuple):
+    """The numbers of what a text names, each once, and the weights of the spellings that promise most: as bytes, which
+    those of many texts are joined of quickest.
+    """
+
+    numbers: bytes
+    shapes: bytes
+
+
+@of_text
+def _named(text: str, names: Names) -> _Named:
+    shapes: dict[int, float] = {}
+    tokens = [token for token in dict.fromkeys(tokens_of(text)) if shape_weight(token)]
+    for token, number in zip(tokens, names.numbers(tokens), strict=True):
+        shapes[number] = max(shapes.get(number, 0.0), shape_weight(token))
+    return _Named(array(_NUMBERS, shapes).tobytes(), array(_SHAPES, shapes.values()).tobytes())
 
 
 class Features:
     """The features of one history, numbered. `each` are the numbers of each chunk's, `names` are in lower case."""
 
     def __init__(self, texts: Sequence[str], *, from_tool: Sequence[bool]) -> None:
-        numbers = _Numbers()
-        self.names, self._shapes, number_of = numbers.names, numbers.shapes, numbers.__getitem__
-        named: dict[bool, list[int]] = {False: [], True: []}
-        self.each: list[list[int]] = []
-        for text, tool in zip(texts, from_tool, strict=True):
-            distinct = dict.fromkeys(map(number_of, _distinct(text)))
-            distinct.pop(_SAYS_NOTHING, None)
-            keys = list(distinct)
-            self.each.append(keys)
-            named[tool] += keys
-        said, resulted = [_times(named[tool], len(self.names)) for tool in (False, True)]
-        self.frequency = [*map(add, said, resulted)]
-        self._rarity, self._scale = self._rarities(), math.log(len(texts) + 2)
-        self.weights = [*map(self._weight, range(len(self.names)), said, resulted)]
+        names = _current()
+        named = [_named(text, names) for text in texts]
+        lengths = [len(one.numbers) // _BYTES for one in named]
+        keys = np.frombuffer(b"".join([one.numbers for one in named]), _NUMBERS)
+        known, keys = _numbered_anew(keys, len(names.known))
+        chunk = np.repeat(np.arange(len(texts)), lengths)
+        self.names = [names.known[number] for number in known.tolist()]
+        self._shapes = np.zeros(len(known))
+        np.maximum.at(self._shapes, keys, np.frombuffer(b"".join([one.shapes for one in named]), _SHAPES))
+        is_found = np.repeat(np.array(from_tool, dtype=bool), lengths)
+        said, found = [np.bincount(keys[which], minlength=len(known)) for which in (~is_found, is_found)]
+        self.frequency: list[int] = (said + found).tolist()
+        weights = self._weights(said, found, most=len(texts) + 2)
+        self.weights: list[float] = weights.tolist()
+        ends = [0, *accumulate(lengths)]
+        flat = keys.tolist()
+        self.each: list[list[int]] = [flat[start:end] for start, end in pairwise(ends)]
         # What of results a person, the agent or a call took up: its rows are more likely to be needed than others.
-        taken_up = {
-            key
-            for key, (told, found) in enumerate(zip(said, resulted, strict=True))
-            if told and found and self._shapes[key] >= _NAME and told + found <= _RARE
-        }
-        self.in_play = [not taken_up.isdisjoint(keys) for keys in self.each]
+        taken_up = (said > 0) & (found > 0) & (self._shapes >= _NAME) & (said + found <= _RARE)
+        self.in_play: list[bool] = (np.bincount(chunk, taken_up[keys], len(texts)) > 0).tolist()
         # What each chunk says by itself, as if nothing else stood.
-        self.own = [sum(map(self.weights.__getitem__, keys)) for keys in self.each]
+        self.own: list[float] = np.bincount(chunk, weights[keys], len(texts)).tolist()
 
-    def _rarities(self) -> dict[int, float]:
-        """By the number of chunks that say a thing, how rare it is."""
-        most = len(self.each) + 2
-        return {times: math.log(most / (times + 0.5)) for times in {*self.frequency, _ENOUGH}}
+    def _weights(self, said: NDArray[np.int64], found: NDArray[np.int64], *, most: int) -> NDArray[np.float64]:
+        """What each promises by its shape, by how rare it is among chunks, and by who named it."""
+        is_held = (said > 0) & (found > 0) & (self._shapes >= _CAPITAL)
+        frequency = said + found
+        frequency = np.where(is_held, np.minimum(frequency, _ENOUGH), frequency)
+        rarity = np.log(most / (frequency + 0.5)) / math.log(most)
+        return self._shapes * rarity * np.where(said > 0, 1.0, _ONLY_IN_RESULTS)
 
-    def _weight(self, key: int, said: int, resulted: int) -> float:
-        frequency, place = said + resulted, 1.0
-        if not said:
-            place = _ONLY_IN_RESULTS
-        elif resulted and self._shapes[key] >= _CAPITAL:
-            frequency = min(frequency, _ENOUGH)
-        return self._shapes[key] * self._rarity[frequency] / self._scale * place
+
+def _numbered_anew(keys: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct keys, all below `most`, in the order of their first places; and of each key its place among them."""
+    places = np.arange(len(keys))
+    first = np.empty(most, dtype=np.int64)
+    first[keys[::-1]] = places[::-1]  # of several the last that is written stays
+    begins = first[keys] == places
+    return keys[begins], (np.cumsum(begins) - 1)[first[keys]]

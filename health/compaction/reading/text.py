@@ -43,6 +43,9 @@ class Looks:
 
     def at(self, text: str) -> Looked:
         """What was found in this text until now, to be added to."""
+        entry = self._young.get(text)  # as most are, and this is asked thousands of times in a compaction
+        if entry is not None and len(entry[0]) <= MOST_LOOKS:
+            return entry[0]
         found = self.known(text)
         return self.new(text, len(text)) if found is None else found
 

@@ -21,8 +21,6 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
-import numpy as np
-
 from health.compaction.reading.text import CJK
 from health.compaction.reading.value_patterns import (
     ANYBODY,
@@ -166,14 +164,14 @@ class Book:
 
     def _alike(self, new: Statement) -> list[Statement]:
         """The statements in force that share most, in order."""
-        said = [(self._weights[word], self._by_word[word][-MOST_LOOKED_UP:]) for word in new.content]
-        places = [at for _, found in said for at in found]
-        if not places:
-            return []
-        weights = np.repeat([weight for weight, _ in said], [len(found) for _, found in said])
-        totals = np.bincount(places, weights).round(DIGITS)  # the same in whatever order a set has its words
-        (enough,) = (totals >= LEAST_WEIGHT).nonzero()
-        newest_first = enough[totals[enough].argsort(kind="stable")][::-1].tolist()
+        totals: dict[int, float] = defaultdict(float)
+        for word in new.content:
+            weight = self._weights[word]
+            for at in self._by_word[word][-MOST_LOOKED_UP:]:
+                totals[at] += weight
+        near = [at for at, total in totals.items() if total > LEAST_WEIGHT - 0.1**DIGITS]
+        # The same in whatever order a set has its words.
+        newest_first = sorted(near, key=lambda at: (round(totals[at], DIGITS), at), reverse=True)
         corrects = signs_of(new.text).opens
         alike = (
             at
@@ -198,8 +196,7 @@ class Book:
 
     def _said_just_before(self, new: Statement) -> list[Statement]:
         """What a value without a subject corrects: the newest statement with a value of the sort."""
-        beside = new.content - new.names
-        if not new.bare or any(self._said_by[word] > 1 for word in beside):
+        if not new.bare or any(self._said_by[word] > 1 for word in new.content - new.names):
             return []
         corrects = signs_of(new.text).opens
         if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes):
