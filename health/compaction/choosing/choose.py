@@ -10,6 +10,9 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from health.compaction.reading.features import DIMINISHING, Features
 
 GAP_TOKENS = 3
@@ -56,10 +59,22 @@ class Chooser:
         # What a feature adds if it is said once more, and how often it stands.
         self._gains = list(features.weights)
         self._times = [0] * len(features.weights)
+        # Who leans, and on whom.
+        self._leaners = np.array([at for at, leans in enumerate(self._leans) for _ in leans], dtype=np.intp)
+        self._leant_on = np.array([lean for leans in self._leans for lean in leans], dtype=np.intp)
+        self._first_costs = self._costs() ** exponent
         # What each adds, as last computed. It never grows, so it is a bound until it is computed again.
         self._worths = [own * one.prior + one.bonus for own, one in zip(features.own, candidates, strict=True)]
         # Closed gaps by chunk.
         self._joins = bytearray(len(candidates))
+
+    def _costs(self) -> NDArray[np.float64]:
+        """The tokens of each while nothing stands, with what it leans on."""
+        tokens, labels, groups = (np.array(each) for each in (self._tokens, self._labels, self._group_of))
+        more = tokens[self._leant_on]
+        more += np.where(groups[self._leant_on] == groups[self._leaners], 0, labels[self._leant_on])
+        beside = np.bincount(self._leaners, more, len(tokens))
+        return np.maximum(1, tokens + labels + beside)
 
     def cost(self, places: Iterable[int]) -> int:
         """The tokens of these of one group, none of which stands."""
@@ -86,8 +101,9 @@ class Chooser:
 
     def choose(self, budget_tokens: int, among: Collection[int] | None = None) -> list[int]:
         """All that is chosen, with the best of these, or of everything, within so many tokens more."""
-        places = range(len(self.candidates)) if among is None else sorted(among)
-        heap = [(-self._first_rate(at), at) for at in places]
+        rates = self._first_rates()
+        places = range(len(self.candidates)) if among is None else among
+        heap = [(-rates[at], at) for at in places if not self._taken[at]]
         heapq.heapify(heap)
         misses = 0
         while heap and misses < MOST_MISSES:
@@ -104,14 +120,12 @@ class Chooser:
                 self._take(at, cost, heap)
         return self.chosen
 
-    def _first_rate(self, at: int) -> float:
-        """What it adds for its tokens while nothing stands: `_offer`, without all that it looks up."""
-        worth, group = self._worths[at], self._group_of[at]
-        cost = self._tokens[at] + self._labels[at]
-        for lean in self._leans[at]:
-            worth += self._worths[lean]
-            cost += self._tokens[lean] + (0 if self._group_of[lean] == group else self._labels[lean])
-        return worth / max(1, cost) ** self.exponent
+    def _first_rates(self) -> list[float]:
+        """What each adds for its tokens while nothing stands: `_offer`, without all that it looks up."""
+        worths = np.array(self._worths)
+        np.add.at(worths, self._leaners, worths[self._leant_on])
+        rates: list[float] = (worths / self._first_costs).tolist()
+        return rates
 
     def _beside(self, at: int) -> Iterator[int]:
         """The chunks right before and after it in the same message, not taken yet."""

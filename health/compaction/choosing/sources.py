@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from health.compaction.reading.chunks import Chunk, blocks, chunks
 from health.compaction.reading.digest import GAPS, is_digest, is_notice, read_back
-from health.compaction.reading.force import in_force
+from health.compaction.reading.force import Place, in_force
 from health.compaction.reading.kinds import kind_of
 from health.compaction.reading.text import CJK, of_text
 from health.compaction.terms.units import Kind, Role, Unit, tools_by_result
@@ -224,16 +224,17 @@ def _pieces(text: str, role: Role) -> Sequence[Chunk]:
     return found
 
 
-def begins(
-    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
-) -> list[tuple[str, int] | None]:
+def begins(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]) -> list[Place | None]:
     """For each chunk the id of its message and the character it begins at; none for calls, nobody said them."""
     said_in = ["" if source.is_call else units[source.unit_at].id for source in sources]
     return [(said_in[at], sources[at].chunks[number].start) if said_in[at] else None for at, number in places]
 
 
 def leaning(
-    sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]
+    sources: Sequence[Source],
+    places: Sequence[tuple[int, int]],
+    starts: Sequence[Place | None],
+    beside: Mapping[Place, Sequence[Place]],
 ) -> list[tuple[int, ...]]:
     """For each chunk those it makes little sense without: a reply's question, what "It moved" is said of, a call.
 
@@ -241,9 +242,10 @@ def leaning(
     names no subject leans on the reply that does.
     """
     first = {sources[at].call_id: one for one, (at, number) in enumerate(places) if not number and sources[at].is_call}
-    beside = in_force(tuple(units)).beside
-    at_start = {start: one for one, start in enumerate(begins(sources, places, units)) if start} if beside else {}
-    leans = [_leans_on(sources, at, number, one, first) for one, (at, number) in enumerate(places)]
+    leans: list[tuple[int, ...]] = []
+    for at, source in enumerate(sources):
+        leans += _leans_of(source, sources[at - 1] if at else None, len(leans), first)
+    at_start = {start: one for one, start in enumerate(starts) if start} if beside else {}
     for start, others in beside.items():
         if start in at_start:
             one = at_start[start]
@@ -252,24 +254,27 @@ def leaning(
     return leans
 
 
-def _leans_on(
-    sources: Sequence[Source], at: int, number: int, one: int, first: Mapping[tuple[str, str], int]
-) -> tuple[int, ...]:
-    source = sources[at]
+def _leans_of(
+    source: Source, before: Source | None, begin: int, first: Mapping[tuple[str, str], int]
+) -> list[tuple[int, ...]]:
+    """What each chunk of a message leans on. `begin` is the place of its first chunk, `first` those of calls."""
+    numbers = range(len(source.chunks))
     if source.role is Role.TOOL:
-        return (first[source.call_id],) if source.call_id in first else ()
+        call = (first[source.call_id],) if source.call_id in first else ()
+        return [call for _ in numbers]
     if source.is_call:
-        return (one - number,) if number else ()
-    return (one - 1,) if one and _leans(sources, at, number) else ()
-
-
-def _leans(sources: Sequence[Source], at: int, number: int) -> bool:
-    source = sources[at]
+        return [(begin,) if number else () for number in numbers]
     if source.voice is Role.TOOL:
-        return False
-    if _PRONOUN.match(source.chunks[number].text):
-        return True
-    if number or not at or len(source.text) > _SHORT_REPLY:
-        return False
-    asked = sources[at - 1]
-    return asked.role is not source.role and asked.text.rstrip().endswith(("?", "？"))
+        return [() for _ in numbers]
+    leans = [(begin + number - 1,) if _PRONOUN.match(source.chunks[number].text) else () for number in numbers]
+    if before is None:
+        leans[0] = ()
+    elif _is_reply(source, before):
+        leans[0] = (begin - 1,)
+    return leans
+
+
+def _is_reply(source: Source, before: Source) -> bool:
+    """A short one to a question."""
+    is_short = len(source.text) <= _SHORT_REPLY and before.role is not source.role
+    return is_short and before.text.rstrip().endswith(("?", "？"))

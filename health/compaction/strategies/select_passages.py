@@ -6,7 +6,7 @@ the budget holds. What is chosen stays verbatim in its own message; of tool roun
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Any
 
 from health.compaction.choosing.choose import GAP_TOKENS, Candidate, Chooser
@@ -16,7 +16,7 @@ from health.compaction.laws.cuts import Cut, cuts, ids_of
 from health.compaction.laws.invariants import is_marked, requests
 from health.compaction.reading.digest import without
 from health.compaction.reading.features import Features
-from health.compaction.reading.force import in_force
+from health.compaction.reading.force import Place, in_force
 from health.compaction.reading.value_statements import is_question
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
@@ -127,7 +127,8 @@ def chosen_order(
     features = Features([piece.text for piece in pieces], from_tool=[piece.role is Role.TOOL for piece in pieces])
     asked = yield from matches(pieces, features, state)
     prior = priors(pieces)
-    leans = leaning(sources, places, state.units)
+    starts = begins(sources, places, state.units)
+    leans = leaning(sources, places, starts, in_force(tuple(state.units)).beside)
     labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
     turns = [LATER[turn_to_leave([state.units[source.unit_at]])] for source in sources]
     candidates = [
@@ -140,7 +141,7 @@ def chosen_order(
             lean,
         )
         for piece, own, (at, _), lean, taken, held in zip(
-            pieces, asked.bonuses, places, leans, features.in_play, _held(sources, places, state.units), strict=True
+            pieces, asked.bonuses, places, leans, features.in_play, map(_held(state.units), starts), strict=True
         )
     ]
     chooser = Chooser(candidates, features, exponent=EXPONENT)
@@ -172,13 +173,12 @@ def _favour(piece: Piece, taken_up: bool) -> float:
     return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
 
 
-def _held(sources: Sequence[Source], places: Sequence[tuple[int, int]], units: Sequence[Unit]) -> Iterator[float]:
+def _held(units: Sequence[Unit]) -> Callable[[Place | None], float]:
+    """What a sentence is worth for what it states, by where it begins."""
     force = in_force(tuple(units))
-    for start in begins(sources, places, units):
-        if start in force.changed:
-            yield CHANGED
-        else:
-            yield NAMED if start in force.named else HOLDS if start in force.stated else 1.0
+    worths = dict.fromkeys(force.stated, HOLDS) | dict.fromkeys(force.named, NAMED)
+    worths |= dict.fromkeys(force.changed, CHANGED)
+    return lambda start: worths.get(start, 1.0) if start else 1.0
 
 
 def _asked_for(messages: Sequence[list[int]], chooser: Chooser, *, budget: int) -> list[int]:
