@@ -53,11 +53,14 @@ class Chooser:
         self._tokens = [one.tokens for one in candidates]
         self._labels = [one.label for one in candidates]
         self._group_of = [one.group for one in candidates]
+        self._priors = [one.prior for one in candidates]
+        self._bonuses = [one.bonus for one in candidates]
         self._leans = [one.leans_on for one in candidates]
         self._taken = bytearray(len(candidates))
         self._groups: set[int] = set()
         # What a feature adds if it is said once more, and how often it stands.
         self._gains = list(features.weights)
+        self._gain, self._each = self._gains.__getitem__, features.each
         self._times = [0] * len(features.weights)
         # Who leans, and on whom.
         self._leaners = np.array([at for at, leans in enumerate(self._leans) for _ in leans], dtype=np.intp)
@@ -147,13 +150,11 @@ class Chooser:
                 other = self._group_of[lean]
                 worth += worth_of(lean)
                 cost += self._tokens[lean] + (0 if other in groups or other == group else self._labels[lean])
-        cost = max(1, cost)
+        cost = cost if cost > 1 else 1
         return worth * (1 + JOIN * joins) / cost**self.exponent, cost
 
     def _worth(self, at: int) -> float:
-        covers = sum(map(self._gains.__getitem__, self.features.each[at]))
-        candidate = self.candidates[at]
-        worth = self._worths[at] = covers * candidate.prior + candidate.bonus
+        worth = self._worths[at] = sum(map(self._gain, self._each[at])) * self._priors[at] + self._bonuses[at]
         return worth
 
     def _take(self, at: int, cost: int, heap: list[tuple[float, int]]) -> None:
