@@ -78,7 +78,7 @@ def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, GaveWay]
     """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
     found: list[tuple[ContextState, GaveWay]] = []
     for step in () if _suffices(state, kit) else _steps(state):
-        less = state.having(_taken(step, state, kit))
+        less = _taken(step, state, kit)
         if less.estimated_tokens < state.estimated_tokens:
             found.append((less, _told(step.why, state, less)))
             state = less
@@ -95,23 +95,23 @@ def _steps(state: ContextState) -> tuple[Step, ...]:
     return ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
 
 
-def _taken(step: Step, state: ContextState, kit: Kit) -> Units:
+def _taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
     """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
-    units = state.units
+    less = state
     for size, goal in _goals(step, state) if _measured(step.size, Same(state), Same(kit)) > state.limit else ():
         excess = _measured(size, Same(state), Same(kit)) - goal
         for _ in range(TRIES):
-            units = step.take(state, excess, kit)
-            over = size(state.having(units), kit) - goal
+            less = state.having(step.take(state, excess, kit))
+            over = _measured(size, Same(less), Same(kit)) - goal
             if over <= 0:
-                return units
+                return less
             excess += over
-    return units
+    return less
 
 
 @lru_cache(maxsize=STATES_REMEMBERED)
 def _measured(size: Size, state: Same[ContextState], kit: Same[Kit]) -> int:
-    """Several steps ask for the same size of one state."""
+    """Several steps ask for the same size of one state: of the largest ledger that it may need, which takes longest."""
     return size(state.it, kit.it)
 
 
@@ -159,7 +159,7 @@ def _newest_alone(state: ContextState, kit: Kit) -> int:
 
 def _with_first(state: ContextState, kit: Kit) -> int:
     """What must stay, or what passes the limit by as much as the first request passes its share."""
-    return max(must_stay(state, kit), state.limit + _over_share(state))
+    return max(_measured(must_stay, Same(state), Same(kit)), state.limit + _over_share(state))
 
 
 def _over_share(state: ContextState) -> int:
