@@ -19,6 +19,7 @@ from health.compaction.trimming.records import told_anew
 
 # Words of a text: no marks of punctuation but what asks, and what code and sums are written with.
 _WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]++(?:[-./:@'’]++[^\W{CJK}]++)*+|[^\w\s.,;:!…\"“”()，。；：！、—–-]")
+_ASCII_WORD = re.compile(r"[a-z0-9_]++(?:[-./:@']++[a-z0-9_]++)*+|[^\w\s.,;:!\"()-]")
 _CONTRACTED = re.compile(r"n['’]t\b")
 _COURTESY = frozenset("a an the please hi hello hey thanks again ok okay well just 请 吧 呢 啊 哦 嗯 您".split())  # noqa: SIM905
 # What makes another statement of one: a value, a denial, a condition.
@@ -124,7 +125,8 @@ class Repeats:
         told = _told(text)
         if told.words in self._exact:
             return True
-        found = any(_says_all(old, told) for word in told.longest for old in self._by_word[word])
+        many = len(told.words) >= _FEWEST_WORDS
+        found = many and any(_says_all(old, told) for word in told.longest for old in self._by_word[word])
         self._exact.add(told.words)
         for word in told.longest:
             self._by_word[word] = [told, *self._by_word[word][: _COMPARED - 1]]
@@ -144,7 +146,8 @@ class Told(NamedTuple):
 @of_text
 def _told(text: str) -> Told:
     low = _CONTRACTED.sub(" not", text.lower())
-    words = tuple(word for word in _WORD.findall(low) if word not in _COURTESY) or (" ".join(text.split()),)
+    pattern = _ASCII_WORD if low.isascii() else _WORD
+    words = tuple(word for word in pattern.findall(low) if word not in _COURTESY) or (" ".join(text.split()),)
     distinct = frozenset(words)
     return Told(words, distinct, tuple(sorted(distinct, key=lambda word: (-len(word), word))[:_LOOKED_UP]))
 

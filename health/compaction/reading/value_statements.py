@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.ledger_patterns import is_binding
@@ -31,6 +31,7 @@ from health.compaction.reading.value_patterns import (
     ENDS,
     FORBIDS,
     INDEFINITE,
+    MAY_HOLD_VALUES,
     NO_NAME,
     OF,
     ONES,
@@ -44,13 +45,13 @@ from health.compaction.reading.value_patterns import (
     STARTS,
     TALKING,
     TELLS,
-    TOKEN,
     UNIT_WORDS,
     WORDS,
     ZH_COMMON,
     ZH_GENERIC,
     ZH_NAME,
     Sort,
+    raw_tokens,
     stem,
 )
 from health.compaction.terms.units import Role
@@ -61,6 +62,8 @@ MOST_MESSAGES, MOST_TYPED = 500, 12_000
 MOST_STATED, MOST_ECHOED, MOST_NOTED, MOST_OF_ASSENT = 240, 160, 100, 1
 # Characters of a message that are searched for names and echoes.
 HEARD = 4_000
+# What may be in force besides names.
+VALUES = tuple(sort for sort in SORTS if sort is not Sort.NAME)
 # Words of a subject; words and Chinese pairs beside a value that has no subject.
 LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
 CJK_BEGINS = "\u2e80"
@@ -133,7 +136,7 @@ def _capitalised(text: str) -> tuple[frozenset[str], frozenset[str]]:
     names: set[str] = set()
     others: set[str] = set()
     for passage in passages(text):
-        raw = TOKEN.findall(passage.text)
+        raw = raw_tokens(passage.text)
         others.update(token for token in raw if token[0].islower())
         for before, token, behind in zip([".", *raw], raw, [*raw[1:], "."], strict=False):
             if token[0].isupper():
@@ -241,7 +244,7 @@ def _told(text: str, names: frozenset[str]) -> Told:
     ]
     stated = frozenset(_topics(" , ".join(stating), names))
     named = frozenset(name for clause in stating if not any(_topics(clause, names)) for name in _attributes(clause))
-    changes = bool(CHANGES.search(text) or OPENS_CHANGE.match(text))
+    changes = signs_of(text).changes or signs_of(text).opens
     beside = content - values.get(Sort.NAME, frozenset())
     bare = _is_bare(tokens, beside if changes else beside | named, stated, changes=changes)
     return Told(tokens, values, stated | named or frozenset(_topics(rest, names)), content | named, bare)
@@ -264,7 +267,7 @@ def _attributes(clause: str) -> Iterator[str]:
 @of_text
 def _spelt(text: str) -> frozenset[str]:
     """Its words as they may stand among names, their stems too."""
-    tokens = [token.lower() for token in TOKEN.findall(text)]
+    tokens = [token.lower() for token in raw_tokens(text)]
     return frozenset(tokens).union(map(stem, tokens))
 
 
@@ -288,15 +291,22 @@ def _tells(letter: str) -> bool:
 def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[str]], str]:
     """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
     found: dict[Sort, frozenset[str]] = {}
-    for sort, pattern in SORTS.items():
-        hits = [hit[0] for hit in pattern.finditer(text)]
-        if sort is Sort.NAME:
-            hits = [hit for hit in hits if _names_something(hit, names)] + ZH_NAME.findall(text)
-        else:
-            text = UNIT_WORDS.sub("§", pattern.sub(" § ", text))
-        if hits:
-            found[sort] = frozenset(stem(" ".join(hit.lower().split())) for hit in hits)
-    return found, ZH_NAME.sub("§", text)
+    rest = text
+    for sort in VALUES if MAY_HOLD_VALUES.search(text.lower()) else ():
+        if hits := SORTS[sort].findall(rest):
+            found[sort] = _as_values(hits)
+            rest = UNIT_WORDS.sub("§", SORTS[sort].sub(" § ", rest))
+    named = [hit for hit in SORTS[Sort.NAME].findall(rest) if _names_something(hit, names)]
+    if not text.isascii():
+        named += ZH_NAME.findall(rest)
+        rest = ZH_NAME.sub("§", rest)
+    if named:
+        found[Sort.NAME] = _as_values(named)
+    return found, rest
+
+
+def _as_values(hits: Iterable[str]) -> frozenset[str]:
+    return frozenset(stem(" ".join(hit.lower().split())) for hit in hits)
 
 
 def _names_something(word: str, names: frozenset[str]) -> bool:
@@ -307,7 +317,7 @@ def _names_something(word: str, names: frozenset[str]) -> bool:
 
 
 def tokens_of(text: str) -> tuple[str, ...]:
-    return tuple(stem(token) for token in TOKEN.findall(text.lower()))
+    return tuple(stem(token) for token in raw_tokens(text.lower()))
 
 
 def content_of(tokens: Iterable[str]) -> Iterator[str]:
@@ -343,31 +353,48 @@ def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
 # What a sentence tells by itself: it is compared with many others, so its words are looked at once
 
 
-class Signs(NamedTuple):
-    """What the words of a sentence tell of it, whatever was said before."""
+class Signs:
+    """What the words of a sentence tell of it, whatever was said before; each is looked for when it is first asked."""
 
-    adds: bool
-    sometimes: bool
-    ends: bool
-    changes: bool
-    opens: bool
-    forbids: bool
-    deeds: bool
-    binds: bool
+    def __init__(self, text: str) -> None:
+        self._text, self._low = text, text.lower()
+
+    @cached_property
+    def adds(self) -> bool:
+        return bool(ADDS.search(self._low))
+
+    @cached_property
+    def sometimes(self) -> bool:
+        return bool(SOMETIMES.search(self._low))
+
+    @cached_property
+    def ends(self) -> bool:
+        return bool(ENDS.search(self._low))
+
+    @cached_property
+    def changes(self) -> bool:
+        return bool(CHANGES.search(self._low))
+
+    @cached_property
+    def opens(self) -> bool:
+        return bool(OPENS_CHANGE.match(self._low))
+
+    @cached_property
+    def forbids(self) -> bool:
+        return bool(FORBIDS.search(self._low))
+
+    @cached_property
+    def deeds(self) -> bool:
+        return bool(DEEDS.search(self._low))
+
+    @cached_property
+    def binds(self) -> bool:
+        return is_binding(self._text)
 
 
 @lru_cache(maxsize=SENTENCES)
 def signs_of(text: str) -> Signs:
-    return Signs(
-        adds=bool(ADDS.search(text)),
-        sometimes=bool(SOMETIMES.search(text)),
-        ends=bool(ENDS.search(text)),
-        changes=bool(CHANGES.search(text)),
-        opens=bool(OPENS_CHANGE.match(text)),
-        forbids=bool(FORBIDS.search(text)),
-        deeds=bool(DEEDS.search(text)),
-        binds=is_binding(text),
-    )
+    return Signs(text)
 
 
 @lru_cache(maxsize=SENTENCES)

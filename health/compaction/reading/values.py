@@ -251,8 +251,9 @@ def _is_chosen_anew(new: Statement, old: Statement) -> bool:
         new.heard and old.heard and new.content and old.content and ANYBODY.isdisjoint(new.tokens)
     ):
         return False
+    low = new.text.lower()
     return (
-        bool((CHANGES if new.names else OPENS_CHANGE).search(new.text) or CLOSES_CHANGE.search(new.text))
+        bool((CHANGES if new.names else OPENS_CHANGE).search(low) or CLOSES_CHANGE.search(low))
         and not (new.values.keys() | old.values.keys()) - CHOSEN
     )
 
@@ -366,6 +367,8 @@ def _lead(one: Statement) -> frozenset[str]:
 
 def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
     """The characters before what is shared in Chinese, where they say something and are no value."""
+    if max(shared, default="") < CJK_BEGINS:
+        return set()
     told = " ".join(one.tokens)
     return {
         before
