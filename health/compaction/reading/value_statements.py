@@ -138,10 +138,11 @@ def _capitalised(text: str) -> tuple[frozenset[str], frozenset[str]]:
     for passage in passages(text):
         raw = raw_tokens(passage.text)
         others.update(token for token in raw if token[0].islower())
-        for before, token, behind in zip([".", *raw], raw, [*raw[1:], "."], strict=False):
-            if token[0].isupper():
-                opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
-                (others if before in INDEFINITE else set() if opens else names).add(token.lower())
+        around = [".", *raw, "."]
+        for at in [at for at, token in enumerate(around) if token[0].isupper()]:
+            before, behind = around[at - 1], around[at + 1]
+            opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
+            (others if before in INDEFINITE else set() if opens else names).add(around[at].lower())
     return frozenset(name for name in names if _is_telling(name)), frozenset(others)
 
 
@@ -237,22 +238,23 @@ def _told(text: str, names: frozenset[str]) -> Told:
     values, rest = _values(QUOTED.sub(" ", text), names)
     tokens = tokens_of(rest)
     content = frozenset(content_of(tokens))
+    named_in = values.get(Sort.NAME, frozenset())
     stating = [
         clause
         for clause in CLAUSE.split(rest)
-        if "§" in clause or not frozenset(tokens_of(clause)).isdisjoint(values.get(Sort.NAME, ()))
+        if "§" in clause or (named_in and not named_in.isdisjoint(tokens_of(clause)))
     ]
     stated = frozenset(_topics(" , ".join(stating), names))
-    named = frozenset(name for clause in stating if not any(_topics(clause, names)) for name in _attributes(clause))
-    changes = signs_of(text).changes or signs_of(text).opens
-    beside = content - values.get(Sort.NAME, frozenset())
-    bare = _is_bare(tokens, beside if changes else beside | named, stated, changes=changes)
+    named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
+    bare = _is_bare(text, tokens, content - named_in, stated, named)
     return Told(tokens, values, stated | named or frozenset(_topics(rest, names)), content | named, bare)
 
 
 def _attributes(clause: str) -> Iterator[str]:
     """ "Budget" in "the budget is 900", where no more is said of what it is the budget of; 预算 in 预算改到1100元."""
     tokens = (",", *tokens_of(clause), ".")
+    if ATTRIBUTES.isdisjoint(tokens) and max(tokens) < CJK_BEGINS:
+        return
     for before, word, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if (
             word in ATTRIBUTES
@@ -276,10 +278,15 @@ def _spelt_in(text: str) -> frozenset[str]:
     return frozenset[str]().union(*(_spelt(passage.text) for passage in passages(text)))
 
 
-def _is_bare(tokens: Iterable[str], beside: frozenset[str], stated: frozenset[str], *, changes: bool) -> bool:
+def _is_bare(
+    text: str, tokens: Iterable[str], beside: frozenset[str], stated: frozenset[str], named: frozenset[str]
+) -> bool:
     """Little is said beside a value, and no subject is named."""
-    if not changes:
-        return not beside and not any(letter > CJK_BEGINS and _tells(letter) for token in tokens for letter in token)
+    if len(beside) > MOST_BESIDE:
+        return False
+    if not (signs_of(text).changes or signs_of(text).opens):
+        is_telling = any(letter > CJK_BEGINS and _tells(letter) for token in tokens for letter in token)
+        return not (beside or named or is_telling)
     most = MOST_PAIRS if max(beside, default="") > CJK_BEGINS else MOST_BESIDE
     return len(beside) <= most and not any(word < CJK_BEGINS for word in stated & beside)
 
@@ -317,16 +324,21 @@ def _names_something(word: str, names: frozenset[str]) -> bool:
 
 
 def tokens_of(text: str) -> tuple[str, ...]:
-    return tuple(stem(token) for token in raw_tokens(text.lower()))
+    return tuple(map(stem, raw_tokens(text.lower())))
 
 
 def content_of(tokens: Iterable[str]) -> Iterator[str]:
     for token in tokens:
         if token > CJK_BEGINS:
             pairs = (token[i : i + 2] for i in range(len(token) - 1))
-            yield from (pair for pair in pairs if not ZH_COMMON.intersection(pair) and pair not in ZH_GENERIC)
+            yield from filter(_is_telling_pair, pairs)
         elif is_word(token):
             yield token
+
+
+@lru_cache(maxsize=WORDS)
+def _is_telling_pair(pair: str) -> bool:
+    return ZH_COMMON.isdisjoint(pair) and pair not in ZH_GENERIC
 
 
 @lru_cache(maxsize=WORDS)

@@ -338,8 +338,8 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
 
 def _is_done_otherwise(new: Statement, old: Statement) -> bool:
     """ "The porch is painted on Wednesday" and "the porch is tiled on Friday", 阳台周三刷漆 and 阳台周五换灯."""
-    mine, theirs = deeds_of(new.text), deeds_of(old.text)
-    return bool(mine and theirs) and mine.isdisjoint(theirs)
+    mine = deeds_of(new.text)
+    return bool(mine and (theirs := deeds_of(old.text))) and mine.isdisjoint(theirs)
 
 
 def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
@@ -350,7 +350,8 @@ def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
-    mine, theirs = dict(_marks(new, shared)), dict(_marks(old, shared))
+    mine = dict(_marks(new, shared))
+    theirs = dict(_marks(old, shared)) if mine else {}
     return any(theirs[word] != mark for word, mark in mine.items() if word in theirs)
 
 
