@@ -269,7 +269,9 @@ def _leans_of(
         return [(begin,) if number else () for number in numbers]
     if source.voice is Role.TOOL:
         return [() for _ in numbers]
-    leans = [(begin + number - 1,) if _PRONOUN.match(source.chunks[number].text) else () for number in numbers]
+    leans: list[tuple[int, ...]] = [
+        (begin + number - 1,) if _PRONOUN.match(source.chunks[number].text) else () for number in numbers
+    ]
     if before is None:
         leans[0] = ()
     elif _is_reply(source, before):

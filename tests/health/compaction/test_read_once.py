@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import sys
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from health.compacting import compact_messages
-from health.compaction.reading import text, value_statements
+from health.compaction.reading import features, text, value_statements
 from health.compaction.reading.messages import parse
 from health.compaction.reading.text import Looked, Looks, of_text
 from health.compaction.reading.values import Said, heard
@@ -60,6 +62,19 @@ def compacted(messages: Messages, *, limit_tokens: int = 2_000) -> CompactionOut
 
 def account(outcome: CompactionOutcome) -> tuple[Any, ...]:
     return outcome.status, outcome.messages, [*outcome.ledger], [*outcome.losses], outcome.coverage, outcome.removed_ids
+
+
+@contextmanager
+def nothing_remembered() -> Iterator[None]:
+    """As in a process that has just begun: all that the engine remembers of texts, sentences and states is gone."""
+    for module in [found for name, found in sys.modules.items() if name.startswith("health.compaction.")]:
+        for one in vars(module).values():
+            if hasattr(one, "cache_clear"):
+                one.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "LOOKS", Looks(text.GENERATION))
+        patch.setattr(features, "_names", features.Names())
+        yield
 
 
 def told_in(texts: Iterable[str], messages: Messages) -> list[str]:
@@ -121,11 +136,23 @@ def test_a_conversation_that_was_read_before_comes_out_as_one_that_was_not(
     compacted(messages[:-fewer], limit_tokens=limit_tokens)
     known = account(compacted(messages, limit_tokens=limit_tokens))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "LOOKS", Looks(text.GENERATION))
+    with nothing_remembered():
         unknown = account(compacted(messages, limit_tokens=limit_tokens))
 
     assert known == unknown
+
+
+@given(histories().map(as_messages), st.integers(100, 1_500))
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_conversation_that_was_compacted_after_each_message_comes_out_as_one_that_never_was(
+    messages: Messages, limit_tokens: int
+) -> None:
+    known = [account(compacted(messages[:end], limit_tokens=limit_tokens)) for end in range(len(messages) + 1)]
+
+    with nothing_remembered():
+        unknown = account(compacted(messages, limit_tokens=limit_tokens))
+
+    assert known[-1] == unknown
 
 
 @pytest.mark.parametrize("other", [{"content": "Two."}, {"dominds": {"pinned": 1}}, {"id": "x"}, {"dominds": {}}])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from health.compaction.reading.features import Features, shape_weight, tokens_of
+from health.compaction.reading import features as names
+from health.compaction.reading.features import Features, Names, shape_weight, tokens_of
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,42 @@ def test_the_case_of_a_word_makes_no_second_feature() -> None:
     features = Features(["Porto", "porto"], from_tool=[False, False])
 
     assert features.each[0] == features.each[1]
+
+
+def test_a_thing_that_is_written_in_two_cases_weighs_what_the_more_telling_one_does() -> None:
+    features = Features(["heron", "Heron", "stork"], from_tool=[False] * 3)
+
+    assert features.own[0] == features.own[1] > 0
+    assert features.names == ["heron", "stork"]
+
+
+def test_texts_that_say_nothing_weigh_nothing() -> None:
+    features = Features(["", "heron", "of the"], from_tool=[False, False, True])
+
+    assert features.each == [[], [0], []]
+    assert (features.own[0], features.own[2]) == (0, 0)
+
+
+def test_what_was_numbered_before_changes_nothing_nor_that_numbering_begins_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = ["id S4037 of the heron", "Heron 7", "stork", "I take S4037"]
+    monkeypatch.setattr(names, "_names", Names())
+    first = Features(texts, from_tool=[True, False, False, False])
+    Features([f"crate{number}" for number in range(50)], from_tool=[False] * 50)
+    monkeypatch.setattr(names, "MOST_NAMES", 10)
+
+    others = [Features(order, from_tool=[True, False, False, False]) for order in (texts, texts)]
+
+    assert len(names._names.known) <= 10
+    assert all(vars(one)[name] == vars(first)[name] for one in others for name in ("names", "each", "weights", "own"))
+
+
+def test_threads_that_number_at_once_give_each_name_one_number() -> None:
+    numbered, tokens = Names(), [f"crate{number}" for number in range(2_000)]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(numbered.numbers, [tokens, tokens[::-1], tokens, tokens[::-1]]))
+
+    assert found[0] == found[2] == found[1][::-1]
+    assert sorted(found[0]) == list(range(2_000))
