@@ -41,7 +41,7 @@ def as_it_is(text: str) -> str:
     return text
 
 
-def leaning_on_nothing(sources: Any, places: Sequence[Any], units: Any) -> list[tuple[int, ...]]:
+def leaning_on_nothing(sources: Any, places: Sequence[Any], *_: Any) -> list[tuple[int, ...]]:
     return [()] * len(places)
 
 
