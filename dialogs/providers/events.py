@@ -37,14 +37,19 @@ class Reading:
     """A stream of events, piece by piece. Of an event only its data is kept."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        # Of the line that has not ended yet.
+        self._rest: list[bytes] = []
         self._data: list[bytes] = []
 
     def add(self, piece: bytes) -> Iterator[bytes]:
         """The data of each event that is whole now."""
-        lines = (self._rest + piece).splitlines(keepends=True)
+        self._rest.append(piece)
+        # An image is one line in hundreds of pieces, which are put together once.
+        if b"\n" not in piece and b"\r" not in piece:
+            return
+        lines = b"".join(self._rest).splitlines(keepends=True)
         # What ends with a carriage return may be half of a line's end.
-        self._rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+        self._rest = [lines.pop()] if not lines[-1].endswith(b"\n") else []
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[5:])
