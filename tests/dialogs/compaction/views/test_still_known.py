@@ -135,7 +135,9 @@ def test_the_page_shows_it_and_names_a_wrong_limit(
     assert RULE in response.content.decode()
 
 
-def test_no_message_in_which_something_was_said_costs_a_query_of_its_own(client: Client, alice: User, said: Dialog) -> None:
+def test_no_message_in_which_something_was_said_costs_a_query_of_its_own(
+    client: Client, alice: User, said: Dialog
+) -> None:
     client.force_login(alice)
     known = len(still_known(said).known)
 
