@@ -179,6 +179,11 @@ def _message(message_id: Any) -> QuerySet[Message]:
     return rows.filter(pk=message_id).order_by()
 
 
+def as_it_is(message: Message, row: Dialog) -> Message:
+    """The message, found a moment ago, beside its dialog as it is now that `row` is locked: others wrote until then."""
+    return message if message.dialog.version == row.version else _message(message.pk)[0]
+
+
 @prepared(Many(BigIntegerField()))
 def _those(ids: Any) -> QuerySet[Message]:
     """There may be hundreds: the views that hold in them are long, and one of them at most is wanted."""

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, QuerySet, UUIDField
 from django.utils import timezone
 
-from dialogs.api.reads.clients import Known, Outcome, is_past_compacting, longest_known, outcome_of
+from dialogs.api.reads.clients import Known, Outcome, as_it_is, is_past_compacting, longest_known, outcome_of
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_forks import fork
 from dialogs.api.writes.client_messages import add_history, mark_frame, remember
@@ -162,8 +162,8 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
     """Where to go on: in the first dialog at rest, else in a copy of a busy one."""
     for message in known.messages:
         row = lock(message.dialog)
-        if not row.is_busy:
-            return _at_rest(row, message, known)
+        if not (row.is_busy or row.trashed_at):
+            return _at_rest(row, as_it_is(message, row), known)
     if not (known.messages and known.length):
         return _new(owner, target)
     busy = known.messages[0]
