@@ -11,7 +11,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, QuerySet, UUIDField
+from django.db.models import BigIntegerField, F, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.api.reads.clients import Known, Outcome, as_it_is, is_past_compacting, longest_known, outcome_of
@@ -58,13 +58,15 @@ class Seen:
 class Taken:
     """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads.
 
-    `branch` are the messages of the course up to that one; None where they are to be read.
+    `branch` are the messages of the course up to that one; None where they are to be read. `is_as_seen`: nothing has
+    happened since, so what was reckoned of the request then is true of it.
     """
 
     claim: Claim
     leaf: Message
     dialog: Dialog
     branch: tuple[Message, ...] | None = None
+    is_as_seen: bool = False
 
 
 @transaction.atomic
@@ -99,7 +101,9 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
         changed_on_commit(row.pk)
     else:
         save(row, *CHANGED)
-    return Taken(claim, row.current_leaf, row, None if before is None or known.frame else (*before, *added))
+    branch = None if before is None or known.frame else (*before, *added)
+    is_as_seen = seen is not None and known == seen.known and branch is not None
+    return Taken(claim, row.current_leaf, row, branch, is_as_seen)
 
 
 @transaction.atomic
@@ -143,12 +147,13 @@ def _unchanged(known: Known) -> Dialog | None:
     if not known.messages or known.frame:
         return None
     before = known.messages[0].dialog
-    return next((row for row in _as_it_was(before.pk, before.version) if not row.is_busy), None)
+    return before if _at_rest_as_it_was(before.pk, before.version) else None
 
 
 @prepared(UUIDField(), BigIntegerField())
-def _as_it_was(dialog_id: Any, version: Any) -> QuerySet[Dialog]:
-    return Dialog.objects.select_for_update().filter(pk=dialog_id, version=version).order_by()
+def _at_rest_as_it_was(dialog_id: Any, version: Any) -> QuerySet[Dialog, Any]:
+    found = Dialog.objects.select_for_update().filter(pk=dialog_id, version=version, wake_seq__lte=F("handled_seq"))
+    return found.order_by().values_list("pk")
 
 
 def _at_rest(row: Dialog, message: Message, known: Known) -> tuple[Dialog, Course]:

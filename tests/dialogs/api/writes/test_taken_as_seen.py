@@ -67,6 +67,7 @@ def test_the_branch_of_what_was_seen_is_what_is_stored(
         (one.pk, one.seq, one.role, one.content, one.parts, one.parent_id) for one in stored
     ]
     assert len(stored) == len(HISTORY)
+    assert taken.is_as_seen
 
 
 def test_of_a_new_conversation_nothing_need_be_read(
@@ -75,6 +76,7 @@ def test_of_a_new_conversation_nothing_need_be_read(
     taken = take(Seen(longest_known(owner=key.owner, request=request_)))
 
     assert [one.content for one in taken.branch or ()] == [one.content for one in course_branch(taken.leaf)]
+    assert taken.is_as_seen
 
 
 def thrown_away(dialog: Dialog) -> None:
@@ -99,6 +101,7 @@ def test_what_has_changed_since_is_looked_up_again(
     taken = take(seen)
 
     assert taken.dialog.pk != dialog.pk
+    assert not taken.is_as_seen
     assert [one.content for one in course_branch(taken.leaf)][-1] == "And?"
 
 
@@ -140,3 +143,4 @@ def test_a_dialog_that_another_request_took_up_meanwhile_is_not_taken_twice(
 
     assert first.dialog.pk == dialog.pk
     assert second.dialog.pk != dialog.pk
+    assert not second.is_as_seen
