@@ -117,6 +117,7 @@ def database(name: str, folder: Path) -> dict[str, Any]:
         raise ImproperlyConfigured(f"{name} cannot be read: {error}.") from error
     found |= {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 0}
     if found["ENGINE"].endswith("sqlite3"):
+        found["ENGINE"] = "dominds.sqlite3"
         found["OPTIONS"] = SQLITE_OPTIONS | found.get("OPTIONS", {})
         # Tests use a file, as real processes do: an in-memory database has other locking rules.
         found["TEST"] = {"NAME": str(folder / "test.sqlite3")}

@@ -6,8 +6,9 @@ statement again, which takes three times as long as all else about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -44,22 +45,22 @@ def change(row: Model, *names: str) -> None:
     database = connections[DEFAULT_DB_ALIAS]
     sql, columns = _to_update(type(row), database.vendor, names)
     with database.cursor() as cursor:
-        cursor.execute(sql, _values(row, columns, database, is_new=False))
+        cursor.execute(sql, _values(row, columns, database))
 
 
 def _insert(row: Model, conflict: str = "") -> None:
     database = connections[DEFAULT_DB_ALIAS]
     sql, columns = _to_insert(type(row), database.vendor, row.pk is not None, conflict)
     with database.cursor() as cursor:
-        cursor.execute(sql, _values(row, columns, database, is_new=True))
+        cursor.execute(sql, _values(row, columns, database))
         if row.pk is None:
             row.pk = next(iter(cursor.fetchone() or ()), None)
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
 AnyField: TypeAlias = "Field[Any, Any]"
-# With the type of values that are written as they are, if there is one: most are of it.
-Column: TypeAlias = tuple[AnyField, type | None]
+# How its value is read from a row, and the type of values that are written as they are, if there is one: most are.
+Column: TypeAlias = tuple[AnyField, Callable[[Model], Any], type | None]
 Statement: TypeAlias = tuple[str, Sequence[Column]]
 PLAIN: dict[type[AnyField], type] = {CharField: str, TextField: str, IntegerField: int, BooleanField: bool}
 
@@ -71,7 +72,8 @@ def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str) -> 
     names = ", ".join(quoted(str(one.column)) for one in fields)
     slots = ", ".join(["%s"] * len(fields))
     sql = f"INSERT INTO {quoted(options.db_table)} ({names}) VALUES ({slots}){conflict}"  # noqa: S608  names of ours
-    return sql if has_key else f"{sql} RETURNING {quoted(str(options.pk.column))}", [*map(_column, fields)]
+    columns = [_column(one, is_new=True) for one in fields]
+    return sql if has_key else f"{sql} RETURNING {quoted(str(options.pk.column))}", columns
 
 
 @lru_cache(maxsize=256)
@@ -80,17 +82,23 @@ def _to_update(kind: type[Model], vendor: str, names: tuple[str, ...]) -> Statem
     fields = [cast("AnyField", options.get_field(name)) for name in names]
     changes = ", ".join(f"{quoted(str(one.column))} = %s" for one in fields)
     sql = f"UPDATE {quoted(options.db_table)} SET {changes} WHERE {quoted(str(options.pk.column))} = %s"  # noqa: S608  the same
-    return sql, [*map(_column, fields), _column(options.pk)]
+    return sql, [_column(one, is_new=False) for one in (*fields, options.pk)]
 
 
-def _column(field: AnyField) -> Column:
+def _column(field: AnyField, *, is_new: bool) -> Column:
     written: AnyField = field.target_field if isinstance(field, ForeignKey) else field
-    return field, next((plain for kind, plain in PLAIN.items() if isinstance(written, kind)), None)
+    plain = next((plain for kind, plain in PLAIN.items() if isinstance(written, kind)), None)
+    return field, _reading(field, is_new=is_new), plain
 
 
-def _values(row: Model, columns: Sequence[Column], database: BaseDatabaseWrapper, *, is_new: bool) -> list[Any]:
-    values = ((field, plain, field.pre_save(row, is_new)) for field, plain in columns)
+def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
+    """From the row as it is; but moments may fill themselves in when their row is stored, and are asked."""
+    is_plain = type(field).pre_save is Field.pre_save
+    return attrgetter(field.attname) if is_plain else lambda row: field.pre_save(row, is_new)
+
+
+def _values(row: Model, columns: Sequence[Column], database: BaseDatabaseWrapper) -> list[Any]:
     return [
-        value if value is None or value.__class__ is plain else field.get_db_prep_save(value, database)
-        for field, plain, value in values
+        value if (value := read(row)) is None or value.__class__ is plain else field.get_db_prep_save(value, database)
+        for field, read, plain in columns
     ]

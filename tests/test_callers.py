@@ -31,6 +31,7 @@ UNDONE_BY_TESTS = {"close_threads"}
 READ_BY_NAME = {
     "Command",
     "requires_system_checks",
+    "DatabaseWrapper",
     "urlpatterns",
     "handler400",
     "handler500",

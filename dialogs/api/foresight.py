@@ -17,27 +17,27 @@ from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
+from dialogs.context.estimate import Sizing
 from dialogs.context.present import offered_tools
-from dialogs.driver.guarding import is_sent_as_it_is
-from dialogs.llms.guard import config_of, guard_of
+from dialogs.driver.guarding import Ahead, is_sent_as_it_is
+from dialogs.llms.guard import guard_of
 from dialogs.llms.reads.providers import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
-from health.compaction.config import ContextConfig
 from health.loops.patterns import EVERY_CALLS
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """A request, with what was read for it: the stored messages that it goes on below, and the settings in force."""
+    """A request, with what was read and reckoned for it: the stored messages that it goes on below, and the rest."""
 
     request: ChatRequest
     settings: ProviderSettings
     branch: tuple[Message, ...]
-    config: ContextConfig
+    ahead: Ahead
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Know
     dialog.agent, dialog.llm = target.agent, target.llm
     dialog.client = ClientConversation(dialog=dialog, **beside_messages(key, request))
     context, tools = _context(place, request.messages[known.length :]), offered_tools(dialog)
-    config = config_of(dialog)
-    if not is_sent_as_it_is(context, tools, guard_of(dialog, config)):
+    ahead = Ahead(guard_of(dialog), Sizing(context, tools))
+    if not is_sent_as_it_is(ahead.sizing, ahead.guard):
         return None
-    return Foreseen(chat_request(context, tools=tools), settings_for(target.llm.provider), place.branch, config)
+    return Foreseen(chat_request(context, tools=tools), settings_for(target.llm.provider), place.branch, ahead)
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:

@@ -29,17 +29,24 @@ from dialogs.models import ApiKey
 
 # By so many messages a conversation is told from others that begin alike.
 FIRST = 3
-# Of all requests that are remembered, as they came.
-MOST_BYTES = 16 * 1024 * 1024
+# Of all requests that are remembered, as they are held: as they came, and what each message takes beside its words,
+# which is ten times as much where these are few.
+MOST_BYTES, EACH = 32 * 1024 * 1024, 2_000
 Raw = Sequence[Mapping[str, Any]]
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Remembered(Generic[Made]):
+    """`size` is that of the request, in bytes."""
+
     messages: Raw
     made: Sequence[Made]
     size: int
+
+    @property
+    def held(self) -> int:
+        return self.size + EACH * len(self.messages)
 
 
 class Memory(Generic[Made]):
@@ -58,9 +65,9 @@ class Memory(Generic[Made]):
         with self._lock:
             before = self._known.pop(key, None)
             self._known[key] = new
-            self._size += new.size - (before.size if before else 0)
+            self._size += new.held - (before.held if before else 0)
             while self._size > self._most:
-                self._size -= self._known.popitem(last=False)[1].size
+                self._size -= self._known.popitem(last=False)[1].held
 
 
 class Recent:

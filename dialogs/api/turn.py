@@ -86,7 +86,8 @@ class ClientTurn:
     def _store(self) -> tuple[Taken, Read | None]:
         """With what the driver reads first: one trip for both."""
         taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
-        looked = Looked(taken.dialog, taken.branch, self.foreseen.config if self.foreseen else None)
+        ahead = self.foreseen.ahead if self.foreseen and taken.is_as_seen else None
+        looked = Looked(taken.dialog, taken.branch, ahead)
         try:
             return taken, read(taken.claim.dialog_id, looked)
         except Exception:  # the driver reads again, and knows what to do about it

@@ -63,7 +63,6 @@ class Context:
     notice_on: int | None = None
     urge: str = ""
     view: tuple[Entry, ...] | None = None
-    marks: Mapping[int, MessageMark] = field(default_factory=dict)
     run_id: int | None = None
     # What a client asks for beside its messages; None where a person drives the dialog.
     client: ClientConversation | None = None
@@ -88,6 +87,11 @@ class Context:
             for piece in pieces
             if not piece.is_inserted or piece.entry.message_id == (asking if piece.asks_to_go_on else newest)
         )
+
+    @cached_property
+    def marks(self) -> Mapping[int, MessageMark]:
+        """What people have marked of the branch. Read when something is compacted: a request is made without."""
+        return marks_of(self.branch)
 
     @cached_property
     def spoken(self) -> frozenset[int]:
@@ -246,7 +250,6 @@ def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
     return {
         "branch": tuple(branch),
         "calls": calls_by_message([message.id for message in branch if message.role == Role.ASSISTANT]),
-        "marks": marks_of(branch),
         "blobs": blobs_of(message.parts for message in branch),
     }
 

@@ -113,8 +113,15 @@ class Sizing:
     def to_send(self) -> Sizing:
         """The same for the request itself: its answer teaches how to estimate only if it is counted for that."""
         again = replace(self, known=self.__dict__.get("estimate"))
-        again.__dict__.update({name: self.__dict__[name] for name in ("counter", "at_most") if name in self.__dict__})
-        return again
+        if "counter" in self.__dict__:
+            again.__dict__["counter"] = self.counter
+        return again.as_large_as(self)
+
+    def as_large_as(self, other: Sizing) -> Sizing:
+        """This one. The other is of the same request, so it is not measured twice."""
+        if "at_most" in other.__dict__:
+            self.__dict__["at_most"] = other.at_most
+        return self
 
     def is_within(self, tokens: int) -> bool:
         """Is it surely no more than that? Without an estimate."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from dialogs.compaction.reads.compaction import (
     compactions_of_request,
@@ -14,7 +13,6 @@ from dialogs.compaction.reads.compaction import (
     last_run_of_course,
     runs_of_turn,
 )
-from dialogs.context.border import Context
 from dialogs.context.carry_over import since_answer
 from dialogs.context.estimate import Sizing, overhead
 from dialogs.context.material import beside, of_the_floor, with_unanswered
@@ -24,7 +22,6 @@ from dialogs.llms.reads.providers import max_output_of
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
-from health.compaction.config import ContextConfig
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
 from health.compaction.terms.ports import Counter, Kit
 from health.compaction.terms.pressure import SEVERE_SHARE, Pressure, pressure
@@ -43,21 +40,31 @@ ALONE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What was reckoned of a request before its newest messages were stored: its guard, and how large it is."""
+
+    guard: Guard | None
+    sizing: Sizing
+
+
+@dataclass(frozen=True)
 class Looked:
     """A dialog as it was read. Its guard and its next request are read when they are asked for, once."""
 
     dialog: Dialog
-    # Its branch and the settings in force, where these were read a moment ago.
+    # Its branch, where that was read a moment ago, and what was reckoned of this request.
     branch: tuple[Message, ...] | None = None
-    config: ContextConfig | None = None
+    ahead: Ahead | None = None
 
     @cached_property
     def guard(self) -> Guard | None:
-        return guard_of(self.dialog, self.config)
+        return self.ahead.guard if self.ahead else guard_of(self.dialog)
 
     @cached_property
     def sizing(self) -> Sizing:
-        return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
+        context = next_context(self.dialog, self.guard, self.branch)
+        found = Sizing(context, offered_tools(self.dialog))
+        return found.as_large_as(self.ahead.sizing) if self.ahead else found
 
 
 def guarded(state: State, looked: Looked) -> State:
@@ -71,11 +78,11 @@ def guarded(state: State, looked: Looked) -> State:
     return replace(state, guard=look(looked, guard, was_refused=state.overflowed, was_filled=state.filled))
 
 
-def is_sent_as_it_is(context: Context, tools: list[dict[str, Any]], guard: Guard | None) -> bool:
+def is_sent_as_it_is(sizing: Sizing, guard: Guard | None) -> bool:
     """Will the guard surely neither compact this request nor shorten its answer? Told without counting a token."""
     if guard is None:
         return True
-    sizing, asked = Sizing(context, tools), max_output_of(context.dialog)
+    asked = max_output_of(sizing.context.dialog)
     has_room = sizing.is_within(guard.room) if guard.off and guard.cuts_silently else guard.off or is_far(sizing, guard)
     return has_room and (asked is None or guard.window is None or sizing.is_within(guard.window - asked))
 

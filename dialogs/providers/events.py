@@ -1,4 +1,4 @@
-"""Server-sent events, as OpenAI's chat completions are streamed: the JSON of each, until the provider is done.
+"""What streams are made of: server-sent events, as OpenAI's chat completions have them, and Ollama's lines.
 
 Every word of an answer is one, so they are read in few steps: an SDK takes three times as many.
 """
@@ -20,8 +20,22 @@ DONE = b"[DONE]"
 REST_SECONDS = 0.1
 
 
+async def lines_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Each line that says something. Only a line feed ends one: httpx also takes signs for an end that texts hold."""
+    rest: list[bytes] = []
+    async for piece in response.aiter_bytes():
+        first, *others = piece.split(b"\n")
+        rest.append(first)
+        for other in others:
+            if (line := b"".join(rest)).strip():
+                yield line
+            rest = [other]
+    if (line := b"".join(rest)).strip():
+        yield line
+
+
 async def events_of(response: httpx2.Response) -> AsyncGenerator[Any, None]:
-    """Raises ValueError for what is no JSON."""
+    """The JSON of each event, until the provider is done. Raises ValueError for what is no JSON."""
     reading, pieces = Reading(), response.aiter_bytes()
     async for piece in pieces:
         for data in reading.add(piece):
@@ -37,14 +51,19 @@ class Reading:
     """A stream of events, piece by piece. Of an event only its data is kept."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        # Of the line that has not ended yet.
+        self._rest: list[bytes] = []
         self._data: list[bytes] = []
 
     def add(self, piece: bytes) -> Iterator[bytes]:
         """The data of each event that is whole now."""
-        lines = (self._rest + piece).splitlines(keepends=True)
+        self._rest.append(piece)
+        # An image is one line in hundreds of pieces, which are put together once.
+        if b"\n" not in piece and b"\r" not in piece:
+            return
+        lines = b"".join(self._rest).splitlines(keepends=True)
         # What ends with a carriage return may be half of a line's end.
-        self._rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+        self._rest = [lines.pop()] if not lines[-1].endswith(b"\n") else []
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[5:])

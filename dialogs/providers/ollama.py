@@ -24,6 +24,7 @@ from dialogs.providers.base import (
     StreamEvent,
 )
 from dialogs.providers.errors import translated
+from dialogs.providers.events import lines_of
 from dialogs.providers.http import connecting, json_of, refuse_error, refuse_other_than_stream
 from dialogs.providers.ollama_facts import facts_of_model, models_in, windows_in
 from dialogs.providers.ollama_request import wire_request
@@ -50,8 +51,8 @@ class Ollama:
                 async with self._client.stream("POST", "/api/chat", json=wire_request(request)) as response:
                     await refuse_error(response)
                     await refuse_other_than_stream(response)
-                    async for line in response.aiter_lines():
-                        for event in answer.add(line) if line.strip() else ():
+                    async for line in lines_of(response):
+                        for event in answer.add(line.decode()):
                             yield event
             except ContextOverflow as overflow:
                 raise await self._with_window(overflow, request) from None

@@ -169,7 +169,7 @@ def _nodes(owner_id: Any, hashes: Any) -> QuerySet[PrefixNode, Any]:
 def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message, ...]:
     """The newest first; before them those whose instructions are the request's."""
     ids = {place.message_id for place in places}
-    rows = [row for one in sorted(ids, reverse=True) for row in _message(one)]
+    rows = _message(*ids) if len(ids) == 1 else sorted(_those(ids), key=attrgetter("id"), reverse=True)
     return tuple(sorted(rows, key=lambda row: not is_same_instruction(row.dialog.client.instructions, request)))
 
 
@@ -177,6 +177,17 @@ def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message,
 def _message(message_id: Any) -> QuerySet[Message]:
     rows = Message.objects.select_related("dialog__client", "course__head_run").defer(*NOT_SENT)
     return rows.filter(pk=message_id).order_by()
+
+
+def as_it_is(message: Message, row: Dialog) -> Message:
+    """The message, found a moment ago, beside its dialog as it is now that `row` is locked: others wrote until then."""
+    return message if message.dialog.version == row.version else _message(message.pk)[0]
+
+
+@prepared(Many(BigIntegerField()))
+def _those(ids: Any) -> QuerySet[Message]:
+    """There may be hundreds: the views that hold in them are long, and one of them at most is wanted."""
+    return Message.objects.select_related("dialog__client", "course").filter(pk__in=ids).order_by()
 
 
 def is_same_instruction(before: str, request: ClientRequest) -> bool:

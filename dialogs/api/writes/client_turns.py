@@ -11,10 +11,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, QuerySet, UUIDField
+from django.db.models import BigIntegerField, F, QuerySet, UUIDField
 from django.utils import timezone
 
-from dialogs.api.reads.clients import Known, Outcome, is_past_compacting, longest_known, outcome_of
+from dialogs.api.reads.clients import Known, Outcome, as_it_is, is_past_compacting, longest_known, outcome_of
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_forks import fork
 from dialogs.api.writes.client_messages import add_history, mark_frame, remember
@@ -58,13 +58,15 @@ class Seen:
 class Taken:
     """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads.
 
-    `branch` are the messages of the course up to that one; None where they are to be read.
+    `branch` are the messages of the course up to that one; None where they are to be read. `is_as_seen`: nothing has
+    happened since, so what was reckoned of the request then is true of it.
     """
 
     claim: Claim
     leaf: Message
     dialog: Dialog
     branch: tuple[Message, ...] | None = None
+    is_as_seen: bool = False
 
 
 @transaction.atomic
@@ -99,7 +101,9 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
         changed_on_commit(row.pk)
     else:
         save(row, *CHANGED)
-    return Taken(claim, row.current_leaf, row, None if before is None or known.frame else (*before, *added))
+    branch = None if before is None or known.frame else (*before, *added)
+    is_as_seen = seen is not None and known == seen.known and branch is not None
+    return Taken(claim, row.current_leaf, row, branch, is_as_seen)
 
 
 @transaction.atomic
@@ -143,12 +147,13 @@ def _unchanged(known: Known) -> Dialog | None:
     if not known.messages or known.frame:
         return None
     before = known.messages[0].dialog
-    return next((row for row in _as_it_was(before.pk, before.version) if not row.is_busy), None)
+    return before if _at_rest_as_it_was(before.pk, before.version) else None
 
 
 @prepared(UUIDField(), BigIntegerField())
-def _as_it_was(dialog_id: Any, version: Any) -> QuerySet[Dialog]:
-    return Dialog.objects.select_for_update().filter(pk=dialog_id, version=version).order_by()
+def _at_rest_as_it_was(dialog_id: Any, version: Any) -> QuerySet[Dialog, Any]:
+    found = Dialog.objects.select_for_update().filter(pk=dialog_id, version=version, wake_seq__lte=F("handled_seq"))
+    return found.order_by().values_list("pk")
 
 
 def _at_rest(row: Dialog, message: Message, known: Known) -> tuple[Dialog, Course]:
@@ -162,8 +167,8 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
     """Where to go on: in the first dialog at rest, else in a copy of a busy one."""
     for message in known.messages:
         row = lock(message.dialog)
-        if not row.is_busy:
-            return _at_rest(row, message, known)
+        if not (row.is_busy or row.trashed_at):
+            return _at_rest(row, as_it_is(message, row), known)
     if not (known.messages and known.length):
         return _new(owner, target)
     busy = known.messages[0]

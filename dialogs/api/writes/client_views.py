@@ -187,8 +187,9 @@ def _record(
     run.pk, run.parent_run, run.leaf, run.turn, run.through_seq = None, before, leaf, leaf.turn, leaf.seq
     run.trigger, run.status, run.requested_by = CompactionRun.Trigger.CARRIED, CompactionRun.Status.APPLIED, None
     run.view = dump(view)
-    run.removed, run.steps, run.reward, run.coherence = ids_of(head.removed, same), [], None, None
-    run.coverage, run.losses = about(head.coverage, same), about(head.losses, same)
+    # As they were read with it: of the head they may not have been.
+    run.removed, run.steps, run.reward, run.coherence = ids_of(run.removed, same), [], None, None
+    run.coverage, run.losses = about(run.coverage, same), about(run.losses, same)
     for name in NO_FIGURES:
         setattr(run, name, None)
     run.started_at = run.finished_at = timezone.now()

@@ -15,7 +15,7 @@ from dialogs.context.material import Material, material, units_of
 from dialogs.context.present import next_context, present_tokens
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import by_limit, chain_for, guard_of
-from dialogs.models import Dialog, Message
+from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import INSERTED, MessageOrigin
 from dialogs.transcript.standing_rules import load, taken_back
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -39,13 +39,14 @@ LEAST_LIMIT, MOST_LIMIT = 256, 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """`kind` is the ledger's word; empty for a rule that a person wrote by hand, which has no `source`. `then` is None
-    where no compaction was tried."""
+    """`kind` is the ledger's word; empty for a rule that a person wrote by hand, which has no `source`, and so no
+    `course`, which is the number of the source's. `then` is None where no compaction was tried."""
 
     text: str
     kind: str
     said_at: datetime
     source: Message | None
+    course: int | None
     now: Presence
     then: Presence | None
 
@@ -104,7 +105,8 @@ def _known(dialog: Dialog, *, then: str | None) -> Iterator[Known]:
             # It stands among the instructions, which no compaction touches.
             stands = Presence.KEPT if rule.text in now else Presence.GONE
             after = None if then is None else Presence.KEPT
-            yield Known(text=rule.text, kind="", said_at=rule.at, source=None, now=stands, then=after)
+            yield Known(text=rule.text, kind="", said_at=rule.at, source=None, course=None, now=stands, then=after)
+    courses = dict(Course.objects.filter(dialog=dialog).values_list("pk", "number"))
     written = {rule.key for rule in by_hand}
     for entry in _entries(dialog, branch, said):
         if (source := said.get(entry.source_id)) and normal(entry.text) not in written:
@@ -113,6 +115,7 @@ def _known(dialog: Dialog, *, then: str | None) -> Iterator[Known]:
                 kind=entry.kind.value,
                 said_at=source.created_at,
                 source=source,
+                course=courses[source.course_id],
                 now=presence_of(entry, now),
                 then=None if then is None else presence_of(entry, then),
             )

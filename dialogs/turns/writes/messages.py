@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.common.errors import DialogBusy, InvalidMessage
+from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
 from dialogs.common.schedule import drive_on_commit
 from dialogs.models import Course, Dialog, Message, QueuedMessage
 from dialogs.models.dialog import PausedBy
@@ -176,9 +176,11 @@ def choose_branch(*, dialog: Dialog, message: Message) -> None:
 
 @transaction.atomic
 def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
-    """Take a waiting message back. When its turn has begun already, nothing happens."""
+    """Take a waiting message back. Raises DialogError when its turn has begun: whoever took it back must hear that."""
     row = lock(dialog)
-    QueuedMessage.objects.filter(dialog=row, pk=queued_id).delete()
+    deleted, _by_model = QueuedMessage.objects.filter(dialog=row, pk=queued_id).delete()
+    if not deleted:
+        raise DialogError(_("This message no longer waits: it was sent, or taken back already."))
     save(row)
 
 

@@ -222,8 +222,9 @@ async def test_a_client_that_leaves_stops_the_model_and_what_came_is_kept(client
 
 async def _ended() -> Generation:
     for _look in range(100):
-        row = await Generation.objects.select_related("message").aget()
-        if row.status != Status.RUNNING and not (await Dialog.objects.aget()).is_busy:
+        # What is asked ahead is heard before it is stored.
+        row = await Generation.objects.select_related("message").afirst()
+        if row is not None and row.status != Status.RUNNING and not (await Dialog.objects.aget()).is_busy:
             return row
         await asyncio.sleep(0.05)
     raise AssertionError("The generation did not end.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,12 +14,16 @@ from dialogs.api import canonical
 from dialogs.api import reading as recent_module
 from dialogs.api.canonical import chained
 from dialogs.api.errors import ApiError
-from dialogs.api.reading import Checked, Recent
+from dialogs.api.reading import EACH, Checked, Recent
 from dialogs.api.schemas import MAX_MESSAGES, read_body
 
 HISTORY: list[dict[str, Any]] = [
     {"role": "assistant" if at % 2 else "user", "content": f"Message {at}."} for at in range(8)
 ]
+
+
+# Of all that is held of it.
+SIZE = 100 + EACH * len(HISTORY)
 
 
 def made(recent: Recent, messages: list[dict[str, Any]], root: str = "alice", size: int = 100) -> tuple[Any, ...]:
@@ -68,7 +74,7 @@ def test_the_same_words_written_in_another_way_are_made_anew() -> None:
 
 
 def test_what_was_asked_last_stays_and_the_oldest_is_forgotten(read: list[str]) -> None:
-    recent = Recent(most_bytes=250)
+    recent = Recent(most_bytes=5 * SIZE // 2)
     other = [{"role": "user", "content": "Another."}, *HISTORY[1:]]
     for messages, root in ((HISTORY, "alice"), (other, "alice"), (HISTORY, "alice"), (HISTORY, "bob")):
         made(recent, messages, root)
@@ -80,13 +86,47 @@ def test_what_was_asked_last_stays_and_the_oldest_is_forgotten(read: list[str]) 
 
 
 def test_a_request_that_is_larger_than_all_that_may_be_remembered_is_not_remembered(read: list[str]) -> None:
-    recent = Recent(most_bytes=50)
+    recent = Recent(most_bytes=SIZE // 2)
     made(recent, HISTORY)
     read.clear()
 
     made(recent, HISTORY)
 
     assert len(read) == len(HISTORY)
+
+
+def a_tool_call(number: int) -> dict[str, Any]:
+    call = {
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": "read", "arguments": f'{{"at": {number}}}'},
+    }
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def a_word(number: int) -> dict[str, Any]:
+    return {"role": "user", "content": f"Ok {number}"}
+
+
+@pytest.mark.parametrize("message", [a_word, a_tool_call])
+def test_what_is_remembered_takes_no_more_than_it_may_however_short_the_messages_are(message: Any) -> None:
+    most = 1_000_000
+    known, recent = Checked(most), Recent(most)
+    gc.collect()
+    tracemalloc.start()
+    before, _peak = tracemalloc.get_traced_memory()
+
+    for conversation in range(60):
+        raw = body_of([a_word(conversation), *(message(1_000 * conversation + at) for at in range(100))])
+        _body, messages = known.read(raw, root="alice")
+        recent.chained(messages, root="alice", size=len(raw))
+        del raw, _body, messages
+
+    gc.collect()
+    held, _peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Each of the two has so much.
+    assert most / 4 < held - before < 3 * most
 
 
 # --- Checked bodies ------------------------------------------------------------------------------

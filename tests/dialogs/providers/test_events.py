@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dialogs.providers.events import Reading
@@ -32,3 +34,16 @@ def test_a_carriage_return_alone_ends_a_line() -> None:
 
 def test_an_event_that_is_not_whole_is_none() -> None:
     assert list(Reading().add(b"data: 1\n")) == []
+
+
+def test_an_event_that_comes_in_many_pieces_is_read_once() -> None:
+    """An image in one event: read anew with each piece, all other answers of this process would stand still."""
+    reading, piece = Reading(), b"x" * 2_000
+    begun = time.process_time()
+
+    for part in (b'data: "', *[piece] * 3_000):
+        assert list(reading.add(part)) == []
+    (found,) = reading.add(b'"\n\n')
+
+    assert len(found) == 6_000_004
+    assert time.process_time() - begun < 1

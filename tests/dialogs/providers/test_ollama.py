@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from dialogs.providers.base import (
     ModelFacts,
     ModelNotFound,
     ProviderFailed,
+    TextDelta,
     ToolCall,
     ToolCallReady,
     ToolsRefused,
@@ -95,6 +97,19 @@ async def test_arguments_nested_without_end_are_shown_as_they_are(server: Upstre
     )
 
     assert body["messages"][1]["tool_calls"][0]["function"]["arguments"] == {"arguments": deep}
+
+
+async def test_a_sign_that_some_take_for_the_end_of_a_line_is_part_of_the_text(server: Upstream) -> None:
+    """Ollama writes it as it is: a model that repeats a text from an old Windows may say it."""
+    said = "Wait\x85 then\u2028go"
+    chunks = ({"message": {"content": said}}, {"message": {"content": ""}, "done": True, "done_reason": "stop"})
+    raw = "".join(f"{json.dumps(chunk, ensure_ascii=False)}\n" for chunk in chunks).encode()
+    pieces = tuple(raw[at : at + 7] for at in range(0, len(raw), 7))
+    server.on(CHAT, Reply(content_type="application/x-ndjson", pieces=pieces))
+
+    first, *_rest = await events_of(OllamaWorld(server).provider())
+
+    assert first == TextDelta(said)
 
 
 async def test_calls_without_ids_get_some_and_end_the_answer_as_calls(server: Upstream) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from dialogs.api.reads.clients import longest_known
+from dialogs.api.reads.clients import Known, longest_known
 from dialogs.api.requests import ClientRequest
+from dialogs.api.writes import client_turns
 from dialogs.api.writes.client_turns import Seen, Taken, Target, take_up
-from dialogs.models import LLM, Agent, ApiKey, Dialog
+from dialogs.models import LLM, Agent, ApiKey, Course, Dialog
 from dialogs.transcript.reads.path import course_branch
 from tests.client_dialogs import answered, ask, assistant, request_of, result, user
 
@@ -65,6 +67,7 @@ def test_the_branch_of_what_was_seen_is_what_is_stored(
         (one.pk, one.seq, one.role, one.content, one.parts, one.parent_id) for one in stored
     ]
     assert len(stored) == len(HISTORY)
+    assert taken.is_as_seen
 
 
 def test_of_a_new_conversation_nothing_need_be_read(
@@ -73,6 +76,7 @@ def test_of_a_new_conversation_nothing_need_be_read(
     taken = take(Seen(longest_known(owner=key.owner, request=request_)))
 
     assert [one.content for one in taken.branch or ()] == [one.content for one in course_branch(taken.leaf)]
+    assert taken.is_as_seen
 
 
 def thrown_away(dialog: Dialog) -> None:
@@ -97,7 +101,37 @@ def test_what_has_changed_since_is_looked_up_again(
     taken = take(seen)
 
     assert taken.dialog.pk != dialog.pk
+    assert not taken.is_as_seen
     assert [one.content for one in course_branch(taken.leaf)][-1] == "And?"
+
+
+def let_be(dialog: Dialog) -> None:
+    """As a person's undoing does it."""
+    Course.objects.filter(dialog=dialog).update(guard_held=True)
+    Dialog.objects.filter(pk=dialog.pk).update(version=F("version") + 1)
+
+
+@pytest.mark.parametrize(("happened", "is_gone_on_with"), [(let_be, True), (thrown_away, False)])
+def test_what_happens_between_the_look_and_the_lock_counts_too(
+    dialog: Dialog,
+    take: Callable[[Seen | None], Taken],
+    monkeypatch: pytest.MonkeyPatch,
+    happened: Callable[[Dialog], None],
+    is_gone_on_with: bool,
+) -> None:
+    """PostgreSQL lets others write until the row is locked."""
+
+    def looked(**asked: Any) -> Known:
+        known = longest_known(**asked)
+        happened(dialog)
+        return known
+
+    monkeypatch.setattr(client_turns, "longest_known", looked)
+
+    taken = take(None)
+
+    assert (taken.dialog.pk == dialog.pk) is is_gone_on_with
+    assert not Course.objects.get(dialog=taken.dialog).guard_held
 
 
 def test_a_dialog_that_another_request_took_up_meanwhile_is_not_taken_twice(
@@ -109,3 +143,4 @@ def test_a_dialog_that_another_request_took_up_meanwhile_is_not_taken_twice(
 
     assert first.dialog.pk == dialog.pk
     assert second.dialog.pk != dialog.pk
+    assert not second.is_as_seen

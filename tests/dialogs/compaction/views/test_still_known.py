@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from dialogs.compaction.reads import still_known as selector
 from dialogs.compaction.reads.still_known import Known, still_known
@@ -131,6 +133,19 @@ def test_the_page_shows_it_and_names_a_wrong_limit(
 
     assert response.status_code == status
     assert RULE in response.content.decode()
+
+
+def test_no_message_in_which_something_was_said_costs_a_query_of_its_own(
+    client: Client, alice: User, said: Dialog
+) -> None:
+    client.force_login(alice)
+    known = len(still_known(said).known)
+
+    with CaptureQueriesContext(connection) as asked:
+        page = client.get(f"/dialogs/{said.pk}/still-known/").content.decode()
+
+    assert page.count("where it was said, course 1") == known > 30
+    assert len([one for one in asked if 'FROM "dialogs_course"' in one["sql"]]) < 5
 
 
 def test_an_empty_dialog_has_a_page_too(client: Client, alice: User, dialog: Dialog) -> None:

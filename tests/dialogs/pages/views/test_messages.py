@@ -264,8 +264,10 @@ def test_a_number_beyond_all_ids_is_not_found(as_alice: Client, dialog: Dialog, 
     assert as_alice.post(url(dialog, action.format(10**30)), {"content": "x"}).status_code == 404
 
 
-def test_taking_back_what_is_not_there_changes_nothing(as_alice: Client, dialog: Dialog) -> None:
-    assert as_alice.post(url(dialog, f"queued/{10**17}/cancel/"), headers=HTMX).status_code == 204
+def test_taking_back_what_was_sent_meanwhile_is_refused_with_the_reason(as_alice: Client, dialog: Dialog) -> None:
+    response = as_alice.post(url(dialog, f"queued/{10**17}/cancel/"), headers=HTMX)
+
+    assert (response.status_code, "it was sent" in response.content.decode()) == (422, True)
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from dialogs.common.errors import DialogBusy, InvalidMessage
+from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.messages import (
@@ -166,6 +166,11 @@ def test_a_waiting_message_can_be_taken_back(dialog: Dialog) -> None:
     cancel_queued(dialog=dialog, queued_id=second.pk)
 
     assert not QueuedMessage.objects.exists()
+
+
+def test_a_message_whose_turn_has_begun_is_not_taken_back_without_a_word(dialog: Dialog) -> None:
+    with pytest.raises(DialogError, match="no longer waits"):
+        cancel_queued(dialog=dialog, queued_id=1)
 
 
 def test_posting_brings_an_archived_dialog_back(dialog: Dialog) -> None:

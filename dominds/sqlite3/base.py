@@ -1,0 +1,33 @@
+"""Django's SQLite, which puts a statement into SQLite's words once.
+
+Django looks through the whole text of a statement for its slots each time that it is executed. Where a statement names
+sixty columns, that takes as long as SQLite itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from django.db.backends.sqlite3 import base
+
+# Statements that are remembered. A process has some hundreds; a few are longer than a page.
+MOST = 512
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    def create_cursor(self, name: str | None = None) -> Any:
+        return self.connection.cursor(factory=Cursor)
+
+
+class Cursor(base.SQLiteCursorWrapper):
+    def convert_query(self, query: str, *, param_names: Sequence[str] | None = None) -> str:
+        if param_names is None:
+            return _with_question_marks(query)
+        return super().convert_query(query, param_names=param_names)
+
+
+@lru_cache(maxsize=MOST)
+def _with_question_marks(query: str) -> str:
+    return base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
