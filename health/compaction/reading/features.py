@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from operator import add
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -71,23 +70,23 @@ def shape_weight(token: str) -> float:
 class Names:
     """The names that texts hold, numbered: what a text says is then an array, found once, and many are counted at once.
 
-    A token is numbered as its name, in lower case: spellings that differ in case are one thing.
+    A token is numbered as its name, in lower case: spellings that differ in case are one thing. Threads may share it: a
+    name has one number whoever is first, and a number that came too late stands for nothing.
     """
 
     def __init__(self) -> None:
-        self.known: list[str] = []
+        self.known: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
-        self._lock = Lock()
+        self._next = count()
 
-    def numbers(self, tokens: Iterable[str]) -> list[int]:
-        with self._lock:
-            return [self._number(token.lower()) for token in tokens]
-
-    def _number(self, name: str) -> int:
-        number = self._numbers.setdefault(name, len(self.known))
-        if number == len(self.known):
-            self.known.append(name)
-        return number
+    def number(self, token: str) -> int:
+        name = token.lower()
+        found = self._numbers.get(name)
+        if found is None:
+            found = next(self._next)
+            self.known[found] = name
+            found = self._numbers.setdefault(name, found)
+        return found
 
 
 _NUMBERS, _SHAPES, _BYTES = "q", "d", 8
@@ -115,9 +114,10 @@ class _Named(NamedTuple):
 @of_text
 def _named(text: str, names: Names) -> _Named:
     shapes: dict[int, float] = {}
-    tokens = [token for token in dict.fromkeys(tokens_of(text)) if shape_weight(token)]
-    for token, number in zip(tokens, names.numbers(tokens), strict=True):
-        shapes[number] = max(shapes.get(number, 0.0), shape_weight(token))
+    for token in dict.fromkeys(tokens_of(text)):
+        if weight := shape_weight(token):
+            number = names.number(token)
+            shapes[number] = max(shapes.get(number, 0.0), weight)
     return _Named(array(_NUMBERS, shapes).tobytes(), array(_SHAPES, shapes.values()).tobytes())
 
 
@@ -129,7 +129,7 @@ class Features:
         named = [_named(text, names) for text in texts]
         lengths = [len(one.numbers) // _BYTES for one in named]
         keys = np.frombuffer(b"".join([one.numbers for one in named]), _NUMBERS)
-        known, keys = _numbered_anew(keys, len(names.known))
+        known, keys = _numbered_anew(keys)
         chunk = np.repeat(np.arange(len(texts)), lengths)
         self.names = [names.known[number] for number in known.tolist()]
         self._shapes = np.zeros(len(known))
@@ -157,10 +157,10 @@ class Features:
         return self._shapes * rarity * np.where(said > 0, 1.0, _ONLY_IN_RESULTS)
 
 
-def _numbered_anew(keys: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct keys, all below `most`, in the order of their first places; and of each key its place among them."""
+def _numbered_anew(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct keys in the order of their first places, and of each key its place among them."""
     places = np.arange(len(keys))
-    first = np.empty(most, dtype=np.int64)
+    first = np.empty(keys.max(initial=0) + 1, dtype=np.int64)
     first[keys[::-1]] = places[::-1]  # of several the last that is written stays
     begins = first[keys] == places
     return keys[begins], (np.cumsum(begins) - 1)[first[keys]]

@@ -9,38 +9,31 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
-from health.compaction.reading.ledger_patterns import is_binding
 from health.compaction.reading.quoting import own_sentences
+from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import Passage, of_text, passages
 from health.compaction.reading.value_patterns import (
-    ADDS,
     AFTER_SUBJECT,
     ASIDE,
     ATTRIBUTES,
     BREAKS,
-    CHANGES,
     CLAUSE,
     CODE,
     COMMON,
-    DEEDS,
     DETERMINERS,
-    ENDS,
-    FORBIDS,
     INDEFINITE,
     MAY_HOLD_VALUES,
     NO_NAME,
     OF,
     ONES,
-    OPENS_CHANGE,
     QUOTED,
     REQUEST,
     SENTENCES,
     SHORTENED,
-    SOMETIMES,
     SORTS,
     STARTS,
     TALKING,
@@ -363,50 +356,6 @@ def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
 
 
 # What a sentence tells by itself: it is compared with many others, so its words are looked at once
-
-
-class Signs:
-    """What the words of a sentence tell of it, whatever was said before; each is looked for when it is first asked."""
-
-    def __init__(self, text: str) -> None:
-        self._text, self._low = text, text.lower()
-
-    @cached_property
-    def adds(self) -> bool:
-        return bool(ADDS.search(self._low))
-
-    @cached_property
-    def sometimes(self) -> bool:
-        return bool(SOMETIMES.search(self._low))
-
-    @cached_property
-    def ends(self) -> bool:
-        return bool(ENDS.search(self._low))
-
-    @cached_property
-    def changes(self) -> bool:
-        return bool(CHANGES.search(self._low))
-
-    @cached_property
-    def opens(self) -> bool:
-        return bool(OPENS_CHANGE.match(self._low))
-
-    @cached_property
-    def forbids(self) -> bool:
-        return bool(FORBIDS.search(self._low))
-
-    @cached_property
-    def deeds(self) -> bool:
-        return bool(DEEDS.search(self._low))
-
-    @cached_property
-    def binds(self) -> bool:
-        return is_binding(self._text)
-
-
-@lru_cache(maxsize=SENTENCES)
-def signs_of(text: str) -> Signs:
-    return Signs(text)
 
 
 @lru_cache(maxsize=SENTENCES)

@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
+from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import CJK
 from health.compaction.reading.value_patterns import (
     ANYBODY,
@@ -41,7 +42,6 @@ from health.compaction.reading.value_statements import (
     Statement,
     content_of,
     heads_of,
-    signs_of,
     statements,
     subjects,
     words_before,

@@ -77,8 +77,11 @@ def test_what_was_numbered_before_changes_nothing_nor_that_numbering_begins_anew
 def test_threads_that_number_at_once_give_each_name_one_number() -> None:
     numbered, tokens = Names(), [f"crate{number}" for number in range(2_000)]
 
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(numbered.numbers, [tokens, tokens[::-1], tokens, tokens[::-1]]))
+    def number(order: list[str]) -> list[int]:
+        return [*map(numbered.number, order)]
 
-    assert found[0] == found[2] == found[1][::-1]
-    assert sorted(found[0]) == list(range(2_000))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(number, [tokens, tokens[::-1], tokens, tokens[::-1]]))
+
+    assert found[0] == found[2] == found[1][::-1] == found[3][::-1]
+    assert [numbered.known[one] for one in found[0]] == tokens
