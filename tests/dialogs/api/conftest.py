@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.test.client import AsyncClientHandler
 
+from dialogs.api import endpoints
 from dialogs.api.writes.api_keys import create_key
 from dialogs.common.threads import close_threads
 from dialogs.models import LLM, Agent, ApiKey
@@ -112,6 +113,12 @@ def small_client(key: tuple[ApiKey, str], guarded: Agent, llm: LLM) -> Client:
     llm.context_length, llm.prefill = 4000, "refused"
     llm.save()
     return Client(key[1], model="helper")
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a second a stream begins, and a failure is told in it; a busy machine may need longer to find out."""
+    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 60.0)
 
 
 MakeKey = Callable[..., tuple[ApiKey, str]]

@@ -300,11 +300,8 @@ async def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compacti
     assert read()[1]["messages"][-1]["content"] == result
 
 
-async def test_what_cannot_fit_is_refused_with_a_status_and_nobody_is_asked(
-    guarded_client: Client, play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # After a second the stream begins, and a status is told in it; a busy machine may need longer to find out.
-    monkeypatch.setattr("dialogs.api.endpoints.PATIENCE_SECONDS", 60.0)
+@pytest.mark.usefixtures("patient")
+async def test_what_cannot_fit_is_refused_with_a_status_and_nobody_is_asked(guarded_client: Client, play: Play) -> None:
     read = await sync_to_async(play)(said(900))
 
     response = await guarded_client.ask(

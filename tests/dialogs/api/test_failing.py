@@ -36,6 +36,7 @@ def failing(code: str, **details: Any) -> dict[str, Any]:
     return {"error": {"code": code, "message": "It went wrong.", **details}}
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize(
     ("failure", "status", "code"),
