@@ -156,13 +156,17 @@ def report(claim: RunClaim, **changes: Any) -> bool:
 @transaction.atomic
 def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> CompactionRun | None:
     """Record how it ended; apply what it made, unless the branch it was made from is no longer shown."""
+    held = _held(claim).select_related("dialog").first()
+    if held is None:
+        return None
+    # The dialog first, as whoever cancels a run does: two that lock them in two orders wait for each other.
+    row = lock(held.dialog)
     run = _held(claim).select_for_update().first()
     if run is None:
         return None
     for name, value in facts.items():
         setattr(run, name, value)
     run.finished_at = timezone.now()
-    row = lock(run.dialog)
     if status == Status.APPLIED and run.is_draft:
         status = Status.DRAFT
         if run.draft_until:
@@ -212,12 +216,12 @@ def _codes(run: CompactionRun) -> Iterator[str]:
 
 @transaction.atomic
 def cancel_run(*, dialog: Dialog, run_id: int) -> None:
-    """Ask whoever works at it to stop; a run that nobody has begun, and a draft, end at once."""
-    row = lock(dialog)
+    """Ask whoever works at it to stop. A draft ends at once, and so does a run at which nobody works: not yet, or no
+    longer, as its worker died."""
+    row, now = lock(dialog), timezone.now()
     runs = CompactionRun.objects.filter(dialog=row, pk=run_id)
-    ended = runs.filter(status__in=(Status.QUEUED, Status.DRAFT)).update(
-        status=Status.CANCELLED, phase=Status.CANCELLED, finished_at=timezone.now()
-    )
+    left = Q(status__in=(Status.QUEUED, Status.DRAFT)) | Q(status=Status.RUNNING, claimed_until__lt=now)
+    ended = runs.filter(left).update(status=Status.CANCELLED, phase=Status.CANCELLED, finished_at=now)
     if not ended:
         runs.filter(status=Status.RUNNING).update(cancel_requested=True)
     row.llm_after = None

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dialogs.common.errors import DialogBusy
@@ -219,6 +221,30 @@ def test_a_run_that_nobody_has_begun_is_cancelled_at_once(full: Dialog) -> None:
 
     assert CompactionRun.objects.get().status == Status.CANCELLED
     assert not perform(run.pk, embedder="static")
+
+
+def test_a_run_whose_worker_died_is_cancelled_at_once(full: Dialog) -> None:
+    run = queued(full)
+    claim_run(run.pk)
+    expire(run)
+
+    cancel_run(dialog=full, run_id=run.pk)
+
+    assert CompactionRun.objects.get().status == Status.CANCELLED
+
+
+@pytest.mark.skipif(not connection.features.has_select_for_update, reason="SQLite has one writer at a time")
+def test_who_ends_a_run_locks_its_dialog_first_as_who_cancels_it_does(
+    full: Dialog,
+) -> None:
+    claim = claim_run(queued(full).pk)
+    assert claim is not None
+
+    with CaptureQueriesContext(connection) as asked:
+        finish_run(claim, status=Status.CANCELLED, facts={})
+
+    locking = [query["sql"] for query in asked.captured_queries if "FOR UPDATE" in query["sql"]]
+    assert [Dialog._meta.db_table in locking[0], CompactionRun._meta.db_table in locking[1]] == [True, True]
 
 
 def test_a_fault_inside_ends_the_run_and_leaves_everything_as_it_was(
