@@ -97,7 +97,7 @@ def _faults_of_repeating(chain: Sequence[str]) -> Iterator[str]:
 
 
 def own_faults(own: str) -> Iterator[str]:
-    """What is wrong with the chain of an agent's or a type's own settings: a strategy unknown or twice, none to repeat."""
+    """What is wrong with the chain of an agent's or a type's own settings: a name unknown or twice, a lone hybrid."""
     chain = json.loads(own).get(BREAKING, {}).get("chain_order", []) if own else []
     yield from _faults_of_repeating(chain)
     yield from (_("There is no such strategy: %(name)s.") % {"name": name} for name in chain if name not in REGISTRY)

@@ -24,6 +24,8 @@ from health.models import CompactionRun
 
 CUT = "compaction"
 REFUSED, SWITCHED_OFF = "context_compaction_failed", "compaction_off"
+# The reason of any other run is what it reached.
+IN_VAIN = (CompactionRun.Status.SKIPPED, CompactionRun.Status.FAILED)
 
 
 @transaction.atomic
@@ -97,7 +99,7 @@ def refuse(held: Claim, *, why: Reason | None) -> None:
 
 def _too_much(estimated: int, guard: Guard | None, runs: list[CompactionRun]) -> Reason:
     """Why a request is not made that does not fit, and why compacting it did not help."""
-    last = runs[-1] if runs and runs[-1].status != CompactionRun.Status.APPLIED else None
+    last = runs[-1] if runs and runs[-1].status in IN_VAIN else None
     sizes, other = _sizes(estimated, guard), from_json(last.why) if last else None
     return Reason(Why.NOT_HELPED, {"why": sizes, "other": other}) if other else sizes
 

@@ -308,7 +308,7 @@ def test_a_question_that_is_delivered_again_is_asked_once(
 
 
 def test_a_question_has_the_tries_that_the_settings_give_to_questions(
-    dialog: Dialog, play: Play, lost_commits: Callable[[int], None]
+    dialog: Dialog, play: Play, lost_commits: Callable[[int], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     once, four = RetryPolicy(max_attempts=1), RetryPolicy(max_attempts=4, backoff_base_seconds=0)
     config = ContextConfig(retry_default=once, retry_per_tool=(("askQuestion", four),))
@@ -321,6 +321,8 @@ def test_a_question_has_the_tries_that_the_settings_give_to_questions(
 
     assert Question.objects.get().status == "pending"
     assert ToolCall.objects.get().status == "waiting"
+    tries = [record for record in caplog.records if record.getMessage().startswith("Question of call")]
+    assert len(tries) == 3, "a slice that fails would deliver it anew, with tries of its own"
 
 
 def test_an_answered_question_stays_answered_when_it_is_delivered_again(dialog: Dialog) -> None:

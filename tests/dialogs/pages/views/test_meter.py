@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.template.loader import render_to_string
+from django.test import Client
 
 from dialogs.context.views.chart import chart
+from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
 from dialogs.pages.writes.dialogs import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.writes.messages import post_message
 from health.selectors import Meter, history
 from tests.builders import a_generation, a_reading
-from tests.dialogs.pages.views.pages import Page
+from tests.dialogs.compaction_runs import an_applied_run
+from tests.dialogs.pages.views.pages import Page, page
 
 
 @pytest.fixture
@@ -247,6 +251,30 @@ def test_after_a_change_of_llm_the_panel_waits_for_its_first_answer(asked: Dialo
     assert "Another LLM answers now." in text
     assert "Last measured: 250 prompt tokens" in text
     assert "Context window 128,000" in text
+
+
+def begin_anew(dialog: Dialog) -> None:
+    start_course(dialog=dialog)
+
+
+def compact(dialog: Dialog) -> None:
+    an_applied_run(dialog)
+
+
+@pytest.mark.parametrize(("leave", "said"), [(begin_anew, "earlier course"), (compact, "before compaction")])
+def test_a_number_of_a_context_that_was_left_says_of_which(
+    as_alice: Client, asked: Dialog, leave: Callable[[Dialog], None], said: str
+) -> None:
+    a_reading(asked, 501)
+    asked.refresh_from_db()
+    leave(asked)
+
+    of_dialog = page(as_alice, f"/dialogs/{asked.pk}/")
+    of_list = page(as_alice, "/")
+
+    assert spoken(of_dialog)["aria-valuetext"] == f"501, {said}"
+    assert f"501 / 1,000 50 % {said}" in words(of_dialog)
+    assert f"501 / 1,000 50 % {said}" in words(of_list)
 
 
 def test_the_table_says_what_the_chart_draws(asked: Dialog) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.models import Agent, Course, Dialog
+from dialogs.api.writes.api_keys import create_key
+from dialogs.models import LLM, Agent, Course, Dialog
 from dialogs.turns.reads.over_hits import is_fresh_start_offered
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes import lease
@@ -18,6 +20,7 @@ from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.compaction.terms.pressure import Pressure
 from health.models import ContextEvent, ContextSettings
+from tests.client_dialogs import ask, user
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.compaction_runs import a_run
 
@@ -161,3 +164,19 @@ def test_where_it_is_switched_off_nothing_follows(dialog: Dialog) -> None:
 
     assert not is_fresh_start_due(dialog)
     assert not is_fresh_start_offered(dialog)
+
+
+@pytest.mark.parametrize("wanted", [AtMilestone.OFFER, AtMilestone.AUTOMATIC])
+def test_a_clients_dialog_is_never_begun_afresh(alice: User, llm: LLM, wanted: AtMilestone) -> None:
+    on_over_hits(wanted)
+    key, _secret = create_key(owner=alice, name="aider")
+    theirs = ask(key, llm, user("Hello"))
+    guard(theirs)
+    earlier(theirs, 2, 1)
+
+    assert note_pressure(lease.Claim(theirs.pk, theirs.lease_token, theirs.wake_seq), TOO_MUCH)
+
+    assert ContextEvent.objects.filter(code="OVER_HIT", dialog=theirs).count() == 3
+    assert not ContextEvent.objects.filter(facts__has_key="escalated").exists()
+    assert not is_fresh_start_offered(theirs)
+    assert not is_fresh_start_due(theirs)

@@ -220,6 +220,23 @@ def test_marks_are_read_kept_and_taken_off_before_sending() -> None:
     assert sendable([message]) == [user("never delete it")]
 
 
+@pytest.mark.parametrize("written", [2, "2", "P2", "p2"])
+def test_a_priority_is_read_as_a_number_or_by_its_name(written: Any) -> None:
+    assert only(user(dominds={"priority": written})).priority == Priority.P2
+
+
+@pytest.mark.parametrize(
+    ("marks", "told"),
+    [
+        ({"priority": "urgent"}, "messages[1] has the priority 'urgent': give it 1, 2 or 3."),
+        ({"pinned": "false"}, "messages[1] has pinned 'false': give it true or false."),
+        ({"priority": "P1", "pinned": False}, None),
+    ],
+)
+def test_a_mark_that_says_nothing_is_told(marks: dict[str, Any], told: str | None) -> None:
+    assert parse([user(), user(dominds=marks)]).warnings == ((told,) if told else ())
+
+
 @pytest.mark.parametrize("marks", [None, "P1", {"priority": 9}, {"priority": None}, {"priority": []}])
 def test_marks_that_mean_nothing_mark_nothing(marks: Any) -> None:
     unit = only(user(dominds=marks))
