@@ -52,6 +52,8 @@ _FAMILIES = {
 _HOLE = r"\$\{(?![\w .,()\[\]?!+*-]{0,200}\})"
 # In a comment another one begins: some languages nest them, and a lexer may not.
 _NESTED = r"/\*(?:(?!\*/|/\*)[\s\S])*+/\*"
+# Which of two heredocs a line belongs to, or what ends one that is named in the next line.
+_TWO_HEREDOCS = r"<<[^\n]*<<|<<-?[ \t]*+\\\n"
 # With these in it even a good lexer may take text for a comment, and the code stays whole.
 _DOUBTFUL = {
     # In JSX `//` may be words on a page. Whether `/` after a bracket divides or opens a pattern takes a parser.
@@ -62,13 +64,16 @@ _DOUBTFUL = {
     "python": r"# /// script|\b(?:[fFtT][rR]?|[rR][fFtT])(?:"
     r"\"[^\"{\n]*+(?:\{[^}\"\n]*+\}[^\"{\n]*+)*+\{[^}\"\n]*+[\"\n]|'[^'{\n]*+(?:\{[^}'\n]*+\}[^'{\n]*+)*+\{[^}'\n]*+['\n])",
     # A quoted command may hold quotes; a blank after a backslash ends no word.
-    "shell": r"\"[^\"\n]*(?:\$\(|`)|\\[ \t]?#",
+    "shell": rf"\"[^\"\n]*(?:\$\(|`)|\\[ \t]?#|{_TWO_HEREDOCS}",
+    "docker": _TWO_HEREDOCS,
+    # What stands in these is text.
+    "markup": r"(?i:<(?:textarea|xmp|iframe|noembed|noframes|plaintext)\b|<title\b[^<]*+<(?!/title))",
     # Each dialect has its own escapes, quotes and nested comments.
-    "sql": rf"\\|\$|#|`|\b[nN]?[qQ]'|\[[^\[\]'\"/-]*+['\"/-]|{_NESTED}",
+    "sql": rf"(?i:\bDELIMITER\b)|\\|\$|#|`|\b[nN]?[qQ]'|\[[^\[\]'\"/-]*+['\"/-]|{_NESTED}",
     "make": r"\\#|\bdefine\b|RECIPEPREFIX|\\\n[^\n]*#|^[^#\n]*+#[^\n]*\\$",
     "php": rf"\?>|<<<|\{{\$(?![\w .()\[\]>-]{{0,200}}\}})|{_HOLE}|{_NESTED}",
     # An unquoted address may stand behind a blank or in its own line.
-    "css": rf"\(\s*+/[/*]|{_NESTED}",
+    "css": rf"\(\s*+/[/*]|url\([^()\n]*+$|:\s*+\{{|{_NESTED}",
     "csharp": r"\"\"\"|@\$|\$\$|\$@?\"(?!(?:[^\"{}\\\n]|\\[nrt]|\{[\w .,:()\[\]?-]*+\})*+\")|" + _NESTED,
     "template": rf"</[A-Za-z>]|/>|{_HOLE}|{_NESTED}",
     "nesting": _NESTED,

@@ -54,6 +54,15 @@ KEPT = [
     ("scala", SLASHES, "/* /* a */ b */\nval c = 1"),
     ("rust", SLASHES, "/* /* a */ b */\nlet c = 1;"),
     ("swift", SLASHES, "/* /* a */ b */\nlet c = 1"),
+    ("bash", HASHES, "cat <<A <<B\nx\nA\n# kept\nB"),
+    ("bash", HASHES, "cat << \\\nEOF\n# kept\nEOF"),
+    ("docker", HASHES, "RUN <<A <<B\na\nA\n# kept\nB"),
+    ("sql", DASHES, "DELIMITER --\nSELECT 1 --"),
+    ("css", "/* a comment of a certain length */\n", "a { b: url(x y\n /*kept*/ b) }"),
+    ("scss", SLASHES, "a { --x: {\n// kept\n} }"),
+    ("scss", SLASHES, "@import url(a\n// kept\n);"),
+    ("html", "<!-- a comment of a certain length -->\n", "<textarea> <!-- kept --></textarea>"),
+    ("html", "<!-- a comment of a certain length -->\n", "<title> <!-- kept --></title>"),
     ("d", SLASHES, "/+ /+ a +/ b +/\nint c = 1;"),
 ]  # fmt: skip
 
