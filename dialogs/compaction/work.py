@@ -125,7 +125,10 @@ def aimed(run: CompactionRun, begun: Material) -> Material:
     """
     state, config = begun.state, begun.state.config
     if run.trigger == Trigger.RESET:
-        return replace(begun, state=replace(state, limit=state.estimated_tokens, room=state.limit))
+        whole = max(1, state.estimated_tokens)
+        # What is carried along has its share of the room there is, however long the dialog has become.
+        config = replace(config, ledger_share=config.ledger_share * min(1.0, state.limit / whole))
+        return replace(begun, state=replace(state, limit=whole, room=state.limit, config=config))
     if run.trigger != Trigger.MANUAL:
         begun = _as_far_as_tried(run, begun)
         goal = _goal_with_headroom(run, begun, config)

@@ -1,6 +1,6 @@
 """The provider that plays a script: chosen texts, usage, tool calls, delays, errors, drops. No network.
 
-It is stricter than any server (`pairs.py`) and keeps every request, so that tests can ask what was sent.
+It is stricter than any server (`laws.py`) and keeps every request, so that tests can ask what was sent.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import yaml
@@ -68,8 +68,7 @@ def check(sheet: Sheet) -> Checked:
 
 def faults_of(config: ContextConfig) -> Iterator[tuple[str, str]]:
     """What `configuration.load` lets pass and nothing can be done with, by the key's path."""
-    if config.chain_order == ("hybrid",):
-        yield f"{CHAIN}[0]", _("It repeats what stands before it: put another strategy there.")
+    yield from ((f"{CHAIN}[0]", words) for words in _faults_of_repeating(config.chain_order))
     yield from _faults_of_chain(config)
     yield from _faults_of_types(config)
 
@@ -92,9 +91,15 @@ def _faults_of_types(config: ContextConfig) -> Iterator[tuple[str, str]]:
             yield f"{LLMS}[{at}].type", _("%(name)s stands here twice.") % {"name": name}
 
 
+def _faults_of_repeating(chain: Sequence[str]) -> Iterator[str]:
+    if list(chain) == ["hybrid"]:
+        yield _("It repeats what stands before it: put another strategy there.")
+
+
 def own_faults(own: str) -> Iterator[str]:
-    """What is wrong with the chain of an agent's or a type's own settings: an unknown strategy, or one twice."""
+    """What is wrong with the chain of an agent's or a type's own settings: a name unknown or twice, a lone hybrid."""
     chain = json.loads(own).get(BREAKING, {}).get("chain_order", []) if own else []
+    yield from _faults_of_repeating(chain)
     yield from (_("There is no such strategy: %(name)s.") % {"name": name} for name in chain if name not in REGISTRY)
     for name, count in Counter(chain).items():
         if count > 1:

@@ -1,4 +1,4 @@
-"""The laws of compaction, in one place: asserted after every strategy, and on the messages before every send.
+"""The laws of compaction, in one place: asserted after every strategy, and on what the library returns.
 
 A law that is broken is told as a reason; an empty list means that all hold. Each check is one pass.
 Prompts of ours are no user's words: no law holds them.

@@ -1,8 +1,8 @@
 """Code made shorter by a lexer: comments and needless blank lines go, and nothing that a machine reads.
 
 Strings, docstrings, newlines, indentation, directives and pragmas stay. The result is lexed again: if its tokens
-are not those of the original without comments, the original is kept. A comment that begins where a quote may be
-open stays. Unknown languages, and those where comments are a matter of opinion, lose trailing blanks and repeated blank
+are not those of the original without comments, the original is kept. A comment that may be anything else
+stays. Unknown languages, and those where comments are a matter of opinion, lose trailing blanks and repeated blank
 lines only.
 """
 
@@ -19,7 +19,7 @@ from pygments.lexer import Lexer
 from pygments.token import Comment, Error, Literal, String, Token
 
 from health.compaction.reading.code_languages import (
-    begins_plainly,
+    drops,
     family_of,
     guess,
     is_pragma,
@@ -105,7 +105,7 @@ def _pieces(code: str, lexer: Lexer) -> list[Piece]:
     for kind, text in _joined(_literal_heredocs(tokens, code) if family in ("shell", "docker") else _bare(tokens)):
         # "http://…" outside of a string is an address in a language of addresses, not a comment.
         is_read = not _is_comment(kind) or is_pragma(text) or (text.startswith("//") and before.endswith(":"))
-        if is_read or not begins_plainly(before, family):
+        if is_read or not drops(text, before, family):
             pieces.append((kind, text))
             before = (before + text).rpartition("\n")[2]
         else:

@@ -41,26 +41,44 @@ _FAMILIES = {
     "php": "php",
     "javascript": "script",
     "typescript": "script",
+    "csharp": "csharp",
+    "kotlin": "template",
+    "scala": "template",
+    "dart": "template",
+    **dict.fromkeys(["rust", "java", "c", "cpp", "protobuf"], "nesting"),
 }
 
+# A hole of a template that holds more than names: quotes in it may be those of another text.
+_HOLE = r"\$\{(?![\w .,()\[\]?!+*-]{0,200}\})"
+# In a comment another one begins: some languages nest them, and a lexer may not.
+_NESTED = r"/\*(?:(?!\*/|/\*)[\s\S])*+/\*"
 # With these in it even a good lexer may take text for a comment, and the code stays whole.
 _DOUBTFUL = {
     # In JSX `//` may be words on a page. Whether `/` after a bracket divides or opens a pattern takes a parser.
-    "script": r"</[A-Za-z>]|/>|[)}\]]\s*/(?![/*])[^\n]*[\"'`*/]",
+    "script": rf"</[A-Za-z>]|/>|[)}}\]]\s*/(?![/*])[^\n]*[\"'`*/]|{_HOLE}|{_NESTED}",
     # Go's `import "C"` and Python's `# /// script` put code into comments.
-    "go": r'import "C"',
-    "python": r"# /// script",
+    "go": rf'import "C"|{_NESTED}',
+    # Since Python 3.12 a hole may hold the quote of its own text.
+    "python": r"# /// script|\b(?:[fFtT][rR]?|[rR][fFtT])(?:"
+    r"\"[^\"{\n]*+(?:\{[^}\"\n]*+\}[^\"{\n]*+)*+\{[^}\"\n]*+[\"\n]|'[^'{\n]*+(?:\{[^}'\n]*+\}[^'{\n]*+)*+\{[^}'\n]*+['\n])",
     # A quoted command may hold quotes; a blank after a backslash ends no word.
-    "shell": r"\"[^\"\n]*(?:\$\(|`)[^\n]*\"|\\[ \t]?#",
+    "shell": r"\"[^\"\n]*(?:\$\(|`)|\\[ \t]?#",
     # Each dialect has its own escapes, quotes and nested comments.
-    "sql": r"\\|\$|#|`|/\*(?:(?!\*/)[\s\S]){0,2000}/\*",
-    "make": r"\\#|^define\b",
-    "php": r"\?>|<<<",
+    "sql": rf"\\|\$|#|`|\b[nN]?[qQ]'|\[[^\[\]'\"/-]*+['\"/-]|{_NESTED}",
+    "make": r"\\#|\bdefine\b|RECIPEPREFIX|\\\n[^\n]*#|^[^#\n]*+#[^\n]*\\$",
+    "php": rf"\?>|<<<|\{{\$(?![\w .()\[\]>-]{{0,200}}\}})|{_HOLE}|{_NESTED}",
+    # An unquoted address may stand behind a blank or in its own line.
+    "css": rf"\(\s*+/[/*]|{_NESTED}",
+    "csharp": r"\"\"\"|@\$|\$\$|\$@?\"(?!(?:[^\"{}\\\n]|\\[nrt]|\{[\w .,:()\[\]?-]*+\})*+\")|" + _NESTED,
+    "template": rf"</[A-Za-z>]|/>|{_HOLE}|{_NESTED}",
+    "nesting": _NESTED,
 }
 _DOUBTS = {family: re.compile(pattern, re.MULTILINE) for family, pattern in _DOUBTFUL.items()}
 # What may stand before a comment in its line: no quote is open there.
 _ESCAPED = re.compile(r"\\.")
 _NESTING = re.compile(r"\b[rR]?[fFtT][rR]?[\"']")
+# A word of the shell after which `#` belongs to a number or a name.
+_COUNTING = re.compile(r"\b(?:let|declare|typeset|local|readonly|export)\b")
 
 # Lines that hardly another language would have.
 _TELLING = (
@@ -119,14 +137,42 @@ def tells_comments(lexer: Lexer, code: str) -> bool:
     return not _TRUSTED.isdisjoint(lexer.aliases) and (doubt is None or doubt.search(code) is None)
 
 
+def drops(comment: str, before: str, family: str) -> bool:
+    """Whether what a lexer takes for a comment can be nothing else, after this beginning of its line."""
+    text = comment.lstrip()
+    before = (before + comment[: len(comment) - len(text)]).rpartition("\n")[2]
+    if not _is_marked(text, family) or not begins_plainly(before, family):
+        return False
+    return not before or before[-1] in " \t"
+
+
+def _is_marked(text: str, family: str) -> bool:
+    """Whether it has the marks of a whole comment, and the next line is no part of it in another dialect."""
+    if family == "markup":
+        return text.startswith("<!--") and text.endswith("-->")
+    if text.startswith("/*"):
+        return text.endswith("*/") and "/*" not in text[2:]
+    if family == "sql":
+        return text.startswith(("-- ", "--\t", "--\n"))
+    line = text.rstrip()
+    return line.startswith(("//", "#", "--")) and "\n" not in line and not line.endswith("\\")
+
+
 def begins_plainly(before: str, family: str) -> bool:
     """Whether a comment can begin after this beginning of its line: no quote is open, nothing there is ambiguous."""
-    if family == "docker":
-        return not before.strip()
+    if family in ("docker", "make"):
+        return not before.strip(" ")
     plain = _ESCAPED.sub("", before)
+    is_open = any(plain.count(opening) != plain.count(closing) for opening, closing in ("()", "[]"))
+    is_in_braces = plain.count("{") != plain.count("}")
     if family == "shell":
-        return not any(quote in plain for quote in "\"'`")
+        is_open = is_open or (is_in_braces and "${" in plain)
+        return not is_open and not any(quote in plain for quote in "\"'`") and not _COUNTING.search(plain)
+    if family in ("sql", "css") and is_open:
+        return False
     if family == "python" and _NESTING.search(plain):
+        return False
+    if (is_open or is_in_braces) and any(quote in plain for quote in "\"'`"):
         return False
     return all(plain.count(quote) % 2 == 0 for quote in "\"'`")
 

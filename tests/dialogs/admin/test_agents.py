@@ -119,6 +119,7 @@ def test_emptied_it_has_everybodys_again(staff: Client, agent: Agent) -> None:
     [
         ("how: best", "how: Must be one of: passages or chain."),
         ("breaking_strategy: {chain_order: [nothing]}", "There is no such strategy: nothing."),
+        ("breaking_strategy: {chain_order: [hybrid]}", "It repeats what stands before it: put another strategy there."),
         ("min_limit: 5", "has no key"),
         ("warning_threshold: 0.6", "goal must be below the warning_threshold of 0.6"),
         ("how: [", "This is not YAML"),

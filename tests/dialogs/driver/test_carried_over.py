@@ -37,6 +37,18 @@ def sent(request: dict[str, Any]) -> str:
     return "\n".join(message["content"] for message in request["messages"])
 
 
+@pytest.mark.parametrize("tool", ["clear_mind", "update_taskdoc"])
+def test_words_beside_a_call_are_no_answer(dialog: Dialog, play: Play, tool: str) -> None:
+    call = a_call(tool, "{}" if tool == "clear_mind" else '{"content": "a"}', "beside")
+    clearing = [] if tool == "clear_mind" else [calling(10, "clear_mind")]
+    play(said(10, "I am looking.", tool_calls=[call], finish="tool_calls"), *clearing, said(10))
+
+    ask(dialog, "How many whales are there?")
+    drive_until_idle(dialog)
+
+    assert Course.objects.get(number=2).carried["requests"] == 1
+
+
 BEGINNINGS = {
     "by hand": [said(10), said(10)],
     "after the countdown": [*[said(19_500)] * 6, said(10)],

@@ -750,6 +750,19 @@ def test_large_results_are_withheld_while_caution_or_critical_lasts(
     assert len(Message.objects.get(role="tool").content) > 30_000
 
 
+def test_a_guarded_dialog_withholds_nothing_as_it_compacts_in_time(
+    dialog: Dialog, llm: LLM, play: Play, large_file: Agent
+) -> None:
+    guard(dialog, 100_000, 200_000)
+    LLM.objects.update(optimal_max_tokens=40_000)
+    requests = play(calling(60_000, "read_file", READ), HEALTHY)
+
+    ask(dialog)
+    drive_until_idle(dialog)
+
+    assert "withheld" not in results(requests()[1])[0][1]
+
+
 @pytest.mark.parametrize(("limit", "withheld"), [(0, False), (50_000, False), (100, True)])
 def test_an_llm_has_its_own_size_above_which_results_are_withheld(
     dialog: Dialog, llm: LLM, play: Play, large_file: Agent, limit: int, withheld: bool

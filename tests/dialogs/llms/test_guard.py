@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from dialogs.compaction.work import config_for
 from dialogs.llms.guard import LMSTUDIO_CHAIN, active_guard, cuts_silently, guard_of
 from dialogs.models import Dialog, LlmBounds
 from health.configured import ONLY
-from health.models import ContextSettings
+from health.models import CompactionRun, ContextSettings
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +119,14 @@ def test_settings_do_not_move_the_marks_of_lmstudio(dialog: Dialog) -> None:
 
     assert guard is not None
     assert guard.config.warning_threshold == 0.8
+
+
+def test_settings_do_not_move_where_a_run_of_lmstudio_ends(dialog: Dialog) -> None:
+    ContextSettings.objects.create(pk=ONLY, values="context_config:\n  warning_threshold: 0.9\n")
+
+    config = config_for(CompactionRun(dialog=lmstudio(dialog), trigger=CompactionRun.Trigger.PRE_REQUEST))
+
+    assert config.warning_threshold == 0.8
 
 
 def test_what_an_answer_may_take_is_its_reserve(dialog: Dialog) -> None:

@@ -20,28 +20,42 @@ SLASHES, HASH = (("//",), (("/*", "*/"),)), (("#",), ())
 MARKUP = ((), (("<!--", "-->"),))
 # Language, its comments, and how it writes strings: "~" stands for what is in one.
 LANGUAGES = {
-    "python": (HASH, ['x = "~"', "x = '~'", 'x = """~"""', 'x = f"{y["~"]}"', 'x = r"~\\"']),
-    "javascript": (SLASHES, ['x = "~";', "x = '~';", "x = `~`;", "if (x) /'/.test(\"a'b ~\");", "x = /[/~]/;"]),
-    "typescript": (SLASHES, ['let x: string = "~";', "x = `${y} ~`;", "x = a / b / '~'.length;"]),
+    "python": (HASH, ['x = "~"', "x = '~'", 'x = """~"""', 'x = f"{y["~"]}"', "x = f'{y['~']}'", 'x = r"~\\"']),
+    "javascript": (SLASHES, [
+        'x = "~";', "x = '~';", "x = `~`;", "if (x) /'/.test(\"a'b ~\");", "x = /[/~]/;", "x = `${y[`~`]}`;",
+    ]),
+    "typescript": (SLASHES, [
+        'let x: string = "~";', "x = `${y} ~`;", "x = a / b / '~'.length;", "x = `${f({a: '}'}) + `~`}`;",
+    ]),
     "go": (SLASHES, ['x := "~"', "x := `~`", "x := '\"'"]),
     "rust": (SLASHES, ['let x = "~";', 'let x = r#"~"#;', "fn f<'a>(x: &'a str) {}"]),
     "java": (SLASHES, ['String x = "~";', 'String x = """\n~""";', "char x = '\"';"]),
     "c": (SLASHES, ['char *x = "~";', "char x = '\"';", 'char *x = "a\\"~";']),
     "cpp": (SLASHES, ['auto x = R"(~)";', 'auto x = "~";', "int x = 1'000;"]),
-    "csharp": (SLASHES, ['var x = @"c:\\";', 'var x = "~";', 'var x = $"{y} ~";']),
-    "kotlin": (SLASHES, ['val x = "~"', 'val x = """~"""']),
-    "scala": (SLASHES, ['val x = "~"', 'val x = """~"""']),
-    "dart": (SLASHES, ["var x = '~';", "var x = r'~';", 'var x = "~";']),
-    "php": ((("//", "#"), (("/*", "*/"),)), ['<?php $x = "~";', "$x = '~';", '$x = "~ ?> ~";']),
-    "bash": (HASH, ['x="~"', "x='~'", 'x="$(echo "~")"', "x=${y#a} z\\ #b", "cat <<EOF\n~\nEOF"]),
+    "csharp": (SLASHES, [
+        'var x = @"c:\\";', 'var x = "~";', 'var x = $"{y} ~";', 'var x = $"{y["~"]}";', 'var x = """\na "\n~\n""";',
+    ]),
+    "kotlin": (SLASHES, ['val x = "~"', 'val x = """~"""', 'val x = "${y["~"]}"', "/* /* a */ ~ */"]),
+    "scala": (SLASHES, ['val x = "~"', 'val x = """~"""', 'val x = s"${y("~")}"', "/* /* a */ ~ */"]),
+    "dart": (SLASHES, ["var x = '~';", "var x = r'~';", 'var x = "~";', "var x = '${y['~']}';", "/* /* a */ ~ */"]),
+    "php": ((("//", "#"), (("/*", "*/"),)), ['<?php $x = "~";', "$x = '~';", '$x = "~ ?> ~";', '$x = "{$y["~"]}";']),
+    "bash": (HASH, [
+        'x="~"', "x='~'", 'x="$(echo "~")"', "x=${y#a} z\\ #b", "cat <<EOF\n~\nEOF", "(( x = 16#ff )); y='~'",
+        "let y=8#17; y='~'", "echo a{#,b} '~'",
+    ]),
     "docker": (HASH, ['ENV A="~"', "RUN echo '~'", "ENV A=b#c"]),
-    "make": (HASH, ["x = a\\#b", "all:\n\techo '~'"]),
-    "sql": ((("--",), (("/*", "*/"),)), ["SELECT '~';", "SELECT E'a\\'~';", "SELECT $$~$$;", 'SELECT "~";']),
-    "html": (MARKUP, ["<p>it's</p>", '<a title="~">b</a>', "<script>var a = '~';</script>"]),
+    "make": (HASH, ["x = a\\#b", "all:\n\techo '~'", "all:\n\ttest $$# -gt 0 && echo '~'", "x = $(y ~)"]),
+    "sql": ((("--",), (("/*", "*/"),)), [
+        "SELECT '~';", "SELECT E'a\\'~';", "SELECT $$~$$;", 'SELECT "~";', "SELECT [~];", "SELECT q'[it's ~]';",
+        "SELECT 5--3, '~';",
+    ]),
+    "html": (MARKUP, [
+        "<p>it's</p>", '<a title="~">b</a>', "<script>var a = '~';</script>", "<script>a = `${b[`~`]}`;</script>",
+    ]),
     "xml": (MARKUP, ["<a>it's</a>", '<a b="~"/>', "<![CDATA[~]]>"]),
     "css": (((), (("/*", "*/"),)), ['a { content: "~" }', "a { background: url(http://a/b) }"]),
-    "scss": (SLASHES, ['a { content: "~" }', "a { background: url(http://a/b) }"]),
-    "less": (SLASHES, ['a { content: "~" }', "a { background: url(http://a/b) }"]),
+    "scss": (SLASHES, ['a { content: "~" }', "a { b: unquote(http://~) }", "a { background: url(http://a/b) }"]),
+    "less": (SLASHES, ['a { content: "~" }', "a { b: unquote(http://~) }", "a { background: url(http://a/b) }"]),
     "yaml": (HASH, ['x: "~"', "x: a#b", "x: |\n  ~"]),
     "toml": (HASH, ['x = "~"', "x = '~'", 'x = """\n~"""']),
     "lua": ((("--",), (("--[[", "]]"),)), ['x = "~"', "x = [[~]]"]),
@@ -85,6 +99,14 @@ MARKS = [
     "[[",
     "]]",
     "$",
+    "((",
+    "16#ff",
+    "${",
+    "}",
+    '$"{',
+    "\t",
+    "[",
+    "q'[",
 ]
 
 
@@ -122,7 +144,8 @@ def programs(draw: st.DrawFn, language: str) -> tuple[str, list[str]]:
         form = draw(st.sampled_from(strings))
         if "~" in form:
             kept += [f"kept{at}a", f"kept{at}b"]
-        line = form.replace("~", f"kept{at}a {mark} kept{at}b")
+        blank = draw(st.sampled_from(["", " "]))
+        line = form.replace("~", f"kept{at}a{blank}{mark}{blank}kept{at}b")
         comments = [f" {begin} gone{at} it's a comment of a certain length" for begin in lines]
         comments += [f" {opening} gone{at} {closing}" for opening, closing in pairs]
         own = draw(st.sampled_from(["", *comments]))

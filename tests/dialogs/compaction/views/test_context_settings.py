@@ -543,6 +543,7 @@ def test_an_llm_type_has_a_chain_of_its_own(as_alice: Client, fields: Fields) ->
     [
         ("how: best", "how: Must be one of: passages or chain."),
         ("breaking_strategy: {chain_order: [nothing]}", "There is no such strategy: nothing."),
+        ("breaking_strategy: {chain_order: [hybrid]}", "It repeats what stands before it: put another strategy there."),
         ("min_limit: 5000", "has no key 'min_limit'"),
         ("how: [", "must be a section with keys"),
     ],

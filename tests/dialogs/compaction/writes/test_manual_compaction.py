@@ -178,6 +178,17 @@ def test_a_reset_ends_where_the_guard_does_not_compact_it_again(alice: User, dia
     assert estimated(dialog) <= 0.8 * 3500
 
 
+def test_a_reset_of_a_long_dialog_carries_no_more_along_than_of_a_short_one(alice: User, dialog: Dialog) -> None:
+    guard(dialog)
+    for number in range(60):
+        tell(dialog, "\n".join(f"Order {number}-{row} of C{row} costs {number}.{row:02} EUR." for row in range(30)))
+
+    run = done(reset(dialog=dialog, by=alice))
+
+    assert run.status == Status.APPLIED
+    assert estimated(dialog) <= 0.6 * 3500
+
+
 def tell(dialog: Dialog, text: str) -> None:
     parent = dialog.current_leaf
     add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=parent)
