@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,9 @@ pytestmark = pytest.mark.e2e
 
 FILTERED = ("?show=archived", "?show=trash", "?q=nothing", "?level=critical")
 DESK, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+# A window of 1280 by 720 at 200 %.
+ZOOMED = ViewportSize(width=640, height=360)
+A_DIALOG = re.compile(r"dialogs/[0-9a-f-]{36}/")
 ANSWER = {"text": "A `short` answer.\n\n- one\n- two", "usage": {"prompt_tokens": 900, "completion_tokens": 5}}
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => { details.open = true })"
 WIDTH_TOO_MANY = "document.documentElement.scrollWidth - innerWidth"
@@ -62,6 +66,23 @@ def test_axe_finds_nothing_wrong_with_any_page_and_no_page_is_too_wide(
     visitor.goto(f"{stack.url}/login/")
 
     assert found + violations(visitor, "body") == []
+
+
+def test_at_twice_the_size_no_dialog_is_too_wide_and_the_menus_at_the_top_are_reached_to_their_ends(
+    visitor: Page, stack: Stack, pages: list[str]
+) -> None:
+    visitor.set_viewport_size(ZOOMED)
+    dialogs = [address for address in pages if A_DIALOG.fullmatch(address)]
+    assert len(dialogs) > 10
+
+    for _address in each(visitor, stack, ["", *dialogs]):
+        assert visitor.evaluate(WIDTH_TOO_MANY) <= 0
+        for menu in visitor.locator(".topbar details.menu:visible").all():
+            menu.locator("> summary").click()
+            last = menu.locator(".menu-item").last
+            last.scroll_into_view_if_needed()
+            expect(last).to_be_in_viewport(ratio=0.9)
+            visitor.keyboard.press("Escape")
 
 
 def test_no_page_writes_to_the_console(visitor: Page, stack: Stack, pages: list[str]) -> None:
