@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from uuid import UUID
 
 from dialogs.context.border import read_context
@@ -80,15 +79,25 @@ def unanswered_in(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 def since_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
     """What no answer in words has followed yet, oldest first."""
-    return tuple(takewhile(lambda message: not _is_answer(message), reversed(branch)))[::-1]
+    return tuple(branch[_last_answer(branch) + 1 :])
 
 
 def is_answered(branch: Sequence[Message]) -> bool:
-    return any(_is_answer(message) for message in reversed(branch))
+    return _last_answer(branch) >= 0
 
 
-def _is_answer(message: Message) -> bool:
-    return message.role == Role.ASSISTANT and bool(message.content.strip()) and not message.calls.exists()
+def _last_answer(branch: Sequence[Message]) -> int:
+    """Its place; -1 where there is none."""
+    return next((at for at in reversed(range(len(branch))) if _is_answer(branch, at)), -1)
+
+
+def _is_answer(branch: Sequence[Message], at: int) -> bool:
+    """Words beside a call are none, nor what the agent says to our prompt about its full context: it may have nothing
+    to do with what the person asked, and asking twice loses nothing."""
+    message = branch[at]
+    is_to_prompt = at > 0 and branch[at - 1].origin == MessageOrigin.REMEDIATION
+    in_words = message.role == Role.ASSISTANT and bool(message.content.strip())
+    return in_words and not is_to_prompt and not message.calls.exists()
 
 
 def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:

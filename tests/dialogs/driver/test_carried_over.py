@@ -49,6 +49,23 @@ def test_words_beside_a_call_are_no_answer(dialog: Dialog, play: Play, tool: str
     assert Course.objects.get(number=2).carried["requests"] == 1
 
 
+@pytest.mark.parametrize("ending", ["cleared by the agent", "after the countdown"])
+def test_what_the_agent_says_to_a_prompt_about_its_full_context_answers_no_question(
+    dialog: Dialog, play: Play, ending: str
+) -> None:
+    Agent.objects.update(when_full=WhenFull.REMIND)
+    cleared = [calling(19_500, "clear_mind", '{"reminder_content": "Step 4."}')]
+    noted = said(19_500, "I have noted that the context is nearly full.")
+    end = cleared if ending == "cleared by the agent" else [said(19_500)] * 5
+    requests = play(calling(19_500, "update_taskdoc", '{"content": "a"}'), noted, *end, said(50))
+
+    ask(dialog, "How many whales are there?")
+    drive_until_idle(dialog)
+
+    assert Course.objects.get(number=2).carried["requests"] == 1
+    assert "How many whales are there?" in sent(requests()[-1])
+
+
 BEGINNINGS = {
     "by hand": [said(10), said(10)],
     "after the countdown": [*[said(19_500)] * 6, said(10)],
