@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
+
+from django.db import transaction
 
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
@@ -35,7 +38,7 @@ from dialogs.llms.guard import Guard, bounds_of, kind_of
 from dialogs.llms.reads.providers import max_output_of, settings_for
 from dialogs.llms.windows import refusal, window_now
 from dialogs.llms.writes.providers import record_message_shape, record_tools_refused
-from dialogs.models import LLM, Dialog, Generation
+from dialogs.models import LLM, Generation
 from dialogs.models.llm import WindowSource
 from dialogs.models.message import Role
 from dialogs.providers.base import (
@@ -68,15 +71,28 @@ ANSWER_TOO_LONG = "answer_too_long"
 
 def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
     """Read what is sent, unless that was done a moment ago; record that it is sent."""
+
+    def recorded(sent: Sent) -> Generation:
+        return generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(looked.dialog))
+
+    call = _begun(looked, recorded, attempt=attempt)
+    if call.sizing.is_counted and (share := stable_prefix(call.generation.course_id)) is not None:
+        logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
+    return call
+
+
+def begin_taken(claim: Claim, looked: Looked) -> Call:
+    """The first try of what was taken up a moment ago, recorded in the same transaction."""
+    return _begun(looked, lambda sent: generations.add_call(looked.dialog, claim, attempt=1, sent=sent), attempt=1)
+
+
+def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
     dialog, guard, sizing = looked.dialog, looked.guard, looked.sizing.to_send()
     context = _urged(continuing(sizing.context), attempt=attempt)
     if context is not sizing.context:
         sizing = Sizing(context, sizing.tools)
     request = fitted(request_to_go_on(context, chat_request(context, tools=sizing.tools)), sizing, guard)
-    sent = _sent(sizing, request)
-    generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
-    if sizing.is_counted and (share := stable_prefix(generation.course_id)) is not None:
-        logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
+    generation = recorded(_sent(sizing, request))
     service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
@@ -167,7 +183,14 @@ async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, sub
         await refresh_stale(dialog.agent)
     refused = await refusal(dialog.llm)
     call = await in_db(begin)(claim, looked, attempt=attempt)
-    live = LiveAnswer()
+    return await answer(claim, call, policy=policy, subscriber=subscriber, refused=refused)
+
+
+async def answer(
+    claim: Claim, call: Call, *, policy: Policy, subscriber: Subscriber, refused: ProviderError | None = None
+) -> bool:
+    """Make a call that is recorded. False where it is known that no further answer is due."""
+    live, attempt = LiveAnswer(), call.generation.attempt
     try:
         if refused:
             raise refused
@@ -182,24 +205,44 @@ async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, sub
         subscriber.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
-        doubted, is_due = await in_db(keep)(claim, call, live, ending)
+        doubted, is_due = await in_db(keep)(claim, call, live, ending, subscriber)
         if doubted and await is_cut(call, doubted) and ending is Ending.FINISHED:
             await ask_unwatched(claim, call)
-        await prepare_to_go_on(dialog, call, live, ending)
+        await prepare_to_go_on(call, live, ending)
         return is_due
     return True
 
 
-async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending: Ending) -> None:
+async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: Ending) -> None:
     """Where the answer was cut: know how to ask for the rest of it."""
     if ending is Ending.CUT and live.text.strip():
-        await find_out(dialog.llm, call.settings)
+        await find_out(call.sizing.context.dialog.llm, call.settings)
 
 
-def keep(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> tuple[Doubted | None, bool]:
+def keep(
+    claim: Claim, call: Call, live: LiveAnswer, ending: Ending, subscriber: Subscriber
+) -> tuple[Doubted | None, bool]:
     """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
-    is_due = record(claim, call, live, ending)
+    if call.is_clients and ending is Ending.FINISHED:
+        is_due = _record_and_conclude(claim, call, live, subscriber)
+    else:
+        is_due = record(claim, call, live, ending)
     return _learn(call, live.usage), is_due
+
+
+def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> bool:
+    """In one transaction. Where the turn cannot be concluded so, the answer is kept all the same."""
+    try:
+        with transaction.atomic():
+            is_due = record(claim, call, live, Ending.FINISHED)
+            if not is_due:
+                subscriber.conclude(call.generation, has_calls=bool(live.calls))
+            return is_due
+    except LeaseLost:
+        raise
+    except Exception:
+        logger.exception("Dialog %s: its turn is not concluded with its answer", claim.dialog_id)
+        return record(claim, call, live, Ending.FINISHED)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> bool:

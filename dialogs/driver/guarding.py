@@ -55,6 +55,8 @@ class Looked:
     # Its branch, where that was read a moment ago, and what was reckoned of this request.
     branch: tuple[Message, ...] | None = None
     ahead: Ahead | None = None
+    # Nothing of it was there before.
+    is_new: bool = False
 
     @cached_property
     def guard(self) -> Guard | None:
@@ -98,7 +100,8 @@ def look(looked: Looked, guard: Guard, *, was_refused: bool = False, was_filled:
         return _off(looked, guard)
     dialog, sizing = looked.dialog, looked.sizing
     if is_far(sizing, guard) and not (was_refused or was_filled):
-        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=is_being_compacted(dialog.pk))
+        is_running = not looked.is_new and is_being_compacted(dialog.pk)
+        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=is_running)
     tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
     last = last_run_of_course(dialog.current_leaf.course_id) if dialog.current_leaf else None
