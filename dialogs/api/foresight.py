@@ -27,6 +27,7 @@ from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
+from dominds.rows import new
 from health.loops.patterns import EVERY_CALLS
 
 
@@ -58,7 +59,7 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Know
         return None
     dialog = place.dialog
     dialog.agent, dialog.llm = target.agent, target.llm
-    dialog.client = ClientConversation(dialog=dialog, **beside_messages(key, request))
+    dialog.client = new(ClientConversation, dialog=dialog, **beside_messages(key, request))
     context, tools = _context(place, request.messages[known.length :]), offered_tools(dialog)
     ahead = Ahead(guard_of(dialog), Sizing(context, tools))
     if not is_sent_as_it_is(ahead.sizing, ahead.guard):
@@ -75,8 +76,8 @@ def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
 
 
 def _new_place() -> Place:
-    dialog = Dialog(is_client_driven=True)
-    return Place(dialog, Course(dialog=dialog, number=1))
+    dialog = new(Dialog, is_client_driven=True)
+    return Place(dialog, new(Course, dialog=dialog, number=1))
 
 
 def _place_of(known: Known, request: ClientRequest) -> Place | None:

@@ -30,7 +30,7 @@ from dialogs.turns.writes import lease
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import title_from
 from dominds.prepared import prepared
-from dominds.rows import add
+from dominds.rows import add, new
 
 
 class CompactingElsewhere(Exception):
@@ -184,9 +184,11 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
 
 
 def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
-    dialog = Dialog(owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True)
-    dialog.client = ClientConversation(dialog=dialog)
-    course = Course(dialog=dialog, number=1)
+    dialog = new(
+        Dialog, owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True
+    )
+    dialog.client = new(ClientConversation, dialog=dialog)
+    course = new(Course, dialog=dialog, number=1)
     add(course)
     return dialog, course
 

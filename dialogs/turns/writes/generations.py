@@ -27,7 +27,7 @@ from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.lease import Claim, fenced, let_go
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
 from dominds.prepared import prepared
-from dominds.rows import add, change
+from dominds.rows import add, change, new
 from health.models import HealthReading
 from health.monitor.levels import Level
 from health.monitor.usage import Usage, UsageUnavailable
@@ -121,7 +121,8 @@ def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent) -> Generatio
 
 def add_generation(row: Dialog, held: Claim, leaf: Message, **recorded: Any) -> Generation:
     """A try to answer `leaf`, the next in its course; `recorded` are further columns."""
-    generation = Generation(
+    generation = new(
+        Generation,
         dialog=row,
         course=leaf.course,
         number=_next_number(leaf.course),

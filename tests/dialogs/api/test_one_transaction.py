@@ -1,4 +1,4 @@
-"""A request with its first call, and an answer with the end of its turn, are stored at once; where that fails, apart."""
+"""A request with its first call, and an answer with the end of its turn, are stored at once; if that fails, apart."""
 
 from __future__ import annotations
 
