@@ -24,6 +24,7 @@ from dialogs.llms.guard import guard_of
 from dialogs.llms.reads.providers import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
+from dialogs.models.message import Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
@@ -61,10 +62,11 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Know
     dialog.agent, dialog.llm = target.agent, target.llm
     dialog.client = new(ClientConversation, dialog=dialog, **beside_messages(key, request))
     context, tools = _context(place, request.messages[known.length :]), offered_tools(dialog)
-    ahead = Ahead(guard_of(dialog), Sizing(context, tools))
-    if not is_sent_as_it_is(ahead.sizing, ahead.guard):
+    guard, sizing = guard_of(dialog), Sizing(context, tools)
+    if not is_sent_as_it_is(sizing, guard):
         return None
-    return Foreseen(chat_request(context, tools=tools), settings_for(target.llm.provider), place.branch, ahead)
+    ahead = Ahead(guard, sizing, chat_request(context, tools=tools))
+    return Foreseen(ahead.request, settings_for(target.llm.provider), place.branch, ahead)
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
@@ -93,7 +95,7 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
 
 def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
     """As it will be once it is stored, but for the ids."""
-    calls = calls_by_message([message.id for message in place.branch])
+    calls = calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])
     rows: list[Message] = []
     for number, said in enumerate(new, start=1):
         row = row_of(place.dialog, place.course, said, None, {})

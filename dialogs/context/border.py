@@ -254,6 +254,13 @@ def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
     }
 
 
+def as_stored(context: Context, dialog: Dialog, branch: Sequence[Message]) -> Context:
+    """The same context of a client once its newest messages are stored: they and their calls have ids then."""
+    ids = [message.id for message in branch if message.role == Role.ASSISTANT]
+    calls = calls_by_message(ids) if context.calls else {}
+    return replace(context, dialog=dialog, branch=tuple(branch), calls=calls, client=dialog.client)
+
+
 def _course(dialog: Dialog, last: Message) -> Course:
     """With the view that holds; often it has been read already, with the dialog."""
     leaf = dialog.current_leaf

@@ -91,10 +91,16 @@ def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: i
     context = _urged(continuing(sizing.context), attempt=attempt)
     if context is not sizing.context:
         sizing = Sizing(context, sizing.tools)
-    request = fitted(request_to_go_on(context, chat_request(context, tools=sizing.tools)), sizing, guard)
+    request = _made_ahead(looked, context) or chat_request(context, tools=sizing.tools)
+    request = fitted(request_to_go_on(context, request), sizing, guard)
     generation = recorded(_sent(sizing, request))
     service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
+
+
+def _made_ahead(looked: Looked, context: Context) -> ChatRequest | None:
+    """Where nothing was added to it since."""
+    return looked.ahead.request if looked.ahead and context is looked.sizing.context else None
 
 
 def _urged(context: Context, *, attempt: int) -> Context:

@@ -13,6 +13,7 @@ from dialogs.compaction.reads.compaction import (
     last_run_of_course,
     runs_of_turn,
 )
+from dialogs.context.border import as_stored
 from dialogs.context.carry_over import since_answer
 from dialogs.context.estimate import Sizing, overhead
 from dialogs.context.material import beside, of_the_floor, with_unanswered
@@ -21,6 +22,7 @@ from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads.providers import max_output_of
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.providers.base import ChatRequest
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
 from health.compaction.terms.ports import Counter, Kit
@@ -41,10 +43,12 @@ ALONE_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Ahead:
-    """What was reckoned of a request before its newest messages were stored: its guard, and how large it is."""
+    """What was reckoned of a client's request before its newest messages were stored: its guard, how large it is, and
+    the request itself."""
 
     guard: Guard | None
     sizing: Sizing
+    request: ChatRequest
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,10 @@ class Looked:
 
     @cached_property
     def sizing(self) -> Sizing:
-        context = next_context(self.dialog, self.guard, self.branch)
-        found = Sizing(context, offered_tools(self.dialog))
-        return found.as_large_as(self.ahead.sizing) if self.ahead else found
+        if self.ahead and self.branch:
+            known = self.ahead.sizing
+            return Sizing(as_stored(known.context, self.dialog, self.branch), known.tools).as_large_as(known)
+        return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
 
 
 def guarded(state: State, looked: Looked) -> State:
