@@ -16,6 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, CharField, Field, ForeignKey, IntegerField, Model, TextField
 from django.db.models.base import ModelState
 
+from dominds.cursor import cursor_of, database, rows_of
+
 # More are inserted by one statement, which has to be put into words each time.
 FEW = 3
 Row = TypeVar("Row", bound=Model)
@@ -68,20 +70,19 @@ def add_all(rows: Iterable[Model]) -> None:
 
 def change(row: Model, *names: str) -> None:
     """Update these fields of it."""
-    # `django.db.connection` looks anew at each of many steps which one it is.
-    database = connections[DEFAULT_DB_ALIAS]
-    sql, columns = _to_update(type(row), database.vendor, names)
-    with database.cursor() as cursor:
-        cursor.execute(sql, _values(row, columns, database))
+    connection = database()
+    sql, columns = _to_update(type(row), connection.vendor, names)
+    cursor_of(connection).execute(sql, _values(row, columns, connection))
 
 
 def _insert(row: Model, conflict: str = "") -> None:
-    database = connections[DEFAULT_DB_ALIAS]
-    sql, columns = _to_insert(type(row), database.vendor, row.pk is not None, conflict)
-    with database.cursor() as cursor:
-        cursor.execute(sql, _values(row, columns, database))
-        if row.pk is None:
-            row.pk = next(iter(cursor.fetchone() or ()), None)
+    connection, has_key = database(), row.pk is not None
+    sql, columns = _to_insert(type(row), connection.vendor, has_key, conflict)
+    values = _values(row, columns, connection)
+    if has_key:
+        cursor_of(connection).execute(sql, values)
+    else:
+        row.pk = next((pk for (pk,) in rows_of(connection, sql, values)), None)
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
@@ -138,9 +139,9 @@ def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
     return attrgetter(field.attname) if is_plain else lambda row: field.pre_save(row, is_new)
 
 
-def _values(row: Model, columns: Sequence[Column], database: BaseDatabaseWrapper) -> list[Any]:
+def _values(row: Model, columns: Sequence[Column], connection: BaseDatabaseWrapper) -> list[Any]:
     return [
-        value if (value := read(row)) is None or _is_plain(value, plain) else field.get_db_prep_save(value, database)
+        value if (value := read(row)) is None or _is_plain(value, plain) else field.get_db_prep_save(value, connection)
         for field, read, plain in columns
     ]
 
