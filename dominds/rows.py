@@ -59,13 +59,21 @@ def add_unless_there(row: Model) -> None:
 
 
 def add_all(rows: Iterable[Model]) -> None:
-    """Rows of one model."""
+    """Insert rows of one model by one statement. Nobody needs to know the ids that the database gives them."""
     found = list(rows)
     if len(found) > FEW:
         type(found[0])._default_manager.bulk_create(found)
-        return
-    for row in found:
-        add(row)
+    elif len(found) > 1:
+        _insert_together(found)
+    else:
+        for row in found:
+            add(row)
+
+
+def _insert_together(rows: Sequence[Model]) -> None:
+    connection = database()
+    sql, columns = _to_insert(type(rows[0]), connection.vendor, rows[0].pk is not None, rows=len(rows))
+    cursor_of(connection).execute(sql, [value for row in rows for value in _values(row, columns, connection)])
 
 
 def change(row: Model, *names: str) -> None:
@@ -108,14 +116,15 @@ def _references(kind: type[Model]) -> dict[str, AnyReference]:
 
 
 @lru_cache(maxsize=256)
-def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str) -> Statement:
+def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str = "", rows: int = 1) -> Statement:
+    """Of one row it finds the id, where the database makes that."""
     options, quoted = kind._meta, connections[DEFAULT_DB_ALIAS].ops.quote_name
     fields = [one for one in options.concrete_fields if has_key or one is not options.pk]
     names = ", ".join(quoted(str(one.column)) for one in fields)
-    slots = ", ".join(["%s"] * len(fields))
-    sql = f"INSERT INTO {quoted(options.db_table)} ({names}) VALUES ({slots}){conflict}"  # noqa: S608  names of ours
-    columns = [_column(one, is_new=True) for one in fields]
-    return sql if has_key else f"{sql} RETURNING {quoted(str(options.pk.column))}", columns
+    slots = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * rows)
+    sql = f"INSERT INTO {quoted(options.db_table)} ({names}) VALUES {slots}{conflict}"  # noqa: S608  names of ours
+    wanted = "" if has_key or rows > 1 else f" RETURNING {quoted(str(options.pk.column))}"
+    return f"{sql}{wanted}", [_column(one, is_new=True) for one in fields]
 
 
 @lru_cache(maxsize=256)

@@ -11,10 +11,10 @@ from django.db import connection
 from django.db.models import Model
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog, Message, SearchText
+from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog, Message, PrefixNode, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dominds.cursor import cursor_of, rows_of
-from dominds.rows import add, new
+from dominds.rows import FEW, add, add_all, new
 
 pytestmark = pytest.mark.django_db
 MODELS = [one for name in ("dialogs", "health") for one in apps.get_app_config(name).get_models()]
@@ -81,3 +81,20 @@ def test_a_connection_that_is_opened_anew_has_another() -> None:
 
     assert rows_of(connection, "SELECT %s", [1]) == [(1,)]
     assert cursor_of(connection) is not first
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, FEW, FEW + 1])
+def test_several_rows_are_stored_at_once(dialog: Dialog, django_assert_num_queries: Any, count: int) -> None:
+    course = Course.objects.get(dialog=dialog)
+    said = [new(Message, dialog=dialog, course=course, seq=90 + at, turn=1, role=Role.USER) for at in range(count)]
+    for one in said:
+        add(one)
+
+    with django_assert_num_queries(min(1, count)):
+        add_all(new(SearchText, message=one, words=f"word{one.seq}") for one in said)
+    with django_assert_num_queries(min(1, count)):
+        add_all(new(PrefixNode, owner_id=dialog.owner_id, sha256=f"{one.seq}", message=one) for one in said)
+
+    found = SearchText.objects.filter(message__in=said).values_list("message__seq", "words")
+    assert sorted(found) == [(90 + at, f"word{90 + at}") for at in range(count)]
+    assert sorted(PrefixNode.objects.values_list("sha256", flat=True)) == [f"{90 + at}" for at in range(count)]

@@ -81,7 +81,7 @@ def insert_branch(rows: list[Message]) -> None:
     first = rows[0].parent
     for row in rows:
         row.parent = first
-    add_all(rows)
+    Message.objects.bulk_create(rows)
     for row, parent in zip(rows, parents, strict=True):
         row.parent = parent
     Message.objects.bulk_update(rows[1:], ["parent"], batch_size=AT_ONCE)
