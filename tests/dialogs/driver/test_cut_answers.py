@@ -14,7 +14,8 @@ from dialogs.compaction.writes.view_changes import undo
 from dialogs.driver.prefill import find_out
 from dialogs.llms.counter import counter_of
 from dialogs.llms.reads.providers import settings_for
-from dialogs.models import Dialog, Generation, Message, Question
+from dialogs.models import Agent, Course, Dialog, Generation, Message, Question
+from dialogs.models.agent import WhenFull
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
@@ -82,6 +83,29 @@ def test_an_answer_that_fills_the_window_is_cut_compacted_and_gone_on_with(dialo
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.turn == partial.turn
     assert not dialog.is_busy
+
+
+def test_a_notice_on_what_was_typed_and_a_cut_answer_stand_in_one_request(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    Agent.objects.update(when_full=WhenFull.REMIND)
+    a_history(dialog, pairs=10)
+    Course.objects.filter(dialog=dialog).update(level="critical", due="critical", countdown_turns=5)
+    requests = play(*STARTS_ANEW, {"text": words(3, 90)}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    first, second = asked(requests)
+    partial = Message.objects.get(cut_short=True)
+    notice = texts(first)[-1].removeprefix("Tell me everything.")
+    before, cut, going_on = texts(second)[-3:]
+    assert "The context is nearly full (critical;" in notice
+    assert before.endswith(f"Tell me everything.{notice}")
+    assert cut == partial.content
+    assert going_on.startswith(GO_ON)
+    assert "".join(texts(second)).count(notice) == 1
+    assert answers(dialog) == [partial.content, " and that is all."]
+    assert dialog.paused_by == ""
 
 
 def test_it_is_cut_at_nine_tenths_of_the_window(dialog: Dialog, play: Play) -> None:
