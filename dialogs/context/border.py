@@ -257,20 +257,6 @@ def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
     }
 
 
-def as_stored(context: Context, dialog: Dialog, branch: Sequence[Message]) -> Context:
-    """The same context of a client once its newest messages are stored: they and their calls have ids then.
-
-    Of one that sees all of its course as it was said: its pieces are known.
-    """
-    ids = [message.id for message in branch if message.role == Role.ASSISTANT]
-    calls = calls_by_message(ids) if context.calls else {}
-    found = replace(context, dialog=dialog, branch=tuple(branch), calls=calls, client=dialog.client)
-    now = {before.id: message for before, message in zip(context.branch, branch, strict=True)}
-    messages = (now[piece.message.id] for piece in context.pieces if piece.message)
-    found.__dict__["pieces"] = tuple(Piece(Entry(message_id=one.id), one) for one in messages)
-    return found
-
-
 def _course(dialog: Dialog, last: Message) -> Course:
     """With the view that holds; often it has been read already, with the dialog."""
     leaf = dialog.current_leaf

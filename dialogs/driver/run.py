@@ -18,6 +18,7 @@ from django.conf import settings
 from dialogs.common.schedule import queue_drive, queue_preparation
 from dialogs.common.threads import in_db
 from dialogs.compaction.preparing import is_soon
+from dialogs.driver.calls import begin_taken
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
     Action,
@@ -42,7 +43,7 @@ from dialogs.driver.decide import (
     Wait,
     decide,
 )
-from dialogs.driver.generate import answer, begin_taken, generate
+from dialogs.driver.generate import answer, generate
 from dialogs.driver.guarding import Looked, guarded
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
