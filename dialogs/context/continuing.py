@@ -80,7 +80,8 @@ def request_to_go_on(context: Context, request: ChatRequest) -> ChatRequest:
     Without the white space at its end, which some services refuse, and models were not trained on.
     """
     messages = request.messages
-    if not cut_answer(context.branch) or not messages or messages[-1].role != "assistant":
+    goes_on = context.dialog.llm.prefill == Prefill.CONTINUES and cut_answer(context.branch)
+    if not goes_on or not messages or messages[-1].role != "assistant":
         return request
     last = replace(messages[-1], content=messages[-1].content.rstrip())
     return replace(request, messages=(*messages[:-1], last), continues=True)

@@ -4,6 +4,7 @@ is asked for again, and what still does not end is ended with both numbers."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,15 +12,20 @@ from asgiref.sync import async_to_sync
 from django.conf import LazySettings
 
 from dialogs.compaction.writes.view_changes import undo
+from dialogs.context.border import chat_request, read_context
+from dialogs.context.continuing import request_to_go_on
 from dialogs.driver.prefill import find_out
 from dialogs.llms.counter import counter_of
 from dialogs.llms.reads.providers import settings_for
-from dialogs.models import Agent, Course, Dialog, Generation, Message, Question
+from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question
 from dialogs.models.agent import WhenFull
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.providers.base import ChatMessage
+from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.prompts import prompt
+from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
@@ -435,6 +441,19 @@ def test_the_demo_model_goes_on_with_its_own_sentence(dialog: Dialog) -> None:
     assert Generation.objects.latest("id").manifest["messages"][-1] == partial.pk
     assert rest.startswith(" ")
     assert "The sea is" not in rest
+
+
+@pytest.mark.parametrize("prefill", [Prefill.CONTINUES, Prefill.REFUSED, ""])
+def test_only_a_model_that_goes_on_by_itself_is_sent_an_answer_to_go_on_with(dialog: Dialog, prefill: str) -> None:
+    """A refusal of one that is known to refuse is told; asked again at once it would be refused without end."""
+    LLM.objects.update(prefill=prefill)
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Name the days.", parent=None)
+    partial = cut_at(dialog, "Monday, Tuesday, ")
+    row = dialog_to_drive(dialog.pk)
+    context = read_context(row, course_branch(row.current_leaf))
+    ending = replace(chat_request(context), messages=(ChatMessage(role="assistant", content=partial.content),))
+
+    assert request_to_go_on(context, ending).continues is (prefill == Prefill.CONTINUES)
 
 
 def serve(dialog: Dialog, kind: str, url: str) -> None:
