@@ -24,9 +24,11 @@ LEFT_OUT = "[…] "
 
 def cut_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
     """The pieces of the answer that is to be gone on with, oldest first; empty where none is."""
+    at = branch[-1] if branch else None
+    if at is None or at.origin != MessageOrigin.CONTINUATION:
+        return ()
     said = {message.pk: message for message in branch}
     pieces: list[Message] = []
-    at = branch[-1] if branch else None
     while at is not None and at.origin == MessageOrigin.CONTINUATION and (cut := said.get(at.parent_id or 0)):
         pieces.append(cut)
         at = said.get(cut.parent_id or 0)
