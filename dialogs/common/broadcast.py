@@ -42,8 +42,8 @@ async def is_watched(dialog_id: UUID) -> bool:
     """Is a page open on it? While Redis is away nobody can tell, so somebody may be watching."""
     layer = get_channel_layer()
     try:
-        asked = layer.has_listener(group_name(dialog_id), since=time.time() - JOINED_FOR_SECONDS)
-        found: bool = await _patiently(asked)
+        asked = layer.with_listeners([group_name(dialog_id)], since=time.time() - JOINED_FOR_SECONDS)
+        found = bool(await _patiently(asked))
     except Exception as error:
         logger.info("Nobody can tell whether dialog %s is watched: %s", dialog_id, error)
         return True
@@ -76,15 +76,12 @@ async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
 
 
 async def _to_groups(layer: Any, dialog_id: UUID, event: dict[str, Any]) -> None:
-    await _to_group(layer, group_name(dialog_id), event)
+    """Mostly nobody is in them: to find that, Channels asks Redis twice of each."""
+    said = {group_name(dialog_id): event}
     if event["type"] != "dialog.stream":
-        await _to_group(layer, LISTS, {"type": "list.changed", "dialog": str(dialog_id)})
-
-
-async def _to_group(layer: Any, group: str, event: dict[str, Any]) -> None:
-    """Mostly nobody is in it: to find that, Channels asks Redis twice."""
-    if await layer.has_listener(group, since=time.time() - layer.group_expiry):
-        await layer.group_send(group, event)
+        said[LISTS] = {"type": "list.changed", "dialog": str(dialog_id)}
+    for group in await layer.with_listeners(said, since=time.time() - layer.group_expiry):
+        await layer.group_send(group, said[group])
 
 
 async def stream_state(
