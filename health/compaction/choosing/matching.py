@@ -16,8 +16,6 @@ from health.compaction.reading.features import Features, shape_weight, tokens_of
 
 _K1, _B = 1.2, 0.6
 _RANK_OFFSET = 10
-# Words that match weigh more than meanings that are near: at half the weight or more, chats lost by it.
-OTHERS_WEIGHT = 0.3
 # A question names no more things than this; a description of a whole task does.
 FEW_NAMED = 4
 # A word of a question that nobody said ("remind") tells little of what it asks for, against the rarest one.
@@ -84,13 +82,9 @@ class Question:
         return scores
 
 
-def fused(
-    first: NDArray[np.float64], *others: NDArray[np.float64], weight: float = OTHERS_WEIGHT
-) -> NDArray[np.float64]:
-    """Reciprocal ranks added up, those of the others for less, the best being 1. Zero or less has no rank."""
-    total = _reciprocal(first)
-    for other in others:
-        total += weight * _reciprocal(other)
+def fused(words: NDArray[np.float64], meaning: NDArray[np.float64], *, weight: float) -> NDArray[np.float64]:
+    """Reciprocal ranks added up, those of meaning for so much, the best being 1. Zero or less has no rank."""
+    total = _reciprocal(words) + weight * _reciprocal(meaning)
     return total / max(1e-9, float(total.max(initial=0.0)))
 
 

@@ -47,7 +47,7 @@ def test_what_names_many_things_asks_for_none_of_them() -> None:
 
 
 def test_ranks_of_two_scores_are_added_and_zero_has_no_rank() -> None:
-    both = fused(np.array([3.0, 2.0, 0.0]), np.array([1.0, 0.5, 0.0]))
+    both = fused(np.array([3.0, 2.0, 0.0]), np.array([1.0, 0.5, 0.0]), weight=0.3)
 
     assert both[0] == 1.0
     assert 0 < both[1] < 1
