@@ -101,7 +101,7 @@ def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
         row = row_of(place.dialog, place.course, said, None, {})
         row.pk = -number
         rows.append(row)
-        if said.calls:
+        if said.calls and row.role == Role.ASSISTANT:
             calls[row.pk] = calls_of(row, said)
     branch, client = (*place.branch, *rows), place.dialog.client
     beginning = Beginning(first=standing_now(place.dialog))

@@ -31,6 +31,7 @@ LEFT_ALONE_SECONDS = 5.0
 LISTS = "lists"
 _silent_until = 0.0
 _waiting: dict[tuple[Any, ...], asyncio.Task[None]] = {}
+_sending: set[asyncio.Task[None]] = set()
 
 
 def group_name(dialog_id: UUID) -> str:
@@ -117,9 +118,9 @@ def compaction_on_commit(dialog_id: UUID, run_id: int) -> None:
 
 
 def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
-    """From a thread. Where it works for an event loop, that sends, and nobody waits for it."""
+    """From a thread. Where it works for an event loop that has not ended, that sends, and nobody waits for it."""
     loop = home()
-    if loop is None:
+    if loop is None or loop.is_closed():
         async_to_sync(_send)(dialog_id, event)
     else:
         loop.call_soon_threadsafe(_send_soon, dialog_id, event)
@@ -131,6 +132,15 @@ def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
     if said not in _waiting:
         _waiting[said] = asyncio.create_task(_send_after_a_moment(dialog_id, event))
         _waiting[said].add_done_callback(lambda _task: _waiting.pop(said, None))
+        _sending.add(_waiting[said])
+        _waiting[said].add_done_callback(_sending.discard)
+
+
+async def all_sent() -> None:
+    """Whoever ends their event loop waits until it has sent what browsers were to be told."""
+    loop = asyncio.get_running_loop()
+    if sending := [task for task in tuple(_sending) if task.get_loop() is loop]:
+        await asyncio.wait(sending, timeout=MOMENT_SECONDS + 2 * PATIENCE_SECONDS)
 
 
 async def _send_after_a_moment(dialog_id: UUID, event: dict[str, Any]) -> None:

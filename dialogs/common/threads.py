@@ -1,12 +1,13 @@
 """Database work from async code: on Channels' thread, or on threads of our own that keep their connections.
 
 Channels opens a connection for each call and closes it again (`CONN_MAX_AGE` is 0). That would cost `/v1` more than all
-else it does, so whoever drives a client's turn does so inside `own_threads()`.
+else it does, and a worker of turns a seventh of its time, so whoever drives a turn does so inside `own_threads()`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from dialogs.common.warm_threads import WarmThreads
 
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
 THREADS = 2
+# A worker drives many people's dialogs: there a row that is locked must not hold up the others.
+THREADS_OF_WORKER = 8
 # Compactions that no worker takes up, at once. Each may wait minutes for a model; more of them stand in line.
 THREADS_BESIDE = 8
 
@@ -37,8 +40,10 @@ _home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default
 
 
 @contextmanager
-def own_threads() -> Iterator[None]:
-    """Inside, and in every task begun inside, `in_db` keeps its connections."""
+def own_threads(most: int = THREADS) -> Iterator[None]:
+    """Inside, and in every task begun inside, `in_db` keeps its connections. `most` threads has this process, as the
+    first to need them says."""
+    _threads(most)
     token = _home.set(asyncio.get_running_loop())
     try:
         yield
@@ -94,10 +99,10 @@ def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
     return called
 
 
-def _threads() -> WarmThreads:
+def _threads(most: int = THREADS) -> WarmThreads:
     global _pool  # one for the process
     if _pool is None:
-        _pool = WarmThreads(THREADS, name="in_db")
+        _pool = WarmThreads(most, name="in_db")
     return _pool
 
 
@@ -114,6 +119,12 @@ def close_threads() -> None:
     if _pool:
         _pool.end(connections.close_all)
     if _beside:
-        list(_beside.map(lambda _number: connections.close_all(), range(8 * THREADS_BESIDE)))
+        list(_beside.map(_closed, range(8 * THREADS_BESIDE)))
         _beside.shutdown()
     _pool = _beside = None
+
+
+def _closed(_number: int) -> None:
+    """On one thread; it holds on for a moment, so that each of the others gets one of these as well."""
+    connections.close_all()
+    time.sleep(0.002)

@@ -40,7 +40,7 @@ _HEREDOC = re.compile(r"<<[-~]?[ \t]{0,9}[\"'\\]?(\w+)")
 _SPACED = re.compile(r"<(?:pre|textarea)\b|white-space", re.IGNORECASE)
 _TO_DROP = re.compile(r"(?:#|//|--|;|%|'(?= )).*|(?<![ \t])[ \t]+$|^[ \t]*\n", re.M)
 # `A = x ` keeps its blank in a makefile or a list of properties, so does such a line of a language that nobody named.
-_VALUE = re.compile(r"[ \t]*[\w.$(){}/%-]{1,80}[ \t]{0,9}[:?+!]{0,3}=")
+_VALUE = re.compile(r"^[ \t]*+[\w.$(){}/%-]{1,80}+[ \t]{0,9}[:?+!]{0,3}=")
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Piece = tuple[Any, str]

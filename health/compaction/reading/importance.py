@@ -34,7 +34,9 @@ _ERROR = re.compile(
     # "0 errors", "no exception", "errors: 0", "Any errors? No.": said, and denied. They come first, so that they are
     # stepped over.
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|exceptions?|failures?|failed)\b"
-    rf"|\b{_FAULTS}\b{_COUNTED}[\"'*]{{0,3}} ?(?:[:=|：]|\b(?:is|was|were|are|of)\b) ?[\"']?(?:{_ZERO}|{_NO})"
+    # "Error: 0 bytes received" is one.
+    rf"|\b(?!(?:error|exception|failure): 0 [a-z]){_FAULTS}\b{_COUNTED}"
+    rf"[\"'*]{{0,3}} ?(?:[:=|：]|\b(?:is|was|were|are|of)\b) ?[\"']?(?:{_ZERO}|{_NO})"
     rf"|\b(?:errors|exceptions|failures|failed)\b[ \t]{{1,9}}{_ZERO}"
     rf"|\b{_FAULTS}\b[^.,;!?\n]{{0,40}}\? ?[\"*]{{0,2}}(?:no|none|nope|never|nothing|not (?:one|any))\b(?! ?\w)"
     r"|\b(?:not|never|\w{1,12}n['’]t) (?:\w{1,12} )?(?:failed|error)\b"
@@ -64,10 +66,10 @@ _ERROR_HINTS = (
 # "haven't done", "80 % done", "Finished? No.", "once completed", 还没完成, 完了していません: said, and not so.
 _DONE_WORDS = r"(?:done|completed?|finished)"
 _DONE = re.compile(
-    r"\b(?:not|never|cannot|unable|nothing|none|almost|nearly|half|partly|partially|hardly|barely"
+    r"\b(?:not|never|cannot|unable|nothing|none|almost|nearly|partly|partially|hardly|barely"
     rf"|once|until|unless|if|when|\w{{1,12}}n['’]t)[ -](?:\w{{1,12}} ){{0,3}}{_DONE_WORDS}\b"
     rf"|\b(?:to|must|should|would|will|shall|can|could|may|might) be (?:\w{{1,12}} )?{_DONE_WORDS}\b"
-    r"|\[ \][^\n]{0,200}"
+    rf"|\bhalf[ -]{_DONE_WORDS}\b|\[ \][^\n]{{0,200}}"
     rf"|{_SHARE} (?:\w{{1,12}} ){{0,2}}{_DONE_WORDS}\b"
     rf"|\b{_DONE_WORDS}\b[\"'*]{{0,3}} ?[:=|：] ?[\"']?(?:{_ZERO}|{_NO}|not\b|{_SHARE})"
     rf"|\b{_DONE_WORDS}\b[^.,;:!?\n]{{0,60}}[?？](?! ?[\"*]{{0,2}}(?:yes|yep|yeah|it is)\b)"
