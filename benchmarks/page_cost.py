@@ -64,7 +64,7 @@ def dialog_of(count: int) -> Dialog:
 
 def short_answer(dialog: Dialog, look: Callable[[], None]) -> None:
     """One turn as the driver writes it; `look` after each change that a tab is told of."""
-    from dialogs.driver.generate import begin
+    from dialogs.driver.calls import begin
     from dialogs.driver.guarding import Looked
     from dialogs.models import Dialog
     from dialogs.turns.reads.turns import dialog_to_drive

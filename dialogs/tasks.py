@@ -11,7 +11,9 @@ from celery import shared_task
 from celery.signals import worker_process_init
 from django.conf import settings
 
+from dialogs.common.broadcast import all_sent
 from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queue_compaction, queue_drive, queue_replay
+from dialogs.common.threads import THREADS_OF_WORKER, own_threads
 from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.writes.drafts import apply_overdue_drafts
 from dialogs.driver.run import drive as run_drive
@@ -41,7 +43,15 @@ def load_engine() -> None:
 @shared_task(name=DRIVE)
 def drive(dialog_id: str) -> None:
     """Drive one slice of a dialog; the event loop and its clients live as long as this task."""
-    async_to_sync(run_drive)(UUID(dialog_id))
+    async_to_sync(_slice)(UUID(dialog_id))
+
+
+async def _slice(dialog_id: UUID) -> None:
+    with own_threads(THREADS_OF_WORKER):
+        try:
+            await run_drive(dialog_id)
+        finally:
+            await all_sent()
 
 
 @shared_task(name=COMPACT, bind=True)

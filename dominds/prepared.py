@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, IntegerField, JSONField, Model, QuerySet, Value
 from django.db.models.base import ModelState
@@ -28,6 +28,8 @@ from django.db.models.expressions import Col
 from django.db.models.query import ModelIterable
 from django.db.models.signals import post_init
 from django.db.models.sql.subqueries import UpdateQuery
+
+from dominds.cursor import cursor_of, database, rows_of
 
 Row = TypeVar("Row")
 Cells = Sequence[Any]
@@ -77,12 +79,10 @@ class Prepared(Generic[Row]):
 
     def __call__(self, *values: Any) -> list[Row]:
         """The rows, for a value in each slot."""
-        # `django.db.connection` looks anew at each of a thousand steps which one it is.
-        connection = connections[DEFAULT_DB_ALIAS]
+        connection = database()
         statement = self._statements.get(connection.vendor) or self._prepare(connection)
-        with connection.cursor() as cursor:
-            cursor.execute(statement.sql, _filled(statement.params, values, connection))
-            return statement.made(cursor.fetchall(), connection)
+        found = rows_of(connection, statement.sql, _filled(statement.params, values, connection))
+        return statement.made(found, connection)
 
     def first(self, *values: Any) -> Row | None:
         return next(iter(self(*values)), None)
@@ -103,11 +103,11 @@ class PreparedUpdate:
 
     def __call__(self, *values: Any) -> int:
         """Of how many rows it was true."""
-        connection = connections[DEFAULT_DB_ALIAS]
+        connection = database()
         sql, params = self._statements.get(connection.vendor) or self._prepare(connection)
-        with connection.cursor() as cursor:
-            cursor.execute(sql, _filled(params, values, connection))
-            return cursor.rowcount
+        cursor = cursor_of(connection)
+        cursor.execute(sql, _filled(params, values, connection))
+        return cursor.rowcount
 
     def _prepare(self, connection: BaseDatabaseWrapper) -> tuple[str, Sequence[Any]]:
         query, changes = self._build(*(_slot(at, wanted) for at, wanted in enumerate(self._fields)))

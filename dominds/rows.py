@@ -1,4 +1,4 @@
-"""One row stored or changed by a statement that is made once for its model and fields.
+"""One row made, and stored or changed by a statement that is made once for its model and fields.
 
 As `Model.save` does it, without looking first whether it is a row, without signals, and without compiling the same
 statement again, which takes three times as long as all else about it.
@@ -9,14 +9,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, CharField, Field, ForeignKey, IntegerField, Model, TextField
+from django.db.models.base import ModelState
+
+from dominds.cursor import cursor_of, database, rows_of
 
 # More are inserted by one statement, which has to be put into words each time.
 FEW = 3
+Row = TypeVar("Row", bound=Model)
+
+
+def new(kind: type[Row], **values: Any) -> Row:
+    """As `kind(**values)` makes it, which asks each of its fields, and a router about each row that it refers to."""
+    row, (same, made) = kind.__new__(kind), _defaults(kind)
+    row._state = ModelState()
+    row.__dict__ |= same
+    row.__dict__ |= {name: make() for name, make in made}
+    references = _references(kind)
+    for name, value in values.items():
+        if name in references:
+            _refer(row, references[name], value)
+        elif name in row.__dict__:
+            row.__dict__[name] = value
+        else:
+            raise TypeError(f"{kind.__name__} has no field {name!r}.")
+    return row
+
+
+def _refer(row: Model, field: AnyReference, other: Model | None) -> None:
+    """As its descriptor does it, where a router has no say."""
+    row.__dict__[field.attname] = getattr(other, field.target_field.attname) if other is not None else None
+    field.set_cached_value(row, other)
+    if other is not None and not field.remote_field.multiple:
+        field.remote_field.set_cached_value(other, row)
 
 
 def add(row: Model) -> None:
@@ -30,35 +59,43 @@ def add_unless_there(row: Model) -> None:
 
 
 def add_all(rows: Iterable[Model]) -> None:
-    """Rows of one model."""
+    """Insert rows of one model by one statement. Nobody needs to know the ids that the database gives them."""
     found = list(rows)
     if len(found) > FEW:
         type(found[0])._default_manager.bulk_create(found)
-        return
-    for row in found:
-        add(row)
+    elif len(found) > 1:
+        _insert_together(found)
+    else:
+        for row in found:
+            add(row)
+
+
+def _insert_together(rows: Sequence[Model]) -> None:
+    connection = database()
+    sql, columns = _to_insert(type(rows[0]), connection.vendor, rows[0].pk is not None, rows=len(rows))
+    cursor_of(connection).execute(sql, [value for row in rows for value in _values(row, columns, connection)])
 
 
 def change(row: Model, *names: str) -> None:
     """Update these fields of it."""
-    # `django.db.connection` looks anew at each of many steps which one it is.
-    database = connections[DEFAULT_DB_ALIAS]
-    sql, columns = _to_update(type(row), database.vendor, names)
-    with database.cursor() as cursor:
-        cursor.execute(sql, _values(row, columns, database))
+    connection = database()
+    sql, columns = _to_update(type(row), connection.vendor, names)
+    cursor_of(connection).execute(sql, _values(row, columns, connection))
 
 
 def _insert(row: Model, conflict: str = "") -> None:
-    database = connections[DEFAULT_DB_ALIAS]
-    sql, columns = _to_insert(type(row), database.vendor, row.pk is not None, conflict)
-    with database.cursor() as cursor:
-        cursor.execute(sql, _values(row, columns, database))
-        if row.pk is None:
-            row.pk = next(iter(cursor.fetchone() or ()), None)
+    connection, has_key = database(), row.pk is not None
+    sql, columns = _to_insert(type(row), connection.vendor, has_key, conflict)
+    values = _values(row, columns, connection)
+    if has_key:
+        cursor_of(connection).execute(sql, values)
+    else:
+        row.pk = next((pk for (pk,) in rows_of(connection, sql, values)), None)
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
 AnyField: TypeAlias = "Field[Any, Any]"
+AnyReference: TypeAlias = "ForeignKey[Any, Any]"
 # How its value is read from a row, and the type of values that are written as they are, if there is one: most are.
 Column: TypeAlias = tuple[AnyField, Callable[[Model], Any], type | None]
 Statement: TypeAlias = tuple[str, Sequence[Column]]
@@ -66,14 +103,28 @@ PLAIN: dict[type[AnyField], type] = {CharField: str, TextField: str, IntegerFiel
 
 
 @lru_cache(maxsize=256)
-def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str) -> Statement:
+def _defaults(kind: type[Model]) -> tuple[dict[str, Any], Sequence[tuple[str, Callable[[], Any]]]]:
+    """The values of a new row that are always the same, and how the others are made."""
+    fields = {one.attname: one for one in kind._meta.concrete_fields}
+    made = [(name, one.default) for name, one in fields.items() if callable(one.default) and one.has_default()]
+    return {name: one.get_default() for name, one in fields.items() if name not in dict(made)}, made
+
+
+@lru_cache(maxsize=256)
+def _references(kind: type[Model]) -> dict[str, AnyReference]:
+    return {one.name: one for one in kind._meta.concrete_fields if isinstance(one, ForeignKey)}
+
+
+@lru_cache(maxsize=256)
+def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str = "", rows: int = 1) -> Statement:
+    """Of one row it finds the id, where the database makes that."""
     options, quoted = kind._meta, connections[DEFAULT_DB_ALIAS].ops.quote_name
     fields = [one for one in options.concrete_fields if has_key or one is not options.pk]
     names = ", ".join(quoted(str(one.column)) for one in fields)
-    slots = ", ".join(["%s"] * len(fields))
-    sql = f"INSERT INTO {quoted(options.db_table)} ({names}) VALUES ({slots}){conflict}"  # noqa: S608  names of ours
-    columns = [_column(one, is_new=True) for one in fields]
-    return sql if has_key else f"{sql} RETURNING {quoted(str(options.pk.column))}", columns
+    slots = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * rows)
+    sql = f"INSERT INTO {quoted(options.db_table)} ({names}) VALUES {slots}{conflict}"  # noqa: S608  names of ours
+    wanted = "" if has_key or rows > 1 else f" RETURNING {quoted(str(options.pk.column))}"
+    return f"{sql}{wanted}", [_column(one, is_new=True) for one in fields]
 
 
 @lru_cache(maxsize=256)
@@ -97,8 +148,13 @@ def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
     return attrgetter(field.attname) if is_plain else lambda row: field.pre_save(row, is_new)
 
 
-def _values(row: Model, columns: Sequence[Column], database: BaseDatabaseWrapper) -> list[Any]:
+def _values(row: Model, columns: Sequence[Column], connection: BaseDatabaseWrapper) -> list[Any]:
     return [
-        value if (value := read(row)) is None or value.__class__ is plain else field.get_db_prep_save(value, database)
+        value if (value := read(row)) is None or _is_plain(value, plain) else field.get_db_prep_save(value, connection)
         for field, read, plain in columns
     ]
+
+
+def _is_plain(value: Any, plain: type | None) -> bool:
+    """A text is also one of its choices."""
+    return value.__class__ is plain or (plain is str and isinstance(value, str))

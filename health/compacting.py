@@ -47,7 +47,6 @@ DEFAULT_CONFIG = ContextConfig(
 NO_EMBEDDER = "none"
 
 Embedder = Callable[[Embed], Embedded | None]
-Llm = summarizers.Llm
 
 
 def compact_messages(

@@ -23,11 +23,12 @@ def record_reading(
     *, generation_id: int, usage: Usage | UsageUnavailable, configured: Configured, window_source: str
 ) -> HealthReading:
     """Judge one generation by its reported usage and keep the verdict. Without usage, without numbers."""
-    from dominds.rows import add
+    from dominds.rows import add, new
     from health.models import HealthReading
 
     reading = read(usage, configured)
-    row = HealthReading(
+    row = new(
+        HealthReading,
         generation_id=generation_id,
         level=reading.level,
         reason=reading.reason,

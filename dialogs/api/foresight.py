@@ -24,9 +24,11 @@ from dialogs.llms.guard import guard_of
 from dialogs.llms.reads.providers import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
+from dialogs.models.message import Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
+from dominds.rows import new
 from health.loops.patterns import EVERY_CALLS
 
 
@@ -58,12 +60,13 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Know
         return None
     dialog = place.dialog
     dialog.agent, dialog.llm = target.agent, target.llm
-    dialog.client = ClientConversation(dialog=dialog, **beside_messages(key, request))
+    dialog.client = new(ClientConversation, dialog=dialog, **beside_messages(key, request))
     context, tools = _context(place, request.messages[known.length :]), offered_tools(dialog)
-    ahead = Ahead(guard_of(dialog), Sizing(context, tools))
-    if not is_sent_as_it_is(ahead.sizing, ahead.guard):
+    guard, sizing = guard_of(dialog), Sizing(context, tools)
+    if not is_sent_as_it_is(sizing, guard):
         return None
-    return Foreseen(chat_request(context, tools=tools), settings_for(target.llm.provider), place.branch, ahead)
+    ahead = Ahead(guard, sizing, chat_request(context, tools=tools))
+    return Foreseen(ahead.request, settings_for(target.llm.provider), place.branch, ahead)
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
@@ -75,8 +78,8 @@ def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
 
 
 def _new_place() -> Place:
-    dialog = Dialog(is_client_driven=True)
-    return Place(dialog, Course(dialog=dialog, number=1))
+    dialog = new(Dialog, is_client_driven=True)
+    return Place(dialog, new(Course, dialog=dialog, number=1))
 
 
 def _place_of(known: Known, request: ClientRequest) -> Place | None:
@@ -92,13 +95,13 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
 
 def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
     """As it will be once it is stored, but for the ids."""
-    calls = calls_by_message([message.id for message in place.branch])
+    calls = calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])
     rows: list[Message] = []
     for number, said in enumerate(new, start=1):
         row = row_of(place.dialog, place.course, said, None, {})
         row.pk = -number
         rows.append(row)
-        if said.calls:
+        if said.calls and row.role == Role.ASSISTANT:
             calls[row.pk] = calls_of(row, said)
     branch, client = (*place.branch, *rows), place.dialog.client
     beginning = Beginning(first=standing_now(place.dialog))

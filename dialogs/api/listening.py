@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,6 +11,7 @@ from itertools import groupby
 from dialogs.api import notices
 from dialogs.driver.head_start import HeadStart
 from dialogs.driver.subscriber import Subscriber
+from dialogs.models import Generation
 from dialogs.providers.base import (
     ChatRequest,
     ProviderError,
@@ -68,6 +69,8 @@ class Listener(Subscriber):
 
     def __init__(self) -> None:
         self.is_over = False
+        # What is stored with the last answer: its generation, and whether it calls tools.
+        self.concluding: Callable[[Generation, bool], None] | None = None
         self.error: ProviderError | None = None
         self.compactions = 0
         self._left = asyncio.Event()
@@ -162,6 +165,10 @@ class Listener(Subscriber):
         self.compactions += applied
         self._waiting = False
         self._put(Notice(words, done=True))
+
+    def conclude(self, generation: Generation, *, has_calls: bool) -> None:
+        if self.concluding:
+            self.concluding(generation, has_calls)
 
     def failed(self, error: ProviderError | None) -> None:
         self.error = error

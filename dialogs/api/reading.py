@@ -104,7 +104,10 @@ class Checked:
         self._memory: Memory[Written] = Memory(most_bytes)
 
     def read(self, raw: bytes, *, root: str) -> tuple[ChatBody, tuple[Mapping[str, Any], ...]]:
-        """As `schemas.read_body`, with the messages as they were written. `root` keeps apart what must never meet."""
+        """The body and its messages as they were written. `root` keeps apart what must never meet.
+
+        Raises ApiError, 400, that names the first field that is wrong.
+        """
         found = read_json(raw)
         sent = found.get("messages") if isinstance(found, dict) else None
         if not isinstance(sent, list):

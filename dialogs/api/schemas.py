@@ -194,13 +194,8 @@ READ_HERE = (
 )
 
 
-def read_body(raw: bytes) -> ChatBody:
-    """Raises ApiError, 400, that names the first field that is wrong."""
-    return checked(in_range(read_json(raw)))
-
-
 def read_count(raw: bytes) -> CountBody:
-    """The same of what is to be counted."""
+    """What is to be counted. Raises ApiError, 400, that names the first field that is wrong."""
     return _checked(CountBody, in_range(read_json(raw)))
 
 
@@ -220,7 +215,7 @@ def in_range(found: Any) -> Any:
 
 
 def checked(body: Any) -> ChatBody:
-    """Messages in it that are `ChatMessage`s already are not checked again. Raises ApiError as `read_body` does."""
+    """Messages in it that are `ChatMessage`s already are not checked again. Raises ApiError as `read_count` does."""
     return _checked(ChatBody, body)
 
 

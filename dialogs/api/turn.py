@@ -8,21 +8,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
+
+from django.db import transaction
 
 from dialogs.api.canonical import answer_said, following
 from dialogs.api.errors import ApiError, internal
 from dialogs.api.foresight import Foreseen
 from dialogs.api.listening import Listener
-from dialogs.api.reads.clients import Outcome
+from dialogs.api.reads.clients import Outcome, outcome_of, outcome_with
 from dialogs.api.requests import ClientRequest
-from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Target, conclude, take_up
+from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Target, conclude, know_again, take_up
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
 from dialogs.driver.guarding import Looked
-from dialogs.driver.run import Read, drive_for, read
+from dialogs.driver.run import Known, begun, drive_for, read
+from dialogs.driver.streaming import Call
 from dialogs.llms.windows import must_be_asked, refusal
-from dialogs.models import ApiKey
+from dialogs.models import ApiKey, Generation
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
@@ -80,20 +84,44 @@ class ClientTurn:
             await refusal(self.target.llm)
         taken, known = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
+        self.listener.concluding = partial(self._conclude, taken, known)
         await drive_for(taken.claim, self.listener, known)
-        self.outcome = await in_db(conclude)(taken, prefix=self._prefix)
+        self.outcome = self.outcome or await in_db(conclude)(taken, prefix=self._prefix)
 
-    def _store(self) -> tuple[Taken, Read | None]:
-        """With what the driver reads first: one trip for both."""
-        taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
-        ahead = self.foreseen.ahead if self.foreseen and taken.is_as_seen else None
-        looked = Looked(taken.dialog, taken.branch, ahead)
+    def _store(self) -> tuple[Taken, Known]:
+        """With what the driver does first: one trip for both."""
+        try:
+            taken, looked, call = self._store_and_begin()
+            if call:
+                return taken, call
+        except CompactingElsewhere:
+            raise
+        except Exception:
+            logger.exception("A client's request is stored without its first call")
+            # What was seen may have been changed in memory.
+            taken = take_up(key=self.key, target=self.target, request=self.request)
+            looked = Looked(taken.dialog, taken.branch)
         try:
             return taken, read(taken.claim.dialog_id, looked)
         except Exception:  # the driver reads again, and knows what to do about it
             return taken, None
 
-    async def _take_up(self) -> tuple[Taken, Read | None]:
+    @transaction.atomic
+    def _store_and_begin(self) -> tuple[Taken, Looked, Call | None]:
+        """The request; and its first call, where nothing has come between since it was foreseen."""
+        taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
+        ahead = self.foreseen.ahead if self.foreseen and taken.is_as_seen else None
+        looked = Looked(taken.dialog, taken.branch, ahead, taken.is_new)
+        return taken, looked, begun(taken.claim, looked, self.listener) if ahead else None
+
+    def _conclude(self, taken: Taken, known: Known, last: Generation, has_calls: bool) -> None:
+        """In the transaction that stores the last answer."""
+        is_only = isinstance(known, Call) and known.generation is last
+        outcome = outcome_with(last, generations=1, has_calls=has_calls) if is_only else outcome_of(taken.leaf)
+        know_again(taken, outcome, prefix=self._prefix)
+        transaction.on_commit(partial(setattr, self, "outcome", outcome))
+
+    async def _take_up(self) -> tuple[Taken, Known]:
         """While another request with this history is being compacted, this one waits and gains by it."""
         told = False
         while True:

@@ -31,6 +31,7 @@ LEFT_ALONE_SECONDS = 5.0
 LISTS = "lists"
 _silent_until = 0.0
 _waiting: dict[tuple[Any, ...], asyncio.Task[None]] = {}
+_sending: set[asyncio.Task[None]] = set()
 
 
 def group_name(dialog_id: UUID) -> str:
@@ -41,8 +42,8 @@ async def is_watched(dialog_id: UUID) -> bool:
     """Is a page open on it? While Redis is away nobody can tell, so somebody may be watching."""
     layer = get_channel_layer()
     try:
-        asked = layer.has_listener(group_name(dialog_id), since=time.time() - JOINED_FOR_SECONDS)
-        found: bool = await _patiently(asked)
+        asked = layer.with_listeners([group_name(dialog_id)], since=time.time() - JOINED_FOR_SECONDS)
+        found = bool(await _patiently(asked))
     except Exception as error:
         logger.info("Nobody can tell whether dialog %s is watched: %s", dialog_id, error)
         return True
@@ -75,15 +76,12 @@ async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
 
 
 async def _to_groups(layer: Any, dialog_id: UUID, event: dict[str, Any]) -> None:
-    await _to_group(layer, group_name(dialog_id), event)
+    """Mostly nobody is in them: to find that, Channels asks Redis twice of each."""
+    said = {group_name(dialog_id): event}
     if event["type"] != "dialog.stream":
-        await _to_group(layer, LISTS, {"type": "list.changed", "dialog": str(dialog_id)})
-
-
-async def _to_group(layer: Any, group: str, event: dict[str, Any]) -> None:
-    """Mostly nobody is in it: to find that, Channels asks Redis twice."""
-    if await layer.has_listener(group, since=time.time() - layer.group_expiry):
-        await layer.group_send(group, event)
+        said[LISTS] = {"type": "list.changed", "dialog": str(dialog_id)}
+    for group in await layer.with_listeners(said, since=time.time() - layer.group_expiry):
+        await layer.group_send(group, said[group])
 
 
 async def stream_state(
@@ -120,9 +118,9 @@ def compaction_on_commit(dialog_id: UUID, run_id: int) -> None:
 
 
 def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
-    """From a thread. Where it works for an event loop, that sends, and nobody waits for it."""
+    """From a thread. Where it works for an event loop that has not ended, that sends, and nobody waits for it."""
     loop = home()
-    if loop is None:
+    if loop is None or loop.is_closed():
         async_to_sync(_send)(dialog_id, event)
     else:
         loop.call_soon_threadsafe(_send_soon, dialog_id, event)
@@ -134,6 +132,15 @@ def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
     if said not in _waiting:
         _waiting[said] = asyncio.create_task(_send_after_a_moment(dialog_id, event))
         _waiting[said].add_done_callback(lambda _task: _waiting.pop(said, None))
+        _sending.add(_waiting[said])
+        _waiting[said].add_done_callback(_sending.discard)
+
+
+async def all_sent() -> None:
+    """Whoever ends their event loop waits until it has sent what browsers were to be told."""
+    loop = asyncio.get_running_loop()
+    if sending := [task for task in tuple(_sending) if task.get_loop() is loop]:
+        await asyncio.wait(sending, timeout=MOMENT_SECONDS + 2 * PATIENCE_SECONDS)
 
 
 async def _send_after_a_moment(dialog_id: UUID, event: dict[str, Any]) -> None:

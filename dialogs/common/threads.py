@@ -1,12 +1,13 @@
 """Database work from async code: on Channels' thread, or on threads of our own that keep their connections.
 
 Channels opens a connection for each call and closes it again (`CONN_MAX_AGE` is 0). That would cost `/v1` more than all
-else it does, so whoever drives a client's turn does so inside `own_threads()`.
+else it does, and a worker of turns a seventh of its time, so whoever drives a turn does so inside `own_threads()`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,8 +18,12 @@ from typing import ParamSpec, TypeVar
 from channels.db import DatabaseSyncToAsync
 from django.db import connections
 
+from dialogs.common.warm_threads import WarmThreads
+
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
 THREADS = 2
+# A worker drives many people's dialogs: there a row that is locked must not hold up the others.
+THREADS_OF_WORKER = 8
 # Compactions that no worker takes up, at once. Each may wait minutes for a model; more of them stand in line.
 THREADS_BESIDE = 8
 
@@ -28,15 +33,17 @@ Result = TypeVar("Result")
 # Tools that read files: a folder that hangs must not take the threads on which others look up addresses.
 THREADS_FOR_TOOLS = 8
 
-_pool: ThreadPoolExecutor | None = None
+_pool: WarmThreads | None = None
 _beside: ThreadPoolExecutor | None = None
 _tools = ThreadPoolExecutor(max_workers=THREADS_FOR_TOOLS, thread_name_prefix="tools")
 _home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default=None)
 
 
 @contextmanager
-def own_threads() -> Iterator[None]:
-    """Inside, and in every task begun inside, `in_db` keeps its connections."""
+def own_threads(most: int = THREADS) -> Iterator[None]:
+    """Inside, and in every task begun inside, `in_db` keeps its connections. `most` threads has this process, as the
+    first to need them says."""
+    _threads(most)
     token = _home.set(asyncio.get_running_loop())
     try:
         yield
@@ -63,7 +70,8 @@ def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable
         if _home.get() is None:
             return await DatabaseSyncToAsync(function, thread_sensitive=True)(*args, **kwargs)
         work = partial(copy_context().run, _connected(function), *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(_threads(), work)
+        result: Result = await asyncio.wrap_future(_threads().submit(work))
+        return result
 
     return called
 
@@ -91,10 +99,10 @@ def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
     return called
 
 
-def _threads() -> ThreadPoolExecutor:
+def _threads(most: int = THREADS) -> WarmThreads:
     global _pool  # one for the process
     if _pool is None:
-        _pool = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="in_db")
+        _pool = WarmThreads(most, name="in_db")
     return _pool
 
 
@@ -108,7 +116,15 @@ def _threads_beside() -> ThreadPoolExecutor:
 def close_threads() -> None:
     """End the threads and with them their connections. For tests: a database in use cannot be dropped or replaced."""
     global _pool, _beside
-    for pool in filter(None, (_pool, _beside)):
-        list(pool.map(lambda _number: connections.close_all(), range(8 * THREADS_BESIDE)))
-        pool.shutdown()
+    if _pool:
+        _pool.end(connections.close_all)
+    if _beside:
+        list(_beside.map(_closed, range(8 * THREADS_BESIDE)))
+        _beside.shutdown()
     _pool = _beside = None
+
+
+def _closed(_number: int) -> None:
+    """On one thread; it holds on for a moment, so that each of the others gets one of these as well."""
+    connections.close_all()
+    time.sleep(0.002)

@@ -78,7 +78,10 @@ class Context:
         view = model_view.as_said(self.branch) if self.view is None else self.view
         found = (Piece(entry, self._by_id.get(entry.message_id or 0)) for entry in view)
         pieces = [piece for piece in found if self._is_something(piece)]
-        prompts = (p.message.pk for p in pieces if p.is_inserted and p.message and not p.asks_to_go_on)
+        inserted = [piece for piece in pieces if piece.is_inserted]
+        if not inserted:
+            return tuple(pieces)
+        prompts = (piece.message.pk for piece in inserted if piece.message and not piece.asks_to_go_on)
         newest = self.notice_on or max(prompts, default=None)
         # Once the model has gone on, both pieces are one answer.
         asking = self.branch[-1].pk if self.branch else None

@@ -24,9 +24,11 @@ LEFT_OUT = "[…] "
 
 def cut_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
     """The pieces of the answer that is to be gone on with, oldest first; empty where none is."""
+    at = branch[-1] if branch else None
+    if at is None or at.origin != MessageOrigin.CONTINUATION:
+        return ()
     said = {message.pk: message for message in branch}
     pieces: list[Message] = []
-    at = branch[-1] if branch else None
     while at is not None and at.origin == MessageOrigin.CONTINUATION and (cut := said.get(at.parent_id or 0)):
         pieces.append(cut)
         at = said.get(cut.parent_id or 0)
@@ -78,7 +80,8 @@ def request_to_go_on(context: Context, request: ChatRequest) -> ChatRequest:
     Without the white space at its end, which some services refuse, and models were not trained on.
     """
     messages = request.messages
-    if not cut_answer(context.branch) or not messages or messages[-1].role != "assistant":
+    goes_on = context.dialog.llm.prefill == Prefill.CONTINUES and cut_answer(context.branch)
+    if not goes_on or not messages or messages[-1].role != "assistant":
         return request
     last = replace(messages[-1], content=messages[-1].content.rstrip())
     return replace(request, messages=(*messages[:-1], last), continues=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dialogs.agents.tools.base import wire
 from dialogs.agents.tools.registry import tools_for
-from dialogs.context.border import Context, read_context, read_seen
+from dialogs.context.border import Context, Piece, read_context, read_seen
 from dialogs.context.estimate import Estimate, estimate
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard
 from dialogs.models import Dialog, Message
+from dialogs.models.message import Role
+from dialogs.transcript.model_view import Entry
 from dialogs.transcript.reads.path import course_branch
+from dialogs.transcript.reads.tool_calls import calls_by_message
 
 Branch = tuple[Message, ...]
 
@@ -24,6 +29,20 @@ def present_context(dialog: Dialog, guard: Guard | None = None, branch: Branch |
 def next_context(dialog: Dialog, guard: Guard | None = None, branch: Branch | None = None) -> Context:
     """What the next request is made of: where a view holds, no more of the course than that."""
     return read_seen(dialog, guard) or present_context(dialog, guard, branch)
+
+
+def as_stored(context: Context, dialog: Dialog, branch: Sequence[Message]) -> Context:
+    """The same context of a client once its newest messages are stored: they and their calls have ids then.
+
+    Of one that sees all of its course as it was said: its pieces are known.
+    """
+    ids = [message.id for message in branch if message.role == Role.ASSISTANT]
+    calls = calls_by_message(ids) if context.calls else {}
+    found = replace(context, dialog=dialog, branch=tuple(branch), calls=calls, client=dialog.client)
+    now = {before.id: message for before, message in zip(context.branch, branch, strict=True)}
+    messages = (now[piece.message.id] for piece in context.pieces if piece.message)
+    found.__dict__["pieces"] = tuple(Piece(Entry(message_id=one.id), one) for one in messages)
+    return found
 
 
 def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict[str, Any]]:

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 from contextlib import suppress
-from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
+
+from django.db import transaction
 
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
 from dialogs.common.threads import in_db
-from dialogs.context.border import Context, chat_request, instructions_of
-from dialogs.context.continuing import continuing, cut_answer, request_to_go_on
-from dialogs.context.estimate import Sizing, beside_an_answer
-from dialogs.context.reads.prefix import stable_prefix
+from dialogs.context.estimate import Sizing
 from dialogs.context.reads.task_snapshot import context_stats
 from dialogs.context.writes import windows
 from dialogs.context.writes.windows import learn_from_usage
+from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.guarding import Looked
 from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.prefill import find_out, record_refused
-from dialogs.driver.seam import Seam
 from dialogs.driver.streaming import Call, Ending, stream
 from dialogs.driver.subscriber import NOBODY, Subscriber
-from dialogs.driver.watch import Watch
 from dialogs.driver.writes import cutting, turns
 from dialogs.llms.counter import calibration_of
-from dialogs.llms.guard import Guard, bounds_of, kind_of
-from dialogs.llms.reads.providers import max_output_of, settings_for
+from dialogs.llms.guard import bounds_of, kind_of
 from dialogs.llms.windows import refusal, window_now
 from dialogs.llms.writes.providers import record_message_shape, record_tools_refused
-from dialogs.models import LLM, Dialog, Generation
+from dialogs.models import LLM, Generation
 from dialogs.models.llm import WindowSource
 from dialogs.models.message import Role
 from dialogs.providers.base import (
-    ChatRequest,
     ContextOverflow,
     MessagesRefused,
     ProviderError,
@@ -47,11 +41,10 @@ from dialogs.providers.base import (
     ToolsRefused,
 )
 from dialogs.providers.laws import next_shape
-from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.turns import dialog_to_drive, failing_for
 from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
-from dialogs.turns.writes.generations import Answer, Sent
+from dialogs.turns.writes.generations import Answer
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from dominds.rows import change
 from health.compaction.statistics import is_due
@@ -64,84 +57,6 @@ logger = logging.getLogger(__name__)
 # The model ended its answer without a word.
 # The prompt fits, but not together with the answer that was asked for.
 ANSWER_TOO_LONG = "answer_too_long"
-
-
-def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
-    """Read what is sent, unless that was done a moment ago; record that it is sent."""
-    dialog, guard, sizing = looked.dialog, looked.guard, looked.sizing.to_send()
-    context = _urged(continuing(sizing.context), attempt=attempt)
-    if context is not sizing.context:
-        sizing = Sizing(context, sizing.tools)
-    request = fitted(request_to_go_on(context, chat_request(context, tools=sizing.tools)), sizing, guard)
-    sent = _sent(sizing, request)
-    generation = generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(dialog))
-    if sizing.is_counted and (share := stable_prefix(generation.course_id)) is not None:
-        logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
-    service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
-    return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
-
-
-def _urged(context: Context, *, attempt: int) -> Context:
-    """The same, asking for the answer where the last one was empty: the same request would get the same again."""
-    if attempt == 1 or not generations.was_empty(context.branch[-1]):
-        return context
-    return replace(context, urge=prompt("empty", language=context.dialog.work_language))
-
-
-def _seam(context: Context, request: ChatRequest) -> Seam | None:
-    """Where the answer goes on with one that was cut."""
-    pieces = cut_answer(context.branch)
-    if not pieces:
-        return None
-    sent = request.messages[-1].content if request.continues else None
-    return Seam("".join(piece.content for piece in pieces), sent=sent)
-
-
-def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatRequest:
-    """The request, its answer's maximum lowered where only prompt and answer together are more than the window."""
-    asked, window = request.max_output_tokens, guard.window if guard else None
-    if guard is None or asked is None or window is None or sizing.is_within(window - asked):
-        return request
-    left = window - _prompt_at_most(sizing)
-    return request if asked <= left else replace(request, max_output_tokens=max(guard.answer, left))
-
-
-def _prompt_at_most(sizing: Sizing) -> int:
-    """The prompt as the server counted it when it refused this very request; else the estimate and what it may miss."""
-    named = generations.prompt_named_by_refusal(sizing.context.dialog)
-    if named is not None:
-        return named
-    return beside_an_answer(sizing.estimate.tokens, margin=sizing.estimate.margin)
-
-
-def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
-    """Who watches the answer grow, where the window is known and compaction is not switched off."""
-    if guard is None or guard.off or sizing.context.dialog.current_leaf is None:
-        return None
-    return Watch(sizing, guard)
-
-
-def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
-    """What the record of the call keeps: enough to say later what the model saw."""
-    context, asked = sizing.context, max_output_of(sizing.context.dialog)
-    return Sent(
-        message_ids=tuple(message.id for message in context.sent),
-        texts={
-            "instructions": instructions_of(context),
-            "taskdoc": context.beginning.first.taskdoc,
-            "reminders": "\n\n".join(f"{one.number}. {one.text}" for one in context.beginning.first.reminders),
-            "tools": json.dumps(request.tools, ensure_ascii=False, sort_keys=True) if request.tools else "",
-            "notice": context.notice,
-            "urge": context.urge,
-            "task": context.task,
-            "changed": context.beginning.changed,
-            "begins": "" if context.client else context.beginning.kept,
-        },
-        options={"max_output_tokens": request.max_output_tokens, **request.options},
-        view=context.run_id,
-        estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
-        asked_tokens=asked if asked != request.max_output_tokens else None,
-    )
 
 
 async def generate(
@@ -167,7 +82,14 @@ async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, sub
         await refresh_stale(dialog.agent)
     refused = await refusal(dialog.llm)
     call = await in_db(begin)(claim, looked, attempt=attempt)
-    live = LiveAnswer()
+    return await answer(claim, call, policy=policy, subscriber=subscriber, refused=refused)
+
+
+async def answer(
+    claim: Claim, call: Call, *, policy: Policy, subscriber: Subscriber, refused: ProviderError | None = None
+) -> bool:
+    """Make a call that is recorded. False where it is known that no further answer is due."""
+    live, attempt = LiveAnswer(), call.generation.attempt
     try:
         if refused:
             raise refused
@@ -182,24 +104,44 @@ async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, sub
         subscriber.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
-        doubted, is_due = await in_db(keep)(claim, call, live, ending)
+        doubted, is_due = await in_db(keep)(claim, call, live, ending, subscriber)
         if doubted and await is_cut(call, doubted) and ending is Ending.FINISHED:
             await ask_unwatched(claim, call)
-        await prepare_to_go_on(dialog, call, live, ending)
+        await prepare_to_go_on(call, live, ending)
         return is_due
     return True
 
 
-async def prepare_to_go_on(dialog: Dialog, call: Call, live: LiveAnswer, ending: Ending) -> None:
+async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: Ending) -> None:
     """Where the answer was cut: know how to ask for the rest of it."""
     if ending is Ending.CUT and live.text.strip():
-        await find_out(dialog.llm, call.settings)
+        await find_out(call.sizing.context.dialog.llm, call.settings)
 
 
-def keep(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> tuple[Doubted | None, bool]:
+def keep(
+    claim: Claim, call: Call, live: LiveAnswer, ending: Ending, subscriber: Subscriber
+) -> tuple[Doubted | None, bool]:
     """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
-    is_due = record(claim, call, live, ending)
+    if call.is_clients and ending is Ending.FINISHED:
+        is_due = _record_and_conclude(claim, call, live, subscriber)
+    else:
+        is_due = record(claim, call, live, ending)
     return _learn(call, live.usage), is_due
+
+
+def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> bool:
+    """In one transaction. Where the turn cannot be concluded so, the answer is kept all the same."""
+    try:
+        with transaction.atomic():
+            is_due = record(claim, call, live, Ending.FINISHED)
+            if not is_due:
+                subscriber.conclude(call.generation, has_calls=bool(live.calls))
+            return is_due
+    except LeaseLost:
+        raise
+    except Exception:
+        logger.exception("Dialog %s: its turn is not concluded with its answer", claim.dialog_id)
+        return record(claim, call, live, Ending.FINISHED)
 
 
 def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> bool:

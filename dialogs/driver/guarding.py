@@ -16,11 +16,12 @@ from dialogs.compaction.reads.compaction import (
 from dialogs.context.carry_over import since_answer
 from dialogs.context.estimate import Sizing, overhead
 from dialogs.context.material import beside, of_the_floor, with_unanswered
-from dialogs.context.present import next_context, offered_tools
+from dialogs.context.present import as_stored, next_context, offered_tools
 from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads.providers import max_output_of
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.providers.base import ChatRequest
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
 from health.compaction.terms.ports import Counter, Kit
@@ -41,10 +42,12 @@ ALONE_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Ahead:
-    """What was reckoned of a request before its newest messages were stored: its guard, and how large it is."""
+    """What was reckoned of a client's request before its newest messages were stored: its guard, how large it is, and
+    the request itself."""
 
     guard: Guard | None
     sizing: Sizing
+    request: ChatRequest
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Looked:
     # Its branch, where that was read a moment ago, and what was reckoned of this request.
     branch: tuple[Message, ...] | None = None
     ahead: Ahead | None = None
+    # Nothing of it was there before.
+    is_new: bool = False
 
     @cached_property
     def guard(self) -> Guard | None:
@@ -62,9 +67,10 @@ class Looked:
 
     @cached_property
     def sizing(self) -> Sizing:
-        context = next_context(self.dialog, self.guard, self.branch)
-        found = Sizing(context, offered_tools(self.dialog))
-        return found.as_large_as(self.ahead.sizing) if self.ahead else found
+        if self.ahead and self.branch:
+            known = self.ahead.sizing
+            return Sizing(as_stored(known.context, self.dialog, self.branch), known.tools).as_large_as(known)
+        return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
 
 
 def guarded(state: State, looked: Looked) -> State:
@@ -98,7 +104,8 @@ def look(looked: Looked, guard: Guard, *, was_refused: bool = False, was_filled:
         return _off(looked, guard)
     dialog, sizing = looked.dialog, looked.sizing
     if is_far(sizing, guard) and not (was_refused or was_filled):
-        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=is_being_compacted(dialog.pk))
+        is_running = not looked.is_new and is_being_compacted(dialog.pk)
+        return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=is_running)
     tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
     last = last_run_of_course(dialog.current_leaf.course_id) if dialog.current_leaf else None

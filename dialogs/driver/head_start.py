@@ -68,8 +68,8 @@ class HeadStart:
 
     async def drop(self) -> None:
         """Nobody wants more of it. The closed connection tells the server."""
-        self._receiving.cancel()
-        await asyncio.wait({self._receiving}, timeout=END_SECONDS)
+        if self._receiving.cancel():
+            await asyncio.wait({self._receiving}, timeout=END_SECONDS)
 
     async def _receive(self) -> None:
         try:

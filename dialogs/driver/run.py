@@ -18,6 +18,7 @@ from django.conf import settings
 from dialogs.common.schedule import queue_drive, queue_preparation
 from dialogs.common.threads import in_db
 from dialogs.compaction.preparing import is_soon
+from dialogs.driver.calls import begin_taken
 from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
     Action,
@@ -42,9 +43,10 @@ from dialogs.driver.decide import (
     Wait,
     decide,
 )
-from dialogs.driver.generate import generate
+from dialogs.driver.generate import answer, generate
 from dialogs.driver.guarding import Looked, guarded
 from dialogs.driver.run_tools import run_tools
+from dialogs.driver.streaming import Call
 from dialogs.driver.subscriber import NOBODY, Subscriber
 from dialogs.driver.writes import crashes, turns
 from dialogs.driver.writes.turns import end_if_left
@@ -89,6 +91,8 @@ def policy() -> Policy:
 
 # A dialog that an answer is made for, None where it is gone; and where it stands.
 Read = tuple[Looked | None, State]
+# What is known of a client's dialog that was just taken up: its first call, where that is recorded already.
+Known = Read | Call | None
 
 
 class LongWait(Exception):
@@ -122,8 +126,18 @@ async def drive_claimed(claim: Claim) -> None:
         await in_db(queue_drive)(claim.dialog_id)
 
 
-async def drive_for(claim: Claim, subscriber: Subscriber, known: Read | None) -> None:
-    """Drive a client's dialog, claimed already and just read, until nothing is due; the lease is still held then.
+def begun(claim: Claim, looked: Looked, subscriber: Subscriber) -> Call | None:
+    """The first call of a client's turn, recorded in the transaction that took the turn up; None where anything is to
+    be done before."""
+    if tells_window(looked.dialog.llm):
+        return None
+    state = guarded(state_of(looked.dialog, is_untried=True), looked)
+    return begin_taken(claim, looked) if decide(state, _rules(subscriber)) == Generate(attempt=1) else None
+
+
+async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
+    """Drive a client's dialog, claimed already and just read, until nothing is due; if its answer did not end the
+    lease, it is still held then.
 
     LeaseLost, in a group: another took over. Any other failure ends the turn at once: the client may try again.
     """
@@ -138,7 +152,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Read | None) ->
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Known = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
@@ -154,11 +168,13 @@ async def keep_lease(claim: Claim) -> None:
         await in_db(lease.renew)(claim)
 
 
-async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> bool:
+async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Known = None) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
-    rules, generated = policy(), False
-    if not subscriber.tries_again:
-        rules = replace(rules, attempts=1)
+    rules, generated = _rules(subscriber), isinstance(known, Call)
+    if isinstance(known, Call):
+        if not await answer(claim, known, policy=rules, subscriber=subscriber):
+            return True
+        known = None
     while True:
         state, looked = await look(claim, subscriber, known)
         action = decide(state, rules)
@@ -167,6 +183,10 @@ async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Read |
         generated, known = isinstance(action, Generate), None
         if not await perform(action, claim, rules, subscriber, looked):
             return True
+
+
+def _rules(subscriber: Subscriber) -> Policy:
+    return policy() if subscriber.tries_again else replace(policy(), attempts=1)
 
 
 async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> tuple[State, Looked | None]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeAlias
 
 from dialogs.common.broadcast import is_watched
 from dialogs.common.threads import in_db
@@ -21,7 +22,6 @@ from dialogs.models import Generation
 from dialogs.providers.base import (
     ArgumentsDelta,
     ChatRequest,
-    Provider,
     ProviderSettings,
     ReasoningDelta,
     StreamEvent,
@@ -53,6 +53,9 @@ class Call:
     seam: Seam | None = None
 
 
+Events: TypeAlias = AsyncGenerator[StreamEvent, None]
+
+
 class Ending(Enum):
     FINISHED = auto()
     STOPPED = auto()  # by a person
@@ -62,15 +65,18 @@ class Ending(Enum):
 
 async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> Ending:
     """Receive the answer until it ends, or a person or the guard ends it, or nobody waits for it any more."""
+    begun = subscriber.head_start(call.request, call.settings)
+    if begun:
+        return await attend(claim, call, live, subscriber, begun)
     async with borrowed(call.settings) as provider:
-        return await attend(claim, call, live, subscriber, provider)
+        return await attend(claim, call, live, subscriber, told(provider, call.request, subscriber, call.seam))
 
 
-async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, provider: Provider) -> Ending:
+async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> Ending:
     shown = asyncio.create_task(show_soon(claim, call, live))
     watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
     left = asyncio.create_task(subscriber.leaving())
-    received = asyncio.create_task(receive(provider, call, live, subscriber))
+    received = asyncio.create_task(receive(events, call, live))
     try:
         await asyncio.wait({received, watched, left}, return_when=asyncio.FIRST_COMPLETED)
         if received.done():
@@ -83,10 +89,9 @@ async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscri
         await end(received, watched, left, shown)
 
 
-async def receive(provider: Provider, call: Call, live: LiveAnswer, subscriber: Subscriber) -> Ending:
-    begun = subscriber.head_start(call.request, call.settings)
-    async with aclosing(bounded(begun or told(provider, call.request, subscriber, call.seam))) as events:
-        async for event in events:
+async def receive(events: Events, call: Call, live: LiveAnswer) -> Ending:
+    async with aclosing(bounded(events)) as received:
+        async for event in received:
             live.add(event)
             if call.watch and (ending := await watched_ending(call.watch, event)):
                 return ending
@@ -150,6 +155,6 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
 
     Waits a bounded time: the Redis client can swallow a cancellation, and a turn must not hang on that.
     """
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks, timeout=END_SECONDS)
+    running = [task for task in tasks if task.cancel()]
+    if running:
+        await asyncio.wait(running, timeout=END_SECONDS)

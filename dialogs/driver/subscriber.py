@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
+from dialogs.models import Generation
 from dialogs.providers.base import ChatRequest, ProviderError, ProviderSettings, StreamEvent
 from health.models import CompactionRun
 
 
 class Subscriber:
-    """One that hears nothing and never leaves. Nothing here may wait or fail."""
+    """One that hears nothing and never leaves. Nothing here may wait, and only `conclude` may fail."""
 
     # A provider that fails is asked again after a while. Clients do that themselves.
     tries_again = True
@@ -37,6 +38,10 @@ class Subscriber:
 
     def failed(self, error: ProviderError | None) -> None:
         """A request failed; None where it was a fault of ours."""
+
+    def conclude(self, generation: Generation, *, has_calls: bool) -> None:
+        """The last answer of a client's turn is being recorded, on a thread of the database. What is stored here is
+        stored with it; a failure costs nothing but that."""
 
     async def leaving(self) -> None:
         """Returns when nobody waits for the answer any more."""

@@ -182,7 +182,8 @@ def known_of(dialog: Dialog) -> Known:
     llm = dialog.llm
     is_loaded = is_window_as_loaded(llm)
     window = loaded_window(llm) if is_loaded else context_window(configured(llm))
-    bound, highest = (None if is_loaded else _learned(llm, at_most=at_most) for at_most in (False, True))
+    learned, now = Bounds() if is_loaded else bounds_of(llm), timezone.now()
+    bound, highest = (ceiling(learned, now, at_most=at_most) for at_most in (False, True))
     whole = min((size for size in (window, bound) if size), default=None)
     return Known(
         window=window,
@@ -192,10 +193,6 @@ def known_of(dialog: Dialog) -> Known:
         highest=highest,
         input_length=usable(llm.input_length) if llm.context_length else None,
     )
-
-
-def _learned(llm: LLM, *, at_most: bool) -> int | None:
-    return ceiling(bounds_of(llm), timezone.now(), at_most=at_most)
 
 
 def room_of(dialog: Dialog) -> int | None:

@@ -148,6 +148,11 @@ class Dialog(models.Model):
     def is_busy(self) -> bool:
         return self.wake_seq > self.handled_seq
 
+    @property
+    def is_half_imported(self) -> bool:
+        """Its messages are still being written, or their import was broken off: one is shown only after the last."""
+        return self.last_seq > 0 and self.current_leaf_id is None
+
 
 class Course(models.Model):
     """A stretch of a dialog; the model sees the current course only."""

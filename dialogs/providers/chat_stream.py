@@ -92,6 +92,10 @@ class ChatStream:
             self.usage, self.usage_raw = reported, recordable(_raw(usage, self.timings))
 
     def _deltas(self, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        if len(delta) == 1 and (text := as_text(delta.get("content"))):
+            # So are nearly all of them.
+            yield TextDelta(text)
+            return
         thought = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
         if thought:
             yield ReasoningDelta(thought)

@@ -9,11 +9,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
+from itertools import groupby, islice
 from typing import Any
 
 import httpx2
 
-from dialogs.providers.base import BadAnswer
+from dialogs.providers.base import BadAnswer, ReasoningDelta, StreamEvent, TextDelta
 
 DONE = b"[DONE]"
 # What comes after the last event is read, or the connection could not be used again.
@@ -34,17 +35,40 @@ async def lines_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
         yield line
 
 
-async def events_of(response: httpx2.Response) -> AsyncGenerator[Any, None]:
-    """The JSON of each event, until the provider is done. Raises ValueError for what is no JSON."""
+async def events_of(response: httpx2.Response) -> AsyncGenerator[Iterator[Any], None]:
+    """The JSON of the events that come at once, until the provider is done. ValueError, there, for what is no JSON."""
     reading, pieces = Reading(), response.aiter_bytes()
     async for piece in pieces:
-        for data in reading.add(piece):
-            if data.lstrip().startswith(DONE):
-                with suppress(TimeoutError, httpx2.TransportError, BadAnswer):
-                    async with asyncio.timeout(REST_SECONDS):
-                        _rest = [piece async for piece in pieces]
-                return
-            yield json.loads(data.decode())
+        yield reading.events(piece)
+        if reading.is_done:
+            with suppress(TimeoutError, httpx2.TransportError, BadAnswer):
+                async with asyncio.timeout(REST_SECONDS):
+                    _rest = [piece async for piece in pieces]
+            return
+
+
+def joined(events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+    """What comes at once: the first by itself, as nobody shall wait for it, and all words after that as one piece."""
+    yield from islice(events, 1)
+    for kind, alike in groupby(_until_broken(events), type):
+        if kind in (TextDelta, ReasoningDelta):
+            yield kind("".join([one.text for one in alike if isinstance(one, TextDelta | ReasoningDelta)]))
+        else:
+            yield from map(_sound, alike)
+
+
+def _until_broken(events: Iterator[StreamEvent]) -> Iterator[StreamEvent | Exception]:
+    """What was said until then counts."""
+    try:
+        yield from events
+    except Exception as error:
+        yield error
+
+
+def _sound(event: StreamEvent | Exception) -> StreamEvent:
+    if isinstance(event, Exception):
+        raise event
+    return event
 
 
 class Reading:
@@ -54,6 +78,15 @@ class Reading:
         # Of the line that has not ended yet.
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
+        self.is_done = False
+
+    def events(self, piece: bytes) -> Iterator[Any]:
+        """Of the events that are whole now, until the one that says that no more will come."""
+        for data in self.add(piece):
+            if data.lstrip().startswith(DONE):
+                self.is_done = True
+                return
+            yield json.loads(data.decode())
 
     def add(self, piece: bytes) -> Iterator[bytes]:
         """The data of each event that is whole now."""

@@ -6,7 +6,7 @@ decided in `chat_stream.py`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from dialogs.providers.addresses import is_openai, openai_base
 from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
 from dialogs.providers.chat_stream import ChatStream
 from dialogs.providers.errors import from_answer, translated
-from dialogs.providers.events import events_of
+from dialogs.providers.events import events_of, joined
 from dialogs.providers.http import (
     as_event,
     connecting,
@@ -73,10 +73,7 @@ class OpenAICompatible:
                 await refuse_error(response)
                 await refuse_other_than_stream(response)
                 async for sent in events_of(response):
-                    chunk = as_event(sent)
-                    if chunk.get("error"):
-                        raise from_answer(None, chunk)
-                    for event in answer.add(chunk):
+                    for event in joined(_read(answer, sent)):
                         yield event
             for event in answer.end():
                 yield event
@@ -121,6 +118,14 @@ class OpenAICompatible:
         """A JSON body, read by ourselves: the SDK would pass an HTML page on as a list of models."""
         options: openai._types.RequestOptions = {"params": query} if query else {}
         return json_of(await self._client.get(path, cast_to=httpx2.Response, options=options))
+
+
+def _read(answer: ChatStream, sent: Iterator[Any]) -> Iterator[StreamEvent]:
+    for one in sent:
+        chunk = as_event(one)
+        if chunk.get("error"):
+            raise from_answer(None, chunk)
+        yield from answer.add(chunk)
 
 
 def wire_request(request: ChatRequest, *, of_openai: bool = False) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """From a checked dialog file to rows: new ids, many short transactions, and a dialog at rest.
 
 SQLite lets nobody else write while a transaction lasts, and fifty thousand messages take half a minute. Until the last
-of them is written the dialog lies in the trash: nobody goes on with half of it, and what a killed process leaves there
-goes with the rest of the trash.
+of them is written the dialog lies in the trash: nobody goes on with half of it or takes it out, and what a killed
+process leaves there goes with the rest of the trash.
 
 Generations, calls, compactions and events are written in files of their own. What a client drove is written in the
 browser from then on (`ordinary.py`).
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -73,10 +74,19 @@ def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> D
     dialog = _begin(owner, file, _agent(file.agent, agent))
     try:
         _write(dialog, file)
-    except BaseException:
-        erase_dialog(dialog=dialog)
+    except BaseException as error:
+        if not _is_dropped(dialog) and isinstance(error, DatabaseError):
+            raise DialogError(_("The dialog was erased while it was being imported.")) from error
         raise
     return dialog
+
+
+def _is_dropped(dialog: Dialog) -> bool:
+    """Erase what was written. False where somebody has done so already."""
+    with suppress(Dialog.DoesNotExist):
+        erase_dialog(dialog=dialog)
+        return True
+    return False
 
 
 def _agent(slug: str, fallback: Agent | None) -> Agent:
@@ -144,10 +154,13 @@ def _add_rest(dialog: Dialog, file: DialogFile, courses: Courses, messages: Mess
 
 
 def _finish(dialog: Dialog, file: DialogFile, messages: Messages) -> None:
+    """Where the file shows no message the newest is shown: by one that is shown it is known that all are there."""
+    leaf = max(messages, default=None) if file.current_leaf is None else file.current_leaf
     dialog.trashed_at = None
     dialog.created_at = file.created_at
-    dialog.current_leaf = messages[file.current_leaf] if file.current_leaf is not None else None
-    dialog.save()
+    dialog.current_leaf = messages[leaf] if leaf is not None else None
+    # Only where the row is still there.
+    dialog.save(update_fields=["trashed_at", "created_at", "current_leaf"])
 
 
 def _add_courses(dialog: Dialog, entries: tuple[CourseEntry, ...]) -> Courses:

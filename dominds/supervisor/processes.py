@@ -38,8 +38,9 @@ def worker(row: Worker) -> Child:
         "--hostname": f"{row.name}@%h",
         "--loglevel": "WARNING",
     }
-    # They talk to each other about nothing that we need, and a start without it is a second faster.
-    flags = ("--without-gossip", "--without-mingle")
+    # They talk to each other about nothing that we need, nor does anybody listen to whether they live: `up` watches
+    # them itself. A start without it is a second faster.
+    flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     command = (sys.executable, "-m", "celery", "--quiet", "--app", "dominds", "worker", *flags)
     return Child(
         name=row.name,

@@ -37,7 +37,8 @@ from health.compaction.terms.units import (
     tools_by_result,
     total,
 )
-from health.compaction.trimming.clamp import evened
+from health.compaction.trimming.clamp import evened, shortened
+from health.compaction.trimming.payloads import is_json
 from health.compaction.trimming.rewording import in_play, reworded
 
 Units = tuple[Unit, ...]
@@ -256,12 +257,21 @@ def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
         contents[unit.id] = trimmed(unit, tools.get(unit.id, ""), keep, state)
         attempt = reworded(contents, state, kit)
         short = attempt.state if attempt else state
-        if _gained(state, short) >= excess:
-            return short.units
+        if (spare := _gained(state, short) - excess) >= 0:
+            is_tree = is_ui_tool(tools.get(unit.id, ""))
+            return short.units if is_tree else _with_spare(short.units, unit, spare, kit)
     if must_stay(short, kit) <= state.limit < must_stay(state, kit):
         return short.units
     left = excess - _gained(state, short)
     return evened(short.units, may=_ids(results), excess=left, kit=kit, said=said)
+
+
+def _with_spare(short: Units, unit: Unit, spare: int, kit: Kit) -> Units:
+    """The short units, of which the one that is JSON has as many more of its elements as the spare tokens hold."""
+    if not is_json(unit.content):
+        return short
+    most = spare + next(total([one]) for one in short if one.id == unit.id)
+    return tuple(shortened(unit, max_tokens=most, kit=kit) if one.id == unit.id else one for one in short)
 
 
 def _digested(state: ContextState, excess: int, kit: Kit) -> Units:

@@ -241,5 +241,9 @@ def test_a_phone_shows_everything_without_scrolling_sideways(chat: Page, faults:
 
     expect(chat.locator("#meter")).to_be_in_viewport()
     expect(chat.locator("#meter")).to_contain_text("critical")
+    tokens = chat.locator("#meter .meter-tokens")
+    expect(tokens).to_be_visible()
+    expect(tokens).to_be_in_viewport(ratio=1)
+    expect(tokens).to_have_text("1,070 / 1,000")
     expect(composer(chat)).to_be_in_viewport()
     assert chat.evaluate("() => document.documentElement.scrollWidth") <= 390

@@ -324,10 +324,15 @@ def outcome_of(leaf: Message) -> Outcome:
     if not made:
         return Outcome(generation=None)
     last = max(made, key=attrgetter("pk"))
-    asked = _clients_calls(last.message_id) if last.message_id else ()
+    return outcome_with(last, generations=len(made), has_calls=last.message_id is not None)
+
+
+def outcome_with(last: Generation, *, generations: int, has_calls: bool) -> Outcome:
+    """The outcome of a turn of so many generations, of which this is the last."""
+    asked = _clients_calls(last.message_id) if has_calls else ()
     calls = tuple(ClientCall(id=call.call_id, name=call.name, arguments=call.arguments) for call in asked)
     reading = getattr(last, "reading", None)
-    return Outcome(generation=last, calls=calls, generations=len(made), level=reading.level if reading else "")
+    return Outcome(generation=last, calls=calls, generations=generations, level=reading.level if reading else "")
 
 
 @prepared(UUIDField(), IntegerField(), IntegerField())

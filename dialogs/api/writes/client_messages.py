@@ -15,7 +15,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs
-from dominds.rows import FEW, add, add_all, add_unless_there
+from dominds.rows import FEW, add, add_all, add_unless_there, new
 
 AT_ONCE = 500
 
@@ -36,10 +36,10 @@ def add_history(
     _add_calls(said)
     _close_calls(row, said)
     add_all(
-        SearchText(message=one, words=index_words(one.content, *(call.arguments for call in message.calls)))
+        new(SearchText, message=one, words=index_words(one.content, *(call.arguments for call in message.calls)))
         for one, message in said
     )
-    add_all(PrefixNode(owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said)
+    add_all(new(PrefixNode, owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said)
     row.current_leaf = rows[-1]
     return rows
 
@@ -50,7 +50,8 @@ def row_of(
     """As it is stored. Raises the dialog's `last_seq`."""
     row.last_seq += 1
     turn = parent.turn if parent else 0
-    return Message(
+    return new(
+        Message,
         dialog=row,
         course=course,
         seq=row.last_seq,
@@ -80,7 +81,7 @@ def insert_branch(rows: list[Message]) -> None:
     first = rows[0].parent
     for row in rows:
         row.parent = first
-    add_all(rows)
+    Message.objects.bulk_create(rows)
     for row, parent in zip(rows, parents, strict=True):
         row.parent = parent
     Message.objects.bulk_update(rows[1:], ["parent"], batch_size=AT_ONCE)
@@ -144,4 +145,4 @@ def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
     """Know a prefix again that ends with this message."""
-    add_unless_there(PrefixNode(owner_id=row.owner_id, sha256=prefix, message=message))
+    add_unless_there(new(PrefixNode, owner_id=row.owner_id, sha256=prefix, message=message))

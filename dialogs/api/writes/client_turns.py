@@ -30,7 +30,7 @@ from dialogs.turns.writes import lease
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import title_from
 from dominds.prepared import prepared
-from dominds.rows import add
+from dominds.rows import add, new
 
 
 class CompactingElsewhere(Exception):
@@ -59,7 +59,7 @@ class Taken:
     """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads.
 
     `branch` are the messages of the course up to that one; None where they are to be read. `is_as_seen`: nothing has
-    happened since, so what was reckoned of the request then is true of it.
+    happened since, so what was reckoned of the request then is true of it. `is_new`: its dialog was begun for it.
     """
 
     claim: Claim
@@ -67,9 +67,10 @@ class Taken:
     dialog: Dialog
     branch: tuple[Message, ...] | None = None
     is_as_seen: bool = False
+    is_new: bool = False
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen | None = None) -> Taken:
     """Store what is new in the request and claim its dialog. `seen` spares looking its history up again, where nothing
     has happened since. Raises CompactingElsewhere; nothing is stored then."""
@@ -94,8 +95,8 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
     row.paused_by, row.active_at, row.archived_at = PausedBy.NOBODY, timezone.now(), None
     row.title = _title(row, request, known)
     row.llm, row.agent = target.llm, target.agent
-    claim = lease.take(row)
-    if row._state.adding:
+    claim, is_new = lease.take(row), row._state.adding
+    if is_new:
         # What belongs to it is stored already: the database asks for the dialog when all of it is there.
         add(row)
         changed_on_commit(row.pk)
@@ -103,7 +104,7 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
         save(row, *CHANGED)
     branch = None if before is None or known.frame else (*before, *added)
     is_as_seen = seen is not None and known == seen.known and branch is not None
-    return Taken(claim, row.current_leaf, row, branch, is_as_seen)
+    return Taken(claim, row.current_leaf, row, branch, is_as_seen, is_new)
 
 
 @transaction.atomic
@@ -111,12 +112,17 @@ def conclude(taken: Taken, *, prefix: Callable[[Outcome], str]) -> Outcome:
     """Let the dialog go and say how it ended; an answer is known from now on by the prefix that it makes."""
     lease.release(taken.claim)
     outcome = outcome_of(taken.leaf)
+    know_again(taken, outcome, prefix=prefix)
+    return outcome
+
+
+def know_again(taken: Taken, outcome: Outcome, *, prefix: Callable[[Outcome], str]) -> None:
+    """An answer, by the prefix that it makes. Its caller stores the answer, or has."""
     last = outcome.generation
     if last is not None and last.status == Generation.Status.FINISHED and last.message:
         # What stands below an answer already (a refused call of ours) belongs to it.
         end = newest_leaf(last.message) if outcome.calls else last.message
         remember(taken.leaf.dialog, message=end, prefix=prefix(outcome))
-    return outcome
 
 
 def _one_at_a_time(key: ApiKey) -> None:
@@ -178,9 +184,11 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
 
 
 def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
-    dialog = Dialog(owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True)
-    dialog.client = ClientConversation(dialog=dialog)
-    course = Course(dialog=dialog, number=1)
+    dialog = new(
+        Dialog, owner=owner, agent=target.agent, llm=target.llm, active_at=timezone.now(), is_client_driven=True
+    )
+    dialog.client = new(ClientConversation, dialog=dialog)
+    course = new(Course, dialog=dialog, number=1)
     add(course)
     return dialog, course
 

@@ -106,8 +106,15 @@ def trash_dialog(*, dialog: Dialog) -> Dialog:
 
 @transaction.atomic
 def restore_dialog(*, dialog: Dialog) -> Dialog:
-    """Take it out of the trash. Messages that were waiting there get their turn."""
+    """Take it out of the trash. Messages that were waiting there get their turn. Half of an import stays there."""
     row = lock(dialog)
+    if row.is_half_imported:
+        raise DialogError(
+            _(
+                "This dialog is still being imported, or its import was broken off. Wait until it is there, else erase "
+                "it. Import the file again if you need it."
+            )
+        )
     row.trashed_at = None
     row.wake_seq += 1
     save(row, "trashed_at", "wake_seq")

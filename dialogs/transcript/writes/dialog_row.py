@@ -15,7 +15,7 @@ from dialogs.models import Course, Dialog, Message, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.search import index_words
 from dominds.prepared import prepared
-from dominds.rows import add, change
+from dominds.rows import add, change, new
 
 # What changes when an answer comes to be wanted.
 WANTED = (
@@ -95,7 +95,8 @@ def add_message(
     """
     row.last_seq += 1
     turn = parent.turn if parent else 0
-    message = Message(
+    message = new(
+        Message,
         dialog=row,
         course=course or (parent.course if parent else newest_course(row)),
         seq=row.last_seq,
@@ -108,7 +109,7 @@ def add_message(
         cut_short=cut_short,
     )
     add(message)
-    add(SearchText(message=message, words=index_words(content)))
+    add(new(SearchText, message=message, words=index_words(content)))
     row.current_leaf = message
     return message
 

@@ -29,10 +29,12 @@ LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 Status = Generation.Status
 
 
-def state_of(dialog: Dialog) -> State:
+def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
+    """`is_untried`: its newest message is so new that nobody has tried to answer it."""
     leaf = dialog.current_leaf
     if dialog.is_client_driven:
-        return _clients_state(dialog, leaf) if leaf and dialog.answer_due else State(answer_due=False)
+        tried = {} if is_untried else _tried(dialog)
+        return _clients_state(dialog, leaf, tried) if leaf and dialog.answer_due else State(answer_due=False)
     run = active_run(dialog)
     return State(
         answer_due=dialog.answer_due,
@@ -59,14 +61,14 @@ def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
     return {"due": Due(leaf.course.due) if leaf and is_due else Due.NOTHING, "prompts": asked}
 
 
-def _clients_state(dialog: Dialog, leaf: Message) -> State:
+def _clients_state(dialog: Dialog, leaf: Message, tried: dict[str, Any]) -> State:
     """The state of a dialog that a client drives. Only the answer is due: nobody queues, prompts or pushes."""
     return State(
         answer_due=True,
         client_driven=True,
         stop_requested=dialog.stop_requested,
         trashed=dialog.trashed_at is not None,
-        **_tried(dialog),
+        **tried,
         leaf=_kind_of(leaf),
         continuing=leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,

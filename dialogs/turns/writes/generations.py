@@ -24,10 +24,10 @@ from dialogs.transcript.writes.dialog_row import add_message, close_answer, save
 from dialogs.turns.prompts import DONE_MARK
 from dialogs.turns.writes import autonomous, remediation
 from dialogs.turns.writes.events import Code, log
-from dialogs.turns.writes.lease import Claim, fenced
+from dialogs.turns.writes.lease import Claim, fenced, let_go
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
 from dominds.prepared import prepared
-from dominds.rows import add, change
+from dominds.rows import add, change, new
 from health.models import HealthReading
 from health.monitor.levels import Level
 from health.monitor.usage import Usage, UsageUnavailable
@@ -90,16 +90,24 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
     return hashes
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None) -> Generation:
     """Record the call before it is made, so that no death can hide it."""
     row = fenced(held, known=known)
+    generation = add_call(row, held, attempt=attempt, sent=sent)
+    save(row)
+    return generation
+
+
+def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent, number: int | None = None) -> Generation:
+    """The record of a call. The row is locked; its caller saves it, so that browsers look."""
     leaf = _leaf(row)
     kept = keep_blobs(filter(None, sent.texts.values()))
-    generation = add_generation(
+    return add_generation(
         row,
         held,
         leaf,
+        number=number,
         attempt=attempt,
         manifest={
             "messages": list(sent.message_ids),
@@ -110,16 +118,17 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
             **{name: kept[text] for name, text in sent.texts.items() if text},
         },
     )
-    save(row)
-    return generation
 
 
-def add_generation(row: Dialog, held: Claim, leaf: Message, **recorded: Any) -> Generation:
-    """A try to answer `leaf`, the next in its course; `recorded` are further columns."""
-    generation = Generation(
+def add_generation(
+    row: Dialog, held: Claim, leaf: Message, *, number: int | None = None, **recorded: Any
+) -> Generation:
+    """A try to answer `leaf`, the next in its course, where its number is not known; `recorded` are further columns."""
+    generation = new(
+        Generation,
         dialog=row,
         course=leaf.course,
-        number=_next_number(leaf.course),
+        number=number or _next_number(leaf.course),
         turn=leaf.turn,
         llm=row.llm,
         llm_name=row.llm.slug,
@@ -159,11 +168,12 @@ def flush(held: Claim, *, generation_id: int, text: str, reasoning: str, seq: in
     )
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bool = False) -> Message:
     """Record the whole answer, its usage, its health, and what remediation makes of that.
 
-    An answer with calls leaves the turn open: their results are wanted, and then another answer.
+    An answer with calls leaves the turn open: their results are wanted, and then another answer. A client's dialog is
+    let go with its answer: nobody adds to it before the client does.
     """
     row = fenced(held, known=clients(generation.dialog))
     message = add_answer(row, generation, answer, cut_short=cut_short)
@@ -178,14 +188,11 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
     if answer.calls and not (row.is_client_driven and hand_over(row, message)):
         save(row, "current_leaf", "last_seq", "unchecked_calls")
     else:
-        _end_turn(row, generation.course)
+        if not row.is_client_driven:
+            remediation.close_prompts(generation.course)
+        rests = row.is_client_driven and not cut_short
+        close_answer(row, "unchecked_calls", *(let_go(row, held) if rests else ()))
     return message
-
-
-def _end_turn(row: Dialog, course: Course) -> None:
-    if not row.is_client_driven:
-        remediation.close_prompts(course)
-    close_answer(row, "unchecked_calls")
 
 
 def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:
@@ -292,7 +299,7 @@ def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
     llm = generation.llm or row.llm
     # A server that reports only a part of what it reads says nothing about how full its window is.
     usage = UsageUnavailable() if bounds_of(llm).reports_part else answer.usage
-    reading = record_reading(
+    generation.reading = reading = record_reading(
         generation_id=generation.pk,
         usage=usage,
         configured=configured(llm),

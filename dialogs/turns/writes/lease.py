@@ -101,6 +101,14 @@ def _release(dialog_id: Any, token: Any, wake_seq: Any) -> tuple[QuerySet[Dialog
     return held, {"handled_seq": wake_seq, "lease_until": None, "slice_seq": None, "version": F("version") + 1}
 
 
+def let_go(row: Dialog, held: Claim) -> tuple[str, ...]:
+    """The same of a row that is locked. Its caller saves these fields of it: none where something new came up."""
+    if row.wake_seq != held.wake_seq:
+        return ()
+    row.handled_seq, row.lease_until, row.slice_seq = held.wake_seq, None, None
+    return ("handled_seq", "lease_until", "slice_seq")
+
+
 def give_back(held: Claim) -> None:
     """End a slice with work still due: whoever comes next may claim it."""
     _held(held).update(lease_until=None, slice_seq=None)

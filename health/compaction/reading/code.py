@@ -3,7 +3,7 @@
 Strings, docstrings, newlines, indentation, directives and pragmas stay. The result is lexed again: if its tokens
 are not those of the original without comments, the original is kept. A comment that may be anything else
 stays. Unknown languages, and those where comments are a matter of opinion, lose trailing blanks and repeated blank
-lines only.
+lines only. A blank at the end of a line stays where it may count: behind a value, and everywhere in a makefile.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pygments.token import Comment, Error, Literal, String, Token
 
 from health.compaction.reading.code_languages import (
     drops,
+    ends_count,
     family_of,
     guess,
     is_pragma,
@@ -38,6 +39,8 @@ _DROPPED = Token.Dropped
 _HEREDOC = re.compile(r"<<[-~]?[ \t]{0,9}[\"'\\]?(\w+)")
 _SPACED = re.compile(r"<(?:pre|textarea)\b|white-space", re.IGNORECASE)
 _TO_DROP = re.compile(r"(?:#|//|--|;|%|'(?= )).*|(?<![ \t])[ \t]+$|^[ \t]*\n", re.M)
+# `A = x ` keeps its blank in a makefile or a list of properties, so does such a line of a language that nobody named.
+_VALUE = re.compile(r"^[ \t]*+[\w.$(){}/%-]{1,80}+[ \t]{0,9}[:?+!]{0,3}=")
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Piece = tuple[Any, str]
@@ -52,9 +55,10 @@ def compress(code: str, language: str | None = None) -> str:
         return compress(unix, language).replace("\n", "\r\n") if is_windows else code
     if not _may_gain(code):
         return code
-    lexer = lexer_of(language or guess(code))
+    label = language or guess(code)
+    lexer, is_strict = lexer_of(label), ends_count(label)
     try:
-        shorter = _lexed(code, lexer) if lexer and _is_fit(code, lexer) else _tidied(code)
+        shorter = _lexed(code, lexer, is_strict) if lexer and _is_fit(code, lexer) else _tidied(code, is_strict)
     except RecursionError:
         return code
     return shorter if len(shorter) < len(code) else code
@@ -74,22 +78,25 @@ def _is_fit(code: str, lexer: Lexer) -> bool:
     return tells_comments(lexer, code)
 
 
-def _tidied(code: str) -> str:
-    """Without blanks at the ends of lines, and with one blank line where there were several."""
-    lines = [line.rstrip(" \t") for line in code.split("\n")]
+def _tidied(code: str, is_strict: bool) -> str:
+    """With one blank line where there were several, and without blanks at the ends of lines where they do not count."""
+    lines = [line if is_strict or _VALUE.match(line) else line.rstrip(" \t") for line in code.split("\n")]
     return "\n".join(line for at, line in enumerate(lines) if line or at == 0 or lines[at - 1])
 
 
-def _lexed(code: str, lexer: Lexer) -> str:
-    """Without comments and blank lines; where blank lines turn out to matter, without comments."""
+def _lexed(code: str, lexer: Lexer, is_strict: bool) -> str:
+    """Without comments and blank lines; where blank lines turn out to matter, without comments.
+
+    `is_strict`: blanks at the ends of lines count.
+    """
     pieces = _pieces(code, lexer)
     if any(kind in Error for kind, _ in pieces):
-        return _tidied(code)
+        return _tidied(code, is_strict)
     family = family_of(lexer)
     # A blank between words changes a page, and a selector: where the words would grow together, the check says no.
     gap = "" if family in ("markup", "css") else " "
     for tidy in (False,) if family == "markup" and _SPACED.search(code) else (True, False):
-        shorter = _rebuilt(pieces, tidy=tidy, gap=gap)
+        shorter = _rebuilt(pieces, tidy=tidy, gap=gap, is_strict=is_strict)
         same = _signature(pieces) == _signature(_pieces(shorter, lexer))
         if same and (family != "yaml" or _is_same_yaml(code, shorter)):
             return shorter
@@ -192,7 +199,7 @@ def _lines(pieces: Sequence[Piece], gap: str) -> list[_Line]:
     return lines
 
 
-def _rebuilt(pieces: Sequence[Piece], *, tidy: bool, gap: str) -> str:
+def _rebuilt(pieces: Sequence[Piece], *, tidy: bool, gap: str, is_strict: bool) -> str:
     """The code of the pieces. Not `tidy`: only lines that lost a comment are touched.
 
     An empty line after a backslash stays: it ends what the backslash continues. So does every line of a literal.
@@ -201,6 +208,8 @@ def _rebuilt(pieces: Sequence[Piece], *, tidy: bool, gap: str) -> str:
     for line in _lines(pieces, gap):
         may_touch = (tidy or line.commented) and not line.ends_literal
         text = line.text.rstrip(" \t") if may_touch else line.text
+        if is_strict and text:
+            text = line.text
         if text or not may_touch or line.begins_literal or (kept and kept[-1].endswith("\\")):
             kept.append(text)
     ending = "\n" if pieces and pieces[-1][1].endswith("\n") and kept and kept[-1] else ""

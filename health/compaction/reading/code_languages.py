@@ -24,6 +24,8 @@ _NO_CODE = frozenset([
     "tex",
 ])  # fmt: skip
 _OTHER_NAMES = {"python3": "python", "node": "javascript", "golang": "go", "yml": "yaml", "vue": "html"}
+# A blank at the end of a line is part of a value, or breaks the line.
+_ENDS_COUNT = frozenset(["make", "makefile", "mf", "bsdmake", "properties", "jproperties", "md", "markdown"])
 # What needs care of its own.
 _FAMILIES = {
     "python": "python",
@@ -124,8 +126,17 @@ def is_pragma(comment: str) -> bool:
 
 def lexer_of(language: str) -> Lexer | None:
     """The lexer that a fence's label means, None for an unknown one."""
-    label, *_ = language.lower().split(maxsplit=1) or [""]
+    label = _label(language)
     return None if label in _NO_CODE else _lexer(_OTHER_NAMES.get(label, label))
+
+
+def ends_count(language: str) -> bool:
+    """Whether a blank at the end of a line means something in the language of this label."""
+    return _label(language) in _ENDS_COUNT
+
+
+def _label(language: str) -> str:
+    return next(iter(language.lower().split(maxsplit=1)), "")
 
 
 @lru_cache(maxsize=64)

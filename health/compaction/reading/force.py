@@ -87,13 +87,9 @@ class Outdated(NamedTuple):
     by: int
 
 
-def outdated(said: Sequence[Said]) -> list[Outdated]:
-    """The sentences that are no longer in force, in order. The time is linear in what was said."""
-    return without_force(said, heard(said))
-
-
 def without_force(said: Sequence[Said], book: Book) -> list[Outdated]:
-    """The sentences that the book says are no longer in force, and those in which the assistant said them back."""
+    """The sentences that the book says are no longer in force, and those in which the assistant said them back, in
+    order. The time is linear in what was said."""
     found = {Outdated(old.message, old.start, old.end, by.message) for old, by in book.gone.items()}
     return sorted(found.union(*(_echoes(said, old, by) for old, by in book.gone.items())))
 

@@ -18,13 +18,32 @@ WEB_TOOL = "webElements"
 SERVER_MARK = "__"
 BASE = 0.5
 
+# A count or a share that is nothing: "0", "0.0 %"; not "0.5", "07", "0x80".
+_ZERO = r"0{1,9}(?:[.,]0{1,9})?(?![a-z0-9_]|[.,]\d)"
+_NO = r"(?:n/a\b|none\b(?! of)|(?:no|null|nil|false)\b(?! ?\w)|\[\]|\"\")"
+_NO_CJK = r"(?:否|无|無|没有|沒有|零|なし|無し|ゼロ|いいえ)(?!\w)"
+_CJK = r"[\u3040-\u30ff\u4e00-\u9fff]"
+# Less than all: "40 %".
+_SHARE = r"(?<![\d.,])\d{1,2}(?:[.,]\d{1,3})? ?[%％]"
+_FAULTS = r"(?:errors?|exceptions?|failures?|failed)"
+_COUNTED = (
+    r"(?:\(s\)| (?:rates?|counts?|numbers?|totals?|ratios?|percentages?|found|seen|reported|logged|detected|raised)\b"
+    r"| in (?:this|the|last|total) ?\w{0,12}| so far){0,2}"
+)
 _ERROR = re.compile(
-    # "0 errors", "no exception", "errors: 0": said, and denied. They come first, so that they are stepped over.
+    # "0 errors", "no exception", "errors: 0", "Any errors? No.": said, and denied. They come first, so that they are
+    # stepped over.
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|exceptions?|failures?|failed)\b"
-    r"|\b(?:errors?|exceptions?|failures?|failed)\b[\"']? ?[:=] ?(?:0\b|none\b|null\b|false\b|\[\]|\"\")"
+    # "Error: 0 bytes received" is one.
+    rf"|\b(?!(?:error|exception|failure): 0 [a-z]){_FAULTS}\b{_COUNTED}"
+    rf"[\"'*]{{0,3}} ?(?:[:=|：]|\b(?:is|was|were|are|of)\b) ?[\"']?(?:{_ZERO}|{_NO})"
+    rf"|\b(?:errors|exceptions|failures|failed)\b[ \t]{{1,9}}{_ZERO}"
+    rf"|\b{_FAULTS}\b[^.,;!?\n]{{0,40}}\? ?[\"*]{{0,2}}(?:no|none|nope|never|nothing|not (?:one|any))\b(?! ?\w)"
     r"|\b(?:not|never|\w{1,12}n['’]t) (?:\w{1,12} )?(?:failed|error)\b"
     r"|(?:没有?|沒有?|未|無|无|(?<!\d)0 ?[个個件]?)(?:出现|出現|发生|發生|发现|發現|遇到)?(?:任何)?"
     r"(?:错误|錯誤|失败|失敗|异常|エラー)"
+    rf"|(?:错误|錯誤|失败|失敗|异常|例外|エラー){_CJK}{{0,4}}?[\"']? ?[:：=|]? ?[\"']?(?:{_ZERO}|{_NO_CJK})"
+    rf"|(?:错误|錯誤|失败|失敗|异常|例外|エラー){_CJK}{{0,6}}[?？] ?(?:没|沒|无|無|否|ない|なし|いいえ)"
     r"|エラー(?:は|が|も)?(?:なし|無し|ありません|0件|(?:発生し|出|起き|見つかり|検出され)(?:てい)?(?:ません|ない|なか))"
     r"|(?P<hit>\b(?:errors?|exceptions?|traceback|failed|failures?|fatal|panic)\b"
     r"|エラー|例外|错误|錯誤|失败|失敗|异常)"
@@ -44,13 +63,23 @@ _ERROR_HINTS = (
     "失",
     "异常",
 )
-# "haven't done", "cannot be completed", "still to be finished", 还没完成, 完了していません: said, and not so.
+# "haven't done", "80 % done", "Finished? No.", "once completed", 还没完成, 完了していません: said, and not so.
+_DONE_WORDS = r"(?:done|completed?|finished)"
 _DONE = re.compile(
-    r"\b(?:not|never|cannot|unable|\w{1,12}n['’]t) (?:\w{1,12} ){0,3}(?:done|completed?|finished)\b"
-    r"|\b(?:to|must|should|will|can) be (?:\w{1,12} )?(?:done|completed|finished)\b"
-    r"|(?:未|没有?|沒有?|不能?|无法|無法|尚待|待)(?:能|被)?(?:全部|完全)?(?:完成|完了)"
+    r"\b(?:not|never|cannot|unable|nothing|none|almost|nearly|partly|partially|hardly|barely"
+    rf"|once|until|unless|if|when|\w{{1,12}}n['’]t)[ -](?:\w{{1,12}} ){{0,3}}{_DONE_WORDS}\b"
+    rf"|\b(?:to|must|should|would|will|shall|can|could|may|might) be (?:\w{{1,12}} )?{_DONE_WORDS}\b"
+    rf"|\bhalf[ -]{_DONE_WORDS}\b|\[ \][^\n]{{0,200}}"
+    rf"|{_SHARE} (?:\w{{1,12}} ){{0,2}}{_DONE_WORDS}\b"
+    rf"|\b{_DONE_WORDS}\b[\"'*]{{0,3}} ?[:=|：] ?[\"']?(?:{_ZERO}|{_NO}|not\b|{_SHARE})"
+    rf"|\b{_DONE_WORDS}\b[^.,;:!?\n]{{0,60}}[?？](?! ?[\"*]{{0,2}}(?:yes|yep|yeah|it is)\b)"
+    r"|(?:未|没有?|沒有?|不能?|无法|無法|尚待|待|几乎|幾乎|快要?|即将|即將|部分|差不多|如果|一旦|是否|能否|ほぼ)"
+    r"(?:能|被)?(?:全部|完全)?(?:完成|完了)"
     r"|完[了成](?:を|は|が)?(?:して|できて|でき|し)?い?(?:ません|ない|なか)"
-    r"|(?P<hit>\b(?:done|completed|finished)\b|完成|完了)"
+    r"|完[了成](?:了|しました|しています|です|でした)?[吗嗎么か]"
+    r"|完[了成](?:[度率数數][は为為是]?(?: ?[:：=|])?|[は为為是]| ?[:：=|])"
+    rf" ?[\"']?(?:{_NO_CJK}|{_NO}|{_ZERO}|{_SHARE})"
+    rf"|(?P<hit>\b{_DONE_WORDS}\b|完成|完了)"
 )
 _PLAN = re.compile(r"\W{0,9}(?:the |my )?plan(?:ning)?\b|\W{0,9}(?:计划|計画|計劃|规划|プラン)")
 _PLANNED = re.compile(r"\bplan(?:s|ned|ning)?\b")

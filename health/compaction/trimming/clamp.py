@@ -11,12 +11,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from health.compaction.reading.importance import is_ui_tool
 from health.compaction.reading.text import CJK
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.reasons import Reason
 from health.compaction.terms.units import Unit, tools_by_result, total
 from health.compaction.trimming.payload_json import written
-from health.compaction.trimming.payloads import is_json, trim
+from health.compaction.trimming.payloads import filled, is_json, trim
 
 Cut = Callable[[str, int], str]
 
@@ -117,7 +118,7 @@ def level(sizes: Sequence[int], *, room: int) -> int:
 
 
 def _within_json(text: str, chars: int, *, tool: str, said: str) -> str:
-    short = trim(text, tool=tool, max_chars=chars)
+    short = trim(text, tool=tool, max_chars=chars) if is_ui_tool(tool) else filled(text, max_chars=chars)
     short = short if is_json(short) else written(NOTE.format(count=len(text)).strip())
     return f'{{"note": {written(said)}, "result": {short}}}' if said else short
 

@@ -35,10 +35,11 @@ def compress_ui(content: str, *, tool: str, limits: PayloadLimits | None = None)
 
 
 class _Tree:
-    """One result on its way down. `left` counts the nodes that may still be kept, in all its lists together."""
+    """One result on its way down. `left` counts the nodes that may still be kept, in all its lists together; `extra`
+    the children that may be kept beyond these. A list of which nothing is kept becomes a mark: empty it would lie."""
 
     def __init__(self, limits: PayloadLimits, most: int) -> None:
-        self.limits, self.left, self.grace = limits, most, limits.max_ui_children
+        self.limits, self.left, self.extra, self.is_first = limits, most, 0, True
 
     def envelope(self, value: Any, key: str = "") -> Any:
         """What surrounds the elements: the answer's own keys, down to the first list of elements."""
@@ -48,15 +49,21 @@ class _Tree:
             return {key: self.envelope(item, key) for key, item in value.items() if key not in REDUNDANT}
         return self._node(value, 0) if isinstance(value, dict) else self._attribute(value, key)
 
-    def _first_level(self, elements: list[Any]) -> list[Any]:
+    def _first_level(self, elements: list[Any]) -> Any:
         """As many elements as may still be kept. Nodes below fill what these leave, in document order.
 
-        One element's children are let through in any case: a list of elements keeps 200 elements and the first
-        one's 20 children.
+        One element's children are let through in any case: the first list of elements keeps 200 elements and the
+        first one's 20 children. What follows that list gets none of these.
         """
         kept = elements[: self.left]
-        self.left, self.grace = max(self.left - len(kept), self.grace), 0
-        return [self._node(element, 0) for element in kept]
+        self.left -= len(kept)
+        is_first, self.is_first = self.is_first and bool(kept), self.is_first and not kept
+        if is_first:
+            self.extra = max(0, self.limits.max_ui_children - self.left)
+        nodes = [self._node(element, 0) for element in kept]
+        if is_first:
+            self.extra = 0
+        return MARK if elements and not nodes else nodes
 
     def _node(self, value: Any, depth: int) -> Any:
         if not isinstance(value, dict):
@@ -76,11 +83,20 @@ class _Tree:
             return MARK
         kept: list[Any] = []
         for child in value[: self.limits.max_ui_children]:
-            if self.left <= 0:
+            if not self._takes_a_child():
                 break
-            self.left -= 1
             kept.append(self._node(child, depth))
-        return kept
+        return MARK if value and not kept else kept
+
+    def _takes_a_child(self) -> bool:
+        """Whether one more may be kept; it is counted."""
+        if self.left:
+            self.left -= 1
+        elif self.extra:
+            self.extra -= 1
+        else:
+            return False
+        return True
 
     def _attribute(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):

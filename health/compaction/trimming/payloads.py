@@ -18,6 +18,8 @@ from health.compaction.trimming.payload_text import LEFT_OUT, clip, looks_like_d
 from health.compaction.trimming.payload_ui import compress_ui
 
 HISTORY_CONFIG = PayloadLimits()
+# How often JSON is trimmed to find the limits that fill a room, and the share of it that is near enough.
+_TRIES, _NEAR = 6, 0.95
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
 
 
@@ -40,6 +42,19 @@ def trim(
     if len(trimmed) > max_chars:
         trimmed = _within(content, max_chars, limits, keep, tool)
     return trimmed if len(trimmed) < len(content) else content
+
+
+def filled(content: str, *, max_chars: int, keep: frozenset[str] = frozenset()) -> str:
+    """JSON in at most so many characters, with as many elements, and as much of its strings, as these hold."""
+    fullest, by = "", 1.0
+    for _ in range(_TRIES):
+        trimmed = _by_form(content, _times(HISTORY_CONFIG, by), keep)
+        if len(fullest) < len(trimmed) <= max_chars:
+            fullest = trimmed
+        if _NEAR * max_chars <= len(trimmed) <= max_chars or len(trimmed) >= len(content):
+            break
+        by *= (1 + _NEAR) / 2 * max_chars / max(1, len(trimmed))
+    return fullest or trim(content, keep=keep, max_chars=max_chars)
 
 
 @of_text
@@ -137,6 +152,18 @@ def _tree_within(content: str, max_chars: int, limits: PayloadLimits, tool: str)
         else:
             most = nodes - 1
     return fitting
+
+
+def _times(limits: PayloadLimits, by: float) -> PayloadLimits:
+    """The limits of JSON so many times as wide."""
+    return replace(
+        limits,
+        max_text_chars=int(limits.max_text_chars * by),
+        max_data_chars=int(limits.max_data_chars * by),
+        array_head=max(1, int(limits.array_head * by)),
+        array_tail=max(1, int(limits.array_tail * by)),
+        map_keys=max(4, int(limits.map_keys * by)),
+    )
 
 
 def _narrowed(limits: PayloadLimits, by: int) -> PayloadLimits:

@@ -1,6 +1,6 @@
 """What stands where units were dropped: one short unit that says so, at the gap, and never costs more than it saves.
 
-The first line is one of `HEADERS`, word for word; the second counts the messages,
+The first line is one of three, word for word; the second counts the messages,
 and names the first and last in the archive where the configuration says "linked".
 """
 
@@ -17,7 +17,6 @@ from health.compaction.terms.units import ContextState, Kind, Priority, Role, Un
 LOW_RELEVANCE = "[Omitted low-relevance prior context]"
 EARLIER = "[Omitted earlier context]"
 LINKED = "[Omitted – see archive]"
-HEADERS = (LOW_RELEVANCE, EARLIER, LINKED)
 
 # Ids may come from a client: they must not bring line breaks or role markers into a text of ours.
 _UNSAFE = re.compile(r"[^\w.:-]")

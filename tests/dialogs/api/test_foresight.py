@@ -72,6 +72,20 @@ def test_what_is_foreseen_is_what_the_driver_asks(key: ApiKey, agent: Agent, llm
     assert Dialog.objects.count() == 1
 
 
+@pytest.mark.parametrize("role", ["user", "system", "developer"])
+def test_calls_that_only_an_answer_can_make_are_foreseen_nowhere_else(
+    key: ApiKey, agent: Agent, llm: LLM, role: str
+) -> None:
+    odd = assistant("Hm.", ("c1", "weather")) | {"role": role}
+    history = [user("Hello"), odd, user("And now?")]
+    found = ahead(key, Target(agent, llm), request_of(key, llm, *history, agent=agent))
+
+    dialog = ask(key, llm, *history, agent=agent)
+
+    assert found is not None
+    assert found.request == asked_by_the_driver(dialog)
+
+
 def a_window_that_it_may_not_fit(agent: Agent, llm: LLM) -> None:
     llm.compaction, llm.context_length = "automatic", 100
 

@@ -15,7 +15,7 @@ from dialogs.api import reading as recent_module
 from dialogs.api.canonical import chained
 from dialogs.api.errors import ApiError
 from dialogs.api.reading import EACH, Checked, Recent
-from dialogs.api.schemas import MAX_MESSAGES, read_body
+from dialogs.api.schemas import MAX_MESSAGES, ChatBody, checked, in_range, read_json
 
 HISTORY: list[dict[str, Any]] = [
     {"role": "assistant" if at % 2 else "user", "content": f"Message {at}."} for at in range(8)
@@ -160,6 +160,11 @@ def test_of_a_history_that_grew_only_its_end_is_checked_anew_however_long_it_is(
     assert [one.content for one in body.messages] == [one["content"] for one in messages]
 
 
+def read_whole(raw: bytes) -> ChatBody:
+    """With nothing known of it."""
+    return checked(in_range(read_json(raw)))
+
+
 def test_a_checked_body_says_what_one_that_is_read_whole_says() -> None:
     known = Checked()
     edited = [*HISTORY[:5], {"role": "assistant", "content": "Something else.", "name": None}, *HISTORY[6:]]
@@ -168,7 +173,7 @@ def test_a_checked_body_says_what_one_that_is_read_whole_says() -> None:
 
         body, written = known.read(body_of(messages, temperature=0.5), root="alice")
 
-        whole = read_body(body_of(messages, temperature=0.5))
+        whole = read_whole(body_of(messages, temperature=0.5))
         assert body == whole
         assert written == tuple(one.model_dump(exclude_none=True) for one in whole.messages)
 
@@ -217,7 +222,7 @@ def test_a_message_that_says_nothing_may_stand_behind_a_known_history() -> None:
 )
 def test_what_is_no_history_at_all_is_refused_as_ever(raw: bytes) -> None:
     with pytest.raises(ApiError) as expected:
-        read_body(raw)
+        read_whole(raw)
 
     with pytest.raises(ApiError) as refused:
         Checked().read(raw, root="alice")

@@ -14,7 +14,6 @@ from dialogs.models.agent import WhenFull
 from dialogs.transcript.writes.marks import set_pin
 from dialogs.transfer.exporting import export_json
 from dialogs.transfer.importing import import_dialog
-from dialogs.turns.writes.messages import post_message
 from dialogs.turns.writes.questions import answer_question
 from tests.dialogs.compacting_builders import RULE as DEPLOYING
 from tests.dialogs.compacting_builders import a_history, guard, long_text
@@ -24,6 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 RULE = "You must never delete the table of customers."
 TOO_LONG = {"error": {"code": "context_overflow", "message": "too long"}}
+FAILING = {"error": {"code": "authentication_refused", "message": "no"}}
 
 
 @pytest.fixture(autouse=True)
@@ -125,15 +125,18 @@ def test_a_refusal_as_too_long_leaves_no_rule_behind(dialog: Dialog, play: Play)
 
 
 def test_what_was_typed_and_has_no_answer_yet_goes_along_word_for_word(dialog: Dialog, play: Play) -> None:
-    LLM.objects.update(context_length=None)
-    requests = play(TOO_LONG, TOO_LONG, said(10))
-    post_message(dialog=dialog, content="Build the index.")
-    post_message(dialog=dialog, content="WAIT, do not touch the database!")
+    typed = ["Build the index.", "WAIT, do not touch\n  the database!", f"{long_text(3, sentences=20)} Try again."]
+    requests = play(said(10), FAILING, FAILING, calling(10, "clear_mind"), said(10))
+    for text in ("Sweep the yard.", *typed):
+        ask(dialog, text)
+        drive_until_idle(dialog)
 
-    drive_until_idle(dialog)
-
-    last = requests()[-1]["messages"][-1]["content"]
-    assert last.index("Build the index.") < last.index("WAIT, do not touch the database!")
+    assert dialog.courses.count() == 2
+    opening = requests()[-1]["messages"][1]["content"]
+    handover = opening[opening.index(OPENING) : opening.index(ENDING)]
+    assert "\n".join(typed) in opening.replace(handover, "").replace("\n\n", "\n")
+    assert "Sweep the yard." in handover
+    assert "Sweep the yard." not in opening.replace(handover, "")
 
 
 RED = "Red, and never paint it blue without asking me."

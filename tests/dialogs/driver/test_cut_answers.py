@@ -4,6 +4,7 @@ is asked for again, and what still does not end is ended with both numbers."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,14 +12,20 @@ from asgiref.sync import async_to_sync
 from django.conf import LazySettings
 
 from dialogs.compaction.writes.view_changes import undo
+from dialogs.context.border import chat_request, read_context
+from dialogs.context.continuing import request_to_go_on
 from dialogs.driver.prefill import find_out
 from dialogs.llms.counter import counter_of
 from dialogs.llms.reads.providers import settings_for
-from dialogs.models import Dialog, Generation, Message, Question
+from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question
+from dialogs.models.agent import WhenFull
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.providers.base import ChatMessage
+from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.prompts import prompt
+from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
@@ -82,6 +89,29 @@ def test_an_answer_that_fills_the_window_is_cut_compacted_and_gone_on_with(dialo
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.turn == partial.turn
     assert not dialog.is_busy
+
+
+def test_a_notice_on_what_was_typed_and_a_cut_answer_stand_in_one_request(dialog: Dialog, play: Play) -> None:
+    guard(dialog, window=WINDOW)
+    Agent.objects.update(when_full=WhenFull.REMIND)
+    a_history(dialog, pairs=10)
+    Course.objects.filter(dialog=dialog).update(level="critical", due="critical", countdown_turns=5)
+    requests = play(*STARTS_ANEW, {"text": words(3, 90)}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    first, second = asked(requests)
+    partial = Message.objects.get(cut_short=True)
+    notice = texts(first)[-1].removeprefix("Tell me everything.")
+    before, cut, going_on = texts(second)[-3:]
+    assert "The context is nearly full (critical;" in notice
+    assert before.endswith(f"Tell me everything.{notice}")
+    assert cut == partial.content
+    assert going_on.startswith(GO_ON)
+    assert "".join(texts(second)).count(notice) == 1
+    assert answers(dialog) == [partial.content, " and that is all."]
+    assert dialog.paused_by == ""
 
 
 def test_it_is_cut_at_nine_tenths_of_the_window(dialog: Dialog, play: Play) -> None:
@@ -411,6 +441,19 @@ def test_the_demo_model_goes_on_with_its_own_sentence(dialog: Dialog) -> None:
     assert Generation.objects.latest("id").manifest["messages"][-1] == partial.pk
     assert rest.startswith(" ")
     assert "The sea is" not in rest
+
+
+@pytest.mark.parametrize("prefill", [Prefill.CONTINUES, Prefill.REFUSED, ""])
+def test_only_a_model_that_goes_on_by_itself_is_sent_an_answer_to_go_on_with(dialog: Dialog, prefill: str) -> None:
+    """A refusal of one that is known to refuse is told; asked again at once it would be refused without end."""
+    LLM.objects.update(prefill=prefill)
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Name the days.", parent=None)
+    partial = cut_at(dialog, "Monday, Tuesday, ")
+    row = dialog_to_drive(dialog.pk)
+    context = read_context(row, course_branch(row.current_leaf))
+    ending = replace(chat_request(context), messages=(ChatMessage(role="assistant", content=partial.content),))
+
+    assert request_to_go_on(context, ending).continues is (prefill == Prefill.CONTINUES)
 
 
 def serve(dialog: Dialog, kind: str, url: str) -> None:

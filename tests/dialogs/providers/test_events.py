@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from dialogs.providers.events import Reading
+from dialogs.providers.base import Finished, ProviderFailed, ReasoningDelta, StreamEvent, TextDelta
+from dialogs.providers.events import Reading, joined
 
 SENT = (
     b': a comment\n\nevent: word\ndata: {"a":\ndata: 1}\n\nid: 7\n\n'
@@ -47,3 +49,37 @@ def test_an_event_that_comes_in_many_pieces_is_read_once() -> None:
 
     assert len(found) == 6_000_004
     assert time.process_time() - begun < 1
+
+
+def test_of_what_comes_at_once_the_first_goes_alone_and_words_after_it_are_one() -> None:
+    came = [*map(TextDelta, "abc"), *map(ReasoningDelta, "de"), Finished("stop"), TextDelta("f"), TextDelta("g")]
+
+    assert list(joined(iter(came))) == [
+        TextDelta("a"),
+        TextDelta("bc"),
+        ReasoningDelta("de"),
+        Finished("stop"),
+        TextDelta("fg"),
+    ]
+    assert list(joined(iter(()))) == []
+
+
+def test_words_before_what_is_broken_are_told() -> None:
+    def came() -> Iterator[StreamEvent]:
+        yield from map(TextDelta, "abc")
+        raise ProviderFailed("It broke.")
+
+    found: list[StreamEvent] = []
+    with pytest.raises(ProviderFailed, match="It broke"):
+        found.extend(joined(came()))
+
+    assert found == [TextDelta("a"), TextDelta("bc")]
+
+
+def test_nothing_is_read_behind_the_event_that_says_so() -> None:
+    reading = Reading()
+
+    assert list(reading.events(b"data: 1\n\n")) == [1]
+    assert not reading.is_done
+    assert list(reading.events(b"data: 2\n\ndata: [DONE]\n\ndata: no JSON\n\n")) == [2]
+    assert reading.is_done

@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.test import Client
+from django.urls import reverse
 
+from dialogs.common.errors import DialogError
 from dialogs.models import Blob, Dialog, Message
+from dialogs.pages.writes.dialogs import restore_dialog, trash_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs
+from dialogs.transcript.writes.trash import erase_dialog
 from dialogs.transfer import adding, export_json, import_dialog, importing
 from tests.dialogs.transfer.conftest import Writer
 
@@ -63,6 +68,65 @@ def test_until_it_is_whole_it_lies_in_the_trash(bob: User, long_file: dict[str, 
 
     assert set(shown) == {0}
     assert list_dialogs(user=bob).count() == 1
+
+
+def test_as_long_as_it_is_not_whole_nobody_takes_it_out_of_the_trash(
+    bob: User, long_file: dict[str, Any], client: Client
+) -> None:
+    said: list[str] = []
+    client.force_login(bob)
+
+    def take_it_out() -> None:
+        half = Dialog.objects.get(owner=bob)
+        with pytest.raises(DialogError):
+            restore_dialog(dialog=half)
+        answer = client.post(reverse("dialog_restore", args=[half.pk]), follow=True)
+        said.extend(str(one) for one in answer.context["messages"])
+
+    with at_each_commit(take_it_out):
+        imported = import_dialog(owner=bob, data=long_file)
+
+    assert len(said) == 9
+    assert "still being imported, or its import was broken off" in said[0]
+    assert trash_dialog(dialog=imported).trashed_at is not None
+    assert restore_dialog(dialog=imported).trashed_at is None
+
+
+def test_what_a_killed_import_left_is_never_taken_out(bob: User, long_file: dict[str, Any]) -> None:
+    left: list[Dialog] = []
+
+    with at_each_commit(lambda: left.append(Dialog.objects.get(owner=bob))):
+        import_dialog(owner=bob, data=long_file)
+
+    Dialog.objects.filter(owner=bob).delete()
+    left[0].save(force_insert=True)
+    with pytest.raises(DialogError, match="Import the file again"):
+        restore_dialog(dialog=left[0])
+    erase_dialog(dialog=left[0])
+    assert not Dialog.objects.filter(owner=bob).exists()
+
+
+def test_one_without_a_message_may_lie_in_the_trash_and_come_back(bob: User, dialog: Dialog) -> None:
+    imported = import_dialog(owner=bob, data=json.loads(json.dumps(export_json(dialog))))
+
+    assert restore_dialog(dialog=trash_dialog(dialog=imported)).trashed_at is None
+
+
+def test_of_a_file_that_shows_no_message_the_newest_is_shown(bob: User, long_file: dict[str, Any]) -> None:
+    imported = import_dialog(owner=bob, data=long_file | {"current_leaf": None})
+
+    assert imported.current_leaf == imported.messages.get(seq=45)
+
+
+def test_who_erases_it_meanwhile_is_told_so(bob: User, long_file: dict[str, Any]) -> None:
+    def erase() -> None:
+        for half in Dialog.objects.filter(owner=bob):
+            erase_dialog(dialog=half)
+
+    with at_each_commit(erase), pytest.raises(DialogError, match="erased while it was being imported"):
+        import_dialog(owner=bob, data=long_file)
+
+    assert not Dialog.objects.filter(owner=bob).exists()
 
 
 def test_of_one_that_cannot_be_written_to_its_end_nothing_is_left(

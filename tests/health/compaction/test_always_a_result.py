@@ -186,6 +186,34 @@ def test_a_tree_of_elements_whose_short_form_fits_is_not_cut_further_for_the_goa
     assert content(outcome, answered.id) == short
 
 
+def customers(count: int) -> str:
+    return json.dumps([{"id": number, "name": f"customer {number}", "city": "Rome"} for number in range(count)])
+
+
+@pytest.mark.parametrize("share", [0.8, 0.5, 0.2])
+def test_a_newest_table_that_does_not_fit_keeps_as_many_records_as_fit(share: float) -> None:
+    table = customers(300)
+    limit = int(KIT.tokens(table) * share)
+
+    outcome = compacted(LAST, *a_round("look", table), limit=limit)
+
+    (result,) = [unit for unit in outcome.state.units if unit.role is Role.TOOL]
+    assert 0.85 * limit < outcome.estimated_tokens_after <= limit
+    assert 0.8 * share * 300 < len(json.loads(result.content)["result"]) < share * 300
+
+
+def test_of_two_tables_only_one_is_shortened_where_that_suffices_and_no_more_than_it_must() -> None:
+    tables = customers(200), customers(100)
+    limit = int(sum(map(KIT.tokens, tables)) * 0.75)
+
+    outcome = compacted(LAST, *a_round("look", *tables), limit=limit)
+
+    first, second = (unit.content for unit in outcome.state.units if unit.role is Role.TOOL)
+    assert second == tables[1]
+    assert 80 < len(json.loads(first)) < 150
+    assert 0.85 * limit < outcome.estimated_tokens_after <= limit
+
+
 def a_calling_round(count: int) -> tuple[Unit, ...]:
     """Its calls alone are five hundred tokens each."""
     asked, *answered = a_round("I write the files", *["ok"] * count, id="open")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from dialogs.common.errors import DialogError
 from dialogs.context.border import chat_request, read_context
 from dialogs.context.estimate import Sizing
-from dialogs.driver.generate import _sent
+from dialogs.driver.calls import _sent
 from dialogs.models import (
     AutonomousRun,
     Blob,

@@ -212,6 +212,30 @@ def test_an_unknown_language_loses_trailing_and_repeated_blanks_only() -> None:
     assert compress("a # b   \n\n\n\n// c\n", "klingon") == "a # b\n\n// c\n"
 
 
+@pytest.mark.parametrize("label", ["make", "Makefile", "bsdmake", "", None, "klingon", "properties", "ini"])
+def test_a_blank_at_the_end_of_a_value_stays(label: str | None) -> None:
+    code = "SPACED = a \nNEXT := b\t\n.x.y ?= c \nall: x\n\techo $(SPACED)b\n\n\n\n"
+
+    assert compress(code, label) == code.replace("\n\n\n\n", "\n")
+
+
+def test_a_makefile_loses_its_comments_and_no_blank_that_counts() -> None:
+    code = "# gone, as this line is one whole comment\nA = x \n  # gone\nall:  \n\techo a\\ \n"
+
+    assert compress(code, "make") == "A = x \nall:  \n\techo a\\ \n"
+
+
+def test_a_makefile_that_is_in_doubt_keeps_its_blanks() -> None:
+    code = "define A\none  \ntwo \nendef\n# stays\n\n\n\n\n"
+
+    assert compress(code, "make") == "define A\none  \ntwo \nendef\n# stays\n"
+
+
+@pytest.mark.parametrize("label", ["md", "markdown"])
+def test_a_line_break_of_markdown_stays(label: str) -> None:
+    assert compress("one  \ntwo\n\n\n\n\n", label) == "one  \ntwo\n"
+
+
 @pytest.mark.parametrize("label", [None, ""])
 def test_without_a_label_the_language_is_guessed(label: str | None) -> None:
     assert compress("import a\n# gone\ndef f(x: int) -> int:\n    return x\n", label) == (

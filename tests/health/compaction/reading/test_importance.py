@@ -38,6 +38,19 @@ def test_a_plain_message_has_the_base_score() -> None:
         "出现错误，请重试",
         "上传失败",
         "0 errors in the first run, but 1 error in the second",
+        "Error rate: 0.5%",
+        "Error rate: 0,05 %",
+        "errors: 07",
+        "Error: no such file",
+        "Error: null pointer",
+        "Error: 0 bytes received",
+        "error 0x80070005",
+        "错误数：3",
+        "错误数：0.5",
+        "错误：无法打开文件",
+        "错误：没有找到文件",
+        "エラー率：0.2%",
+        "Were there errors? Nobody knows.",
     ],
 )
 def test_a_told_error_raises_the_score(text: str) -> None:
@@ -58,6 +71,26 @@ def test_a_told_error_raises_the_score(text: str) -> None:
         "エラーは発生しませんでした",
         "没有出现错误",
         "The build hasn't failed",
+        "Error rate: 0.0%",
+        "Failed: 0 of 12",
+        "errors: 0 in the last run",
+        "error: 0",
+        "the failure rate is 0 %",
+        "Errors found: none",
+        "error count = 0",
+        "Exceptions in this run: 0,00 %",
+        "| Errors | 0 |",
+        "Were there any errors? No.",
+        "Failed? No",
+        "passed 12, failed 0",
+        "有错误吗？没有。",
+        "错误数：0",
+        "错误：无",
+        "失败次数为0",
+        "错误率：0.0%",
+        "エラーの数は0",
+        "エラー件数：0件",
+        "エラー：なし",
         # not the word
         "terror and mirrors",
         "unerring",
@@ -77,7 +110,22 @@ def test_the_status_of_a_tool_goes_before_its_words() -> None:
     assert answered("a page about the word error", failed=False) == 0.5
 
 
-@pytest.mark.parametrize("text", ["All done.", "The task is completed", "作業は完了です", "任务已完成"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All done.",
+        "The task is completed",
+        "作業は完了です",
+        "任务已完成",
+        "Finished? Yes.",
+        "Done. Shall I go on?",
+        "I have finished the report, shall I send it?",
+        "100 % done",
+        "The second half is done",
+        "完成了吗？是的，已完成",
+        "- [x] report finished",
+    ],
+)
 def test_a_completion_raises_the_score(text: str) -> None:
     assert said(text) == 0.8
 
@@ -100,6 +148,24 @@ def test_a_call_of_done_is_a_completion() -> None:
         "还没完成",
         "まだ完了していません",
         "完了できませんでした",
+        "Finished? No.",
+        "Is the task that you gave me done?",
+        "done: false",
+        '{"completed": 0}',
+        "Completed: 40 %",
+        "80% done",
+        "Nothing is done",
+        "almost finished",
+        "half-finished",
+        "Once it is completed, I shall tell you",
+        "- [ ] report finished",
+        "完成了吗？没有。",
+        "完成：否",
+        "已完成：0",
+        "完成率：40%",
+        "几乎完成",
+        "完了しましたか？",
+        "完了：いいえ",
     ],
 )
 def test_what_is_not_done_is_no_completion(text: str) -> None:

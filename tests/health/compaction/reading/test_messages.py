@@ -17,7 +17,7 @@ from health.compaction.reading.digest import written as digest
 from health.compaction.reading.ledger_page import FACTS_HEADER, LEDGER_HEADER
 from health.compaction.reading.messages import InvalidMessages, Orphans, parse, render, sendable
 from health.compaction.terms.units import Kind, Priority, Role, Unit
-from health.compaction.trimming.placeholders import HEADERS
+from health.compaction.trimming.placeholders import EARLIER, LINKED, LOW_RELEVANCE
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
@@ -199,7 +199,7 @@ def test_what_compaction_wrote_is_rendered_as_a_users_message() -> None:
         (f"{FACTS_HEADER}\n- [fact m4] 31.50", Kind.SUMMARY),
         (f"{OPENING}much was done. Continue task 4.", Kind.SUMMARY),
         (f"{NOTICE}", Kind.PLACEHOLDER),
-        *((f"{header}\n3 messages", Kind.PLACEHOLDER) for header in HEADERS),
+        *((f"{header}\n3 messages", Kind.PLACEHOLDER) for header in (LOW_RELEVANCE, EARLIER, LINKED)),
         ("I omitted the low-relevance prior context.", Kind.MESSAGE),
         ("[Omitted] is what he wrote", Kind.MESSAGE),
     ],

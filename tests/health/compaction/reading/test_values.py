@@ -6,10 +6,10 @@ from time import perf_counter
 
 import pytest
 
-from health.compaction.reading.force import Force, Outdated, in_force, outdated
+from health.compaction.reading.force import Force, Outdated, in_force, without_force
 from health.compaction.reading.text import passages
 from health.compaction.reading.value_statements import is_question
-from health.compaction.reading.values import Said
+from health.compaction.reading.values import Said, heard
 from health.compaction.terms.units import Kind, Role, Unit
 
 NOTED = "Noted."
@@ -27,6 +27,10 @@ def talk(*lines: str, reply: str = NOTED) -> list[Said]:
         asked, _, answered = line.partition(" / ")
         said += [Said(Role.USER, asked.removeprefix("~")), Said(Role.ASSISTANT, answered or reply)]
     return said
+
+
+def outdated(said: list[Said]) -> list[Outdated]:
+    return without_force(said, heard(said))
 
 
 def sentences(said: list[Said], role: Role = Role.USER) -> tuple[str, ...]:

@@ -181,7 +181,31 @@ def test_nodes_are_counted_over_all_lists_of_a_result() -> None:
 
     result = compressed(lists)
 
-    assert [len(result[name]) for name in lists] == [150, 50, 0]
+    assert [len(result["buttons"]), len(result["links"]), result["texts"]] == [150, 50, "[truncated]"]
+
+
+def test_a_list_after_a_full_one_adds_no_node() -> None:
+    lists = {name: [{"n": f"{name}{i}"} for i in range(200)] for name in ("buttons", "links")}
+
+    result = compressed(lists)
+
+    assert (len(result["buttons"]), result["links"]) == (200, "[truncated]")
+
+
+def test_a_full_list_lets_through_the_children_of_one_element_and_no_list_in_it() -> None:
+    element = {"role": "x", "children": [{"n": 1}], "elements": [{"n": 2}], "nodes": []}
+
+    result = compressed([element, *({"n": i} for i in range(300))])
+
+    assert result[0] == {"role": "x", "children": [{"n": 1}], "elements": "[truncated]", "nodes": []}
+    assert len(result) == 200
+
+
+def test_an_element_whose_children_were_all_left_out_says_so() -> None:
+    tree = [{"n": i, "children": [{"n": f"{i}.{j}"} for j in range(20)]} for i in range(50)]
+
+    assert compressed(tree)[8]["children"] == "[truncated]"
+    assert compressed([{"n": 1, "children": []}])[0]["children"] == []
 
 
 def test_the_elements_of_windows_are_cut_as_elements_are() -> None:
@@ -190,7 +214,8 @@ def test_the_elements_of_windows_are_cut_as_elements_are() -> None:
     result = compressed({"windows": windows})
 
     assert [window["title"] for window in result["windows"]] == ["one", "two"]
-    assert sum(len(window["elements"]) for window in result["windows"]) == 198
+    first, second = (window["elements"] for window in result["windows"])
+    assert (len(first), second) == (198, "[truncated]")
 
 
 def test_attributes_that_are_lists_of_words_stay() -> None:

@@ -73,7 +73,7 @@ def test_a_brief_one_costs_at_most_fifteen_tokens() -> None:
     assert count_text(text_of(["m1"] * 5000, LOW_RELEVANCE), "gpt-4") <= 15
 
 
-@pytest.mark.parametrize("header", placeholders.HEADERS)
+@pytest.mark.parametrize("header", [LOW_RELEVANCE, EARLIER, LINKED])
 def test_the_border_knows_one_that_comes_back(header: str) -> None:
     written = placeholder(a_talk(2), header=header)
 

@@ -1,0 +1,100 @@
+"""Rows that are made and stored without asking each of their fields are as Django makes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Model
+from django.test.utils import CaptureQueriesContext
+
+from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog, Message, PrefixNode, SearchText
+from dialogs.models.message import MessageOrigin, Role
+from dominds.cursor import cursor_of, rows_of
+from dominds.rows import FEW, add, add_all, new
+
+pytestmark = pytest.mark.django_db
+MODELS = [one for name in ("dialogs", "health") for one in apps.get_app_config(name).get_models()]
+
+
+@pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
+def test_a_new_row_has_the_values_that_django_gives_it(kind: type[Model]) -> None:
+    made, theirs = new(kind), kind()
+
+    for field in kind._meta.concrete_fields:
+        value, other = getattr(made, field.attname), getattr(theirs, field.attname)
+        assert type(value) is type(other)
+        # Ids and moments are each row's own.
+        assert value == other or type(other).__name__ in {"UUID", "datetime"}
+        assert value is None or not isinstance(value, dict | list) or value is not getattr(new(kind), field.attname)
+    assert made._state.adding
+    assert made._state.db is None
+
+
+def test_a_new_row_knows_what_it_refers_to_and_is_known_there(alice: User, agent: Agent, llm: LLM) -> None:
+    dialog = new(Dialog, owner=alice, agent=agent, llm=llm, is_client_driven=True)
+    client = new(ClientConversation, dialog=dialog)
+    course = new(Course, dialog=dialog, number=1)
+
+    assert (dialog.owner, dialog.owner_id, dialog.llm_after_id) == (alice, alice.pk, None)
+    assert dialog.client is client
+    assert client.pk == client.dialog_id == course.dialog_id == dialog.pk
+
+
+def test_a_new_row_is_stored_as_it_is(dialog: Dialog) -> None:
+    course = Course.objects.get(dialog=dialog)
+    said: dict[str, Any] = {"role": Role.USER, "origin": MessageOrigin.TYPED, "content": "Hello", "parts": {"a": [1]}}
+    message = new(Message, dialog=dialog, course=course, seq=77, parent=None, turn=1, **said)
+    add(message)
+    add(new(SearchText, message=message, words="hello"))
+
+    stored = Message.objects.select_related("search_text").get(pk=message.pk)
+    assert {name: getattr(stored, name) for name in said} == said
+    assert (stored.dialog_id, stored.course_id, stored.parent_id) == (dialog.pk, course.pk, None)
+    assert SearchText.objects.get(message=message).words == "hello"
+
+
+def test_a_field_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(TypeError, match="numer"):
+        new(Course, numer=1)
+
+
+def test_one_cursor_is_kept_as_long_as_its_connection() -> None:
+    first = cursor_of(connection)
+
+    assert cursor_of(connection) is first
+    assert rows_of(connection, "SELECT %s", [1]) == [(1,)]
+    with CaptureQueriesContext(connection) as captured:
+        assert rows_of(connection, "SELECT %s", [2]) == [(2,)]
+    assert len(captured) == 1
+    assert cursor_of(connection) is first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_is_opened_anew_has_another() -> None:
+    first = cursor_of(connection)
+
+    connection.close()
+
+    assert rows_of(connection, "SELECT %s", [1]) == [(1,)]
+    assert cursor_of(connection) is not first
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, FEW, FEW + 1])
+def test_several_rows_are_stored_at_once(dialog: Dialog, django_assert_num_queries: Any, count: int) -> None:
+    course = Course.objects.get(dialog=dialog)
+    said = [new(Message, dialog=dialog, course=course, seq=90 + at, turn=1, role=Role.USER) for at in range(count)]
+    for one in said:
+        add(one)
+
+    with django_assert_num_queries(min(1, count)):
+        add_all(new(SearchText, message=one, words=f"word{one.seq}") for one in said)
+    with django_assert_num_queries(min(1, count)):
+        add_all(new(PrefixNode, owner_id=dialog.owner_id, sha256=f"{one.seq}", message=one) for one in said)
+
+    found = SearchText.objects.filter(message__in=said).values_list("message__seq", "words")
+    assert sorted(found) == [(90 + at, f"word{90 + at}") for at in range(count)]
+    assert sorted(PrefixNode.objects.values_list("sha256", flat=True)) == [f"{90 + at}" for at in range(count)]
