@@ -171,11 +171,10 @@ class Book:
                 totals[at] += weight
         # The same in whatever order a set has its words.
         near = [(round(total, DIGITS), at) for at, total in totals.items() if total > LEAST_WEIGHT - 0.1**DIGITS]
-        near.sort(reverse=True)
         corrects = signs_of(new.text).opens
         alike = (
             at
-            for _, at in near
+            for _, at in sorted(near, reverse=True)
             if (old := self._recent[at]) not in self.gone and (old.message != new.message or corrects)
         )
         return [self._recent[at] for at in sorted(islice(alike, MOST_COMPARED))]
@@ -225,7 +224,7 @@ def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> b
 def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """What is stated of the subject stands in the correction, beside something else."""
     told = any(
-        values < new.values.get(sort, frozenset()) for sort, values in old.values.items() if sort is not Sort.NAME
+        sort is not Sort.NAME and found < new.values.get(sort, frozenset()) for sort, found in old.values.items()
     )
     if not told and (old.names - shared or (old.names and old.names < new.names)):
         return False
@@ -332,11 +331,6 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
-    return _begins_otherwise(new, old, shared)
-
-
-def _begins_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """By what stands before the value, or before what is shared, in Chinese."""
     if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
         return True
     ours = _before_run(new, shared)
@@ -351,12 +345,8 @@ def _is_done_otherwise(new: Statement, old: Statement) -> bool:
 
 def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """ "Replies to customers" and "the customer dump"."""
-    mine = _heads(new, shared)
-    return bool(mine and (theirs := _heads(old, shared))) and mine.isdisjoint(theirs)
-
-
-def _heads(one: Statement, shared: frozenset[str]) -> set[str]:
-    return {head for word, head in heads_of(one.tokens) if word in shared} - shared
+    mine, theirs = ({head for word, head in heads_of(one.tokens) if word in shared} - shared for one in (new, old))
+    return bool(mine and theirs) and mine.isdisjoint(theirs)
 
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
