@@ -351,9 +351,8 @@ def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
-    if not (marks_of(new.text) and marks_of(old.text)):
-        return False
-    mine, theirs = dict(_marks(new, shared)), dict(_marks(old, shared))
+    mine = dict(_marks(new, shared))
+    theirs = dict(_marks(old, shared)) if mine else {}
     return any(theirs[word] != mark for word, mark in mine.items() if word in theirs)
 
 
