@@ -73,7 +73,7 @@ KEYS = {
     "api-key": {"type": "apiKey", "in": "header", "name": "api-key"},
 }
 HEADERS = (
-    ("X-Dominds-Notices", "How to tell that it is compacting, instead of what the key says.", ApiKey.Notices.values),
+    ("X-Dominds-Notices", "How to tell that it is compacting; empty: as the key says.", ["", *ApiKey.Notices.values]),
     ("X-Dominds-Dialog", "Go on with this conversation, by the id under `dominds`.", None),
     ("X-Dominds-Chat", "The client's own name of the conversation.", None),
     ("X-Dominds-Task", "Not empty: a task of the client's own, such as a title. It leaves nothing behind.", None),

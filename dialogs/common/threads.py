@@ -18,6 +18,8 @@ from typing import ParamSpec, TypeVar
 from channels.db import DatabaseSyncToAsync
 from django.db import connections
 
+from dialogs.common.warm_threads import WarmThreads
+
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
 THREADS = 2
 # A worker drives many people's dialogs: there a row that is locked must not hold up the others.
@@ -31,7 +33,7 @@ Result = TypeVar("Result")
 # Tools that read files: a folder that hangs must not take the threads on which others look up addresses.
 THREADS_FOR_TOOLS = 8
 
-_pool: ThreadPoolExecutor | None = None
+_pool: WarmThreads | None = None
 _beside: ThreadPoolExecutor | None = None
 _tools = ThreadPoolExecutor(max_workers=THREADS_FOR_TOOLS, thread_name_prefix="tools")
 _home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default=None)
@@ -68,7 +70,8 @@ def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable
         if _home.get() is None:
             return await DatabaseSyncToAsync(function, thread_sensitive=True)(*args, **kwargs)
         work = partial(copy_context().run, _connected(function), *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(_threads(), work)
+        result: Result = await asyncio.wrap_future(_threads().submit(work))
+        return result
 
     return called
 
@@ -96,10 +99,10 @@ def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
     return called
 
 
-def _threads(most: int = THREADS) -> ThreadPoolExecutor:
+def _threads(most: int = THREADS) -> WarmThreads:
     global _pool  # one for the process
     if _pool is None:
-        _pool = ThreadPoolExecutor(max_workers=most, thread_name_prefix="in_db")
+        _pool = WarmThreads(most, name="in_db")
     return _pool
 
 
@@ -113,9 +116,11 @@ def _threads_beside() -> ThreadPoolExecutor:
 def close_threads() -> None:
     """End the threads and with them their connections. For tests: a database in use cannot be dropped or replaced."""
     global _pool, _beside
-    for pool in filter(None, (_pool, _beside)):
-        list(pool.map(_closed, range(8 * THREADS_BESIDE)))
-        pool.shutdown()
+    if _pool:
+        _pool.end(connections.close_all)
+    if _beside:
+        list(_beside.map(_closed, range(8 * THREADS_BESIDE)))
+        _beside.shutdown()
     _pool = _beside = None
 
 

@@ -41,7 +41,12 @@ def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
 
 def begin_taken(claim: Claim, looked: Looked) -> Call:
     """The first try of what was taken up a moment ago, recorded in the same transaction."""
-    return _begun(looked, lambda sent: generations.add_call(looked.dialog, claim, attempt=1, sent=sent), attempt=1)
+
+    def recorded(sent: Sent) -> Generation:
+        number = 1 if looked.is_new else None
+        return generations.add_call(looked.dialog, claim, attempt=1, sent=sent, number=number)
+
+    return _begun(looked, recorded, attempt=1)
 
 
 def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:

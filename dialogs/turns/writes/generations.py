@@ -99,7 +99,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None)
     return generation
 
 
-def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent) -> Generation:
+def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent, number: int | None = None) -> Generation:
     """The record of a call. The row is locked; its caller saves it, so that browsers look."""
     leaf = _leaf(row)
     kept = keep_blobs(filter(None, sent.texts.values()))
@@ -107,6 +107,7 @@ def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent) -> Generatio
         row,
         held,
         leaf,
+        number=number,
         attempt=attempt,
         manifest={
             "messages": list(sent.message_ids),
@@ -119,13 +120,15 @@ def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent) -> Generatio
     )
 
 
-def add_generation(row: Dialog, held: Claim, leaf: Message, **recorded: Any) -> Generation:
-    """A try to answer `leaf`, the next in its course; `recorded` are further columns."""
+def add_generation(
+    row: Dialog, held: Claim, leaf: Message, *, number: int | None = None, **recorded: Any
+) -> Generation:
+    """A try to answer `leaf`, the next in its course, where its number is not known; `recorded` are further columns."""
     generation = new(
         Generation,
         dialog=row,
         course=leaf.course,
-        number=_next_number(leaf.course),
+        number=number or _next_number(leaf.course),
         turn=leaf.turn,
         llm=row.llm,
         llm_name=row.llm.slug,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ _FEWEST = 3  # letters of a stem
 _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "ely", "es", "ly", "e", "s")
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """A crude stem: enough that "booked" finds "booking"."""
     if not word.isascii() or not word.isalpha():

@@ -5,7 +5,9 @@ A sentence is compared with many others, so it is remembered with what was found
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from health.compaction.reading.ledger_patterns import is_binding
 from health.compaction.reading.value_patterns import (
@@ -19,44 +21,39 @@ from health.compaction.reading.value_patterns import (
     SOMETIMES,
 )
 
+_FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
+    "adds": ADDS.search,
+    "sometimes": SOMETIMES.search,
+    "ends": ENDS.search,
+    "changes": CHANGES.search,
+    "opens": OPENS_CHANGE.match,
+    "forbids": FORBIDS.search,
+    "deeds": DEEDS.search,
+}
+
 
 class Signs:
     """Each is looked for when it is first asked."""
 
+    adds: bool
+    sometimes: bool
+    ends: bool
+    changes: bool
+    opens: bool
+    forbids: bool
+    deeds: bool
+    binds: bool
+
     def __init__(self, text: str) -> None:
         self._text, self._low = text, text.lower()
 
-    @cached_property
-    def adds(self) -> bool:
-        return bool(ADDS.search(self._low))
-
-    @cached_property
-    def sometimes(self) -> bool:
-        return bool(SOMETIMES.search(self._low))
-
-    @cached_property
-    def ends(self) -> bool:
-        return bool(ENDS.search(self._low))
-
-    @cached_property
-    def changes(self) -> bool:
-        return bool(CHANGES.search(self._low))
-
-    @cached_property
-    def opens(self) -> bool:
-        return bool(OPENS_CHANGE.match(self._low))
-
-    @cached_property
-    def forbids(self) -> bool:
-        return bool(FORBIDS.search(self._low))
-
-    @cached_property
-    def deeds(self) -> bool:
-        return bool(DEEDS.search(self._low))
-
-    @cached_property
-    def binds(self) -> bool:
-        return is_binding(self._text)
+    def __getattr__(self, sign: str) -> bool:
+        """Only what is not known yet comes here."""
+        if sign != "binds" and sign not in _FOUND:
+            raise AttributeError(sign)
+        found = is_binding(self._text) if sign == "binds" else _FOUND[sign](self._low) is not None
+        setattr(self, sign, found)
+        return found
 
 
 @lru_cache(maxsize=SENTENCES)

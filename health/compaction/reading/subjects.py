@@ -15,7 +15,7 @@ from functools import lru_cache
 from health.compaction.reading import subject_patterns as patterns
 from health.compaction.reading.facts import is_binding
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import words
+from health.compaction.reading.text import of_text, words
 
 _LONGEST = 300  # characters: a statement in plain form is shorter
 _LONGEST_VALUE = 90
@@ -113,22 +113,26 @@ def may_change(sentence: str) -> bool:
     return patterns.CHANGING.search(sentence.lower()) is not None
 
 
+@of_text
 def stale_words(sentence: str) -> frozenset[str]:
     """The words of X in "not X but Y", "Y instead of X", 不是X而是Y; empty otherwise."""
     return next((_content(match["old"]) for match in _matches(patterns.STALE, sentence, "search")), frozenset())
 
 
+@of_text
 def corrects(sentence: str) -> bool:
     """Whether a sentence says that its speaker was wrong before: "sorry: …", "… not what I said", 更正：…"""
     return bool(patterns.CORRECTED.match(_said(sentence)))
 
 
+@of_text
 def withdrawn_words(sentence: str) -> frozenset[str]:
     """The words of X in "forget what I said about X", "X no longer applies", 忽略之前关于X的要求; empty otherwise."""
     found = next((_content(match["what"]) for match in _matches(patterns.WITHDRAWN, sentence, "match")), frozenset())
     return found - patterns.VAGUE
 
 
+@of_text
 def content_words(text: str) -> frozenset[str]:
     """Its words without those that say nothing, in one number: "the budgets" and "budget" are one."""
     return _content(_plain(text))

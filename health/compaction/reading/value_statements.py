@@ -23,8 +23,10 @@ from health.compaction.reading.value_patterns import (
     BREAKS,
     CLAUSE,
     CODE,
+    COMMANDS,
     COMMON,
     DETERMINERS,
+    ENGLISH_SORTS,
     INDEFINITE,
     MAY_HOLD_VALUES,
     NO_NAME,
@@ -124,19 +126,17 @@ def _names(said: Sequence[Said]) -> frozenset[str]:
 
 
 @of_text
-def _capitalised(text: str) -> tuple[frozenset[str], frozenset[str]]:
+def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
     """Words of a text that may be names, and words that are none."""
+    around = [".", *raw_tokens(" . ".join([passage.text for passage in passages(text)])), "."]
+    capitals = [at for at, token in enumerate(around) if token[0].isupper()]
     names: set[str] = set()
-    others: set[str] = set()
-    for passage in passages(text):
-        raw = raw_tokens(passage.text)
-        others.update(token for token in raw if token[0].islower())
-        around = [".", *raw, "."]
-        for at in [at for at, token in enumerate(around) if token[0].isupper()]:
-            before, behind = around[at - 1], around[at + 1]
-            opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
-            (others if before in INDEFINITE else set() if opens else names).add(around[at].lower())
-    return frozenset(name for name in names if _is_telling(name)), frozenset(others)
+    others = set(around).difference([around[at] for at in capitals])
+    for at in capitals:
+        before, behind = around[at - 1], around[at + 1]
+        opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
+        (others if before in INDEFINITE else set() if opens else names).add(around[at].lower())
+    return frozenset(name for name in names if _is_telling(name)), others
 
 
 def _is_telling(word: str) -> bool:
@@ -145,7 +145,7 @@ def _is_telling(word: str) -> bool:
 
 def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str]) -> tuple[Statement, ...]:
     text, reply = _without_tellers(said[at].text), reply_to(said, at)
-    return _stated(text, at, turn, names & _spelt_in(text), _note(reply), len(reply) <= MOST_NOTED)
+    return _stated(text, at, turn, names & _spelt(text), _note(reply), len(reply) <= MOST_NOTED)
 
 
 @of_text
@@ -163,7 +163,7 @@ def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_
         if passage.text not in own or not _is_plain(passage):
             continue
         one = _statement(at, turn, passage, names, note, is_short)
-        if one.values and not one.topics - one.names and len(one.content - one.names) <= MOST_BESIDE:
+        if topics and one.values and one.topics <= one.names and len(one.content - one.names) <= MOST_BESIDE:
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
         topics = one.topics
         if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
@@ -173,7 +173,8 @@ def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_
 
 def _is_plain(passage: Passage) -> bool:
     """Short, and no code."""
-    return not passage.code and len(passage.text) <= MOST_STATED and not CODE.search(passage.text)
+    text = passage.text
+    return not (passage.code or len(text) > MOST_STATED or text.startswith(COMMANDS) or CODE.search(text))
 
 
 def is_question(text: str, *, heard: bool = True) -> bool:
@@ -202,12 +203,12 @@ def subjects(said: Sequence[Said]) -> frozenset[str]:
 
 @of_text
 def _topics_of_note(reply: str) -> frozenset[str]:
-    return frozenset(_topics(_note(reply), frozenset()))
+    return frozenset(_topics(tokens_of(_note(reply)), frozenset()))
 
 
 def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], note: str, is_short: bool) -> Statement:
     told = _told(passage.text, names & _spelt(passage.text))
-    back = frozenset(content_of(tokens_of(note)))
+    back = _content(note)
     key = told.content & back
     heard = bool(note) and (is_short or len(key) > 1)
     noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
@@ -226,26 +227,32 @@ class Told(NamedTuple):
 
 
 @of_text
+def _content(text: str) -> frozenset[str]:
+    return frozenset(content_of(tokens_of(text)))
+
+
+@of_text
 def _told(text: str, names: frozenset[str]) -> Told:
     """A conversation is heard anew at each compaction, its sentences are looked at once."""
     values, rest = _values(QUOTED.sub(" ", text), names)
     tokens = tokens_of(rest)
     content = frozenset(content_of(tokens))
     named_in = values.get(Sort.NAME, frozenset())
-    stating = [
-        clause
-        for clause in CLAUSE.split(rest)
-        if "§" in clause or (named_in and not named_in.isdisjoint(tokens_of(clause)))
-    ]
-    stated = frozenset(_topics(" , ".join(stating), names))
+    stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
+    stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
     named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
     bare = _is_bare(text, tokens, content - named_in, stated, named)
-    return Told(tokens, values, stated | named or frozenset(_topics(rest, names)), content | named, bare)
+    return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
-def _attributes(clause: str) -> Iterator[str]:
+def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
+    """The words of the clauses in which one of the values stands."""
+    return [clause for clause in map(tokens_of, CLAUSE.split(text)) if not values.isdisjoint(clause)]
+
+
+def _attributes(clause: Sequence[str]) -> Iterator[str]:
     """ "Budget" in "the budget is 900", where no more is said of what it is the budget of; 预算 in 预算改到1100元."""
-    tokens = (",", *tokens_of(clause), ".")
+    tokens = (",", *clause, ".")
     if ATTRIBUTES.isdisjoint(tokens) and max(tokens) < CJK_BEGINS:
         return
     for before, word, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
@@ -262,13 +269,8 @@ def _attributes(clause: str) -> Iterator[str]:
 @of_text
 def _spelt(text: str) -> frozenset[str]:
     """Its words as they may stand among names, their stems too."""
-    tokens = [token.lower() for token in raw_tokens(text)]
-    return frozenset(tokens).union(map(stem, tokens))
-
-
-@of_text
-def _spelt_in(text: str) -> frozenset[str]:
-    return frozenset[str]().union(*(_spelt(passage.text) for passage in passages(text)))
+    tokens = {token.lower() for token in raw_tokens(text)}
+    return frozenset(tokens.union(map(stem, tokens)))
 
 
 def _is_bare(
@@ -277,26 +279,30 @@ def _is_bare(
     """Little is said beside a value, and no subject is named."""
     if len(beside) > MOST_BESIDE:
         return False
-    if not (signs_of(text).changes or signs_of(text).opens):
-        is_telling = any(letter > CJK_BEGINS and _tells(letter) for token in tokens for letter in token)
-        return not (beside or named or is_telling)
+    alone = not (beside or named) and (text.isascii() or not any(map(_tells, itertools.chain(*tokens))))
     most = MOST_PAIRS if max(beside, default="") > CJK_BEGINS else MOST_BESIDE
-    return len(beside) <= most and not any(word < CJK_BEGINS for word in stated & beside)
+    changed = len(beside) <= most and not any(word < CJK_BEGINS for word in stated & beside)
+    return changed if alone is not changed and _tells_change(text) else alone
+
+
+def _tells_change(text: str) -> bool:
+    return signs_of(text).changes or signs_of(text).opens
 
 
 def _tells(letter: str) -> bool:
-    return letter.isalpha() and letter not in ZH_COMMON
+    return letter > CJK_BEGINS and letter.isalpha() and letter not in ZH_COMMON
 
 
 def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[str]], str]:
     """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
     found: dict[Sort, frozenset[str]] = {}
     rest = text
+    sorts = ENGLISH_SORTS if text.isascii() else SORTS
     for sort in VALUES if MAY_HOLD_VALUES.search(text.lower()) else ():
-        if hits := SORTS[sort].findall(rest):
+        if hits := sorts[sort].findall(rest):
             found[sort] = _as_values(hits)
-            rest = UNIT_WORDS.sub("§", SORTS[sort].sub(" § ", rest))
-    named = [hit for hit in SORTS[Sort.NAME].findall(rest) if _names_something(hit, names)]
+            rest = UNIT_WORDS.sub("§", sorts[sort].sub(" § ", rest))
+    named = [hit for hit in sorts[Sort.NAME].findall(rest) if _names_something(hit, names)]
     if not text.isascii():
         named += ZH_NAME.findall(rest)
         rest = ZH_NAME.sub("§", rest)
@@ -320,7 +326,12 @@ def tokens_of(text: str) -> tuple[str, ...]:
     return tuple(map(stem, raw_tokens(text.lower())))
 
 
-def content_of(tokens: Iterable[str]) -> Iterator[str]:
+def content_of(tokens: Sequence[str]) -> Iterator[str]:
+    """What says something: words, and pairs of Chinese."""
+    return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tokens)
+
+
+def _with_pairs(tokens: Iterable[str]) -> Iterator[str]:
     for token in tokens:
         if token > CJK_BEGINS:
             pairs = (token[i : i + 2] for i in range(len(token) - 1))
@@ -339,9 +350,8 @@ def is_word(token: str) -> bool:
     return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)
 
 
-def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
+def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:
     """What stands behind "the", "my" or "for", or begins a clause and is told of; all of it, in Chinese."""
-    tokens = tokens_of(text)
     yield from (word for word in content_of(tokens) if word > CJK_BEGINS or word in names)
     phrase: list[str] = []
     begun, certain = True, False
@@ -349,7 +359,7 @@ def _topics(text: str, names: frozenset[str]) -> Iterator[str]:
         if begun and len(phrase) < LONGEST_PHRASE and is_word(token) and not (phrase and token.endswith("ed")):
             phrase.append(token)
             continue
-        if (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
+        if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
             yield from phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []

@@ -169,13 +169,12 @@ class Book:
             weight = self._weights[word]
             for at in self._by_word[word][-MOST_LOOKED_UP:]:
                 totals[at] += weight
-        near = [at for at, total in totals.items() if total > LEAST_WEIGHT - 0.1**DIGITS]
         # The same in whatever order a set has its words.
-        newest_first = sorted(near, key=lambda at: (round(totals[at], DIGITS), at), reverse=True)
+        near = [(round(total, DIGITS), at) for at, total in totals.items() if total > LEAST_WEIGHT - 0.1**DIGITS]
         corrects = signs_of(new.text).opens
         alike = (
             at
-            for at in newest_first
+            for _, at in sorted(near, reverse=True)
             if (old := self._recent[at]) not in self.gone and (old.message != new.message or corrects)
         )
         return [self._recent[at] for at in sorted(islice(alike, MOST_COMPARED))]
@@ -219,18 +218,18 @@ def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> b
     """By what the two say, however much what they share weighs."""
     if _retells(new, old, shared):
         return True
-    return not (_is_besides(new, old) or _says_more(old, new)) and _differs(new, old, shared)
+    return _differs(new, old, shared) and not (_says_more(old, new) or _is_besides(new, old))
 
 
 def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """What is stated of the subject stands in the correction, beside something else."""
-    if signs_of(new.text).adds:
+    told = any(
+        sort is not Sort.NAME and found < new.values.get(sort, frozenset()) for sort, found in old.values.items()
+    )
+    if not told and (old.names - shared or (old.names and old.names < new.names)):
         return False
-    if any(values < new.values.get(sort, frozenset()) for sort, values in old.values.items() if sort is not Sort.NAME):
-        return True
-    if not signs_of(new.text).changes or (old.names and (old.names - shared or old.names < new.names)):
-        return False
-    return len(old.key) > 1 and old.key < new.content
+    told = told or (len(old.key) > 1 and old.key < new.content and signs_of(new.text).changes)
+    return told and not signs_of(new.text).adds
 
 
 def _says_more(old: Statement, new: Statement) -> bool:
@@ -327,13 +326,15 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
 @lru_cache(maxsize=PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
-    mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
-    ours, others = _before_run(new, shared), _before_run(old, shared)
+    mine = set(_qualifiers(new, shared))
+    if mine - old.content or (mine and set(_qualifiers(old, shared)) - new.content):
+        return True
+    if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
+        return True
     if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
         return True
-    return bool(mine - old.content or (theirs - new.content and mine) or (ours and others and not ours & others)) or (
-        _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old)
-    )
+    ours = _before_run(new, shared)
+    return bool(ours and (others := _before_run(old, shared))) and ours.isdisjoint(others)
 
 
 def _is_done_otherwise(new: Statement, old: Statement) -> bool:

@@ -67,7 +67,8 @@ class View:
 
     def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, Made]:
         """How many of the first fit, and what they make. Few tries: all, what should fit, then halves."""
-        fits, over, number, best = 0, len(order) + 1, len(order), self._made(())
+        fits, over, number = 0, len(order) + 1, len(order)
+        best: Made | None = None
         while over - fits > 1:
             made = self._made(order[:number])
             if made.tokens <= budget_tokens:
@@ -76,7 +77,7 @@ class View:
             else:
                 over = number
                 number = min(over - 1, max(fits + 1, int(number * budget_tokens / made.tokens)))
-        return fits, best
+        return fits, best or self._made(())
 
     def _made(self, order: Iterable[Chosen]) -> Made:
         units = self.units(place for step in order for place in step)

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from health.compaction.reading.importance import mentions_error
+from health.compaction.reading.text import of_text
 from health.compaction.terms.units import Role, Unit, once
 from health.compaction.trimming.payload_json import parse
 
@@ -70,8 +71,13 @@ def _answered(units: Sequence[Unit]) -> Iterator[Answered]:
     asked = {(unit.round_id, call.id): call for unit in units for call in unit.calls}
     for unit in units:
         call = asked.get((unit.round_id, unit.answers or "")) if unit.role is Role.TOOL else None
-        if call is not None and not unit.failed and not mentions_error(unit.content[:MOST_CHARS]):
+        if call is not None and not unit.failed and not _tells_error(unit.content):
             yield Answered(unit.id, call.name, _object(call.arguments), _object(unit.content))
+
+
+@of_text
+def _tells_error(text: str) -> bool:
+    return mentions_error(text[:MOST_CHARS])
 
 
 @lru_cache(maxsize=1024)

@@ -76,6 +76,18 @@ async def test_it_takes_the_bodies_that_are_taken(
     assert answered.status_code == (200 if valid else 400)
 
 
+@pytest.mark.parametrize(("value", "valid"), [("", True), ("content", True), ("often", False)])
+async def test_it_takes_the_notices_that_are_taken(guarded_client: Client, play: Play, value: str, valid: bool) -> None:
+    await sync_to_async(play)(said(700, "Noted."))
+    parameters = document()["paths"]["/chat/completions"]["post"]["parameters"]
+    schema = next(one["schema"] for one in parameters if one["name"] == "X-Dominds-Notices")
+
+    response = await guarded_client.ask(user("Hello"), headers={"X-Dominds-Notices": value})
+
+    assert Draft202012Validator(schema).is_valid(value) is valid
+    assert (response.status_code == 200) is valid
+
+
 async def test_a_stream_is_made_of_the_chunks_that_it_describes(guarded_client: Client, play: Play) -> None:
     usage = {"prompt_tokens": 700, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 3}}
     call = calling(700, "weather")["tool_calls"]
