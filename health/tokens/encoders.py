@@ -20,11 +20,15 @@ _WORTH_JOINING, _AT_ONCE = 4, 1_000
 
 
 def by_tiktoken(pattern: str, ranks: dict[bytes, int]) -> Sizes:
-    """Byte pairs. Many short texts go in one call, joined by a control token: exact, as tiktoken cuts there first."""
+    """Byte pairs. Many short texts go in one call, joined by a control token: exact, as tiktoken cuts there first.
+
+    `ranks` is empty afterwards: tiktoken has its own copy, and a second one takes some 28 MB in each process.
+    """
     from tiktoken import Encoding
 
     between = max(ranks.values()) + 1
     encoding = Encoding("ours", pat_str=pattern, mergeable_ranks=ranks, special_tokens={_BETWEEN: between})
+    ranks.clear()
 
     def together(texts: Sequence[str]) -> list[int]:
         joined = _BETWEEN.join(texts)

@@ -13,6 +13,7 @@ import pytest
 from health.compaction.terms.ports import Counter, Grade
 from health.tokens import counters, vocabularies
 from health.tokens.counters import PIECE, RememberingCounter, count_text, counter_for
+from health.tokens.encoders import by_tiktoken
 from health.tokens.families import Vocabulary
 
 ONE_OF_EACH = ("gpt-4", "gpt-4o", "llama-3", "llama-2", "mistral-7b-v0.1", "mistral-7b-v0.3", "mistral-nemo")
@@ -199,3 +200,12 @@ def test_models_of_one_family_share_a_counter_and_it_is_the_ports() -> None:
 
     assert counter is counter_for("gpt-4o-mini")
     assert counter_for("qwen3-8b").count([PANGRAM]) == counter_for("gpt-4").count([PANGRAM])
+
+
+def test_a_vocabulary_is_in_memory_once() -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
+
+    sizes = by_tiktoken(r"\w+|\W", ranks)
+
+    assert ranks == {}
+    assert sizes(["abc", "ab", "", "b c", "abcab"]) == [1, 1, 0, 3, 2]
