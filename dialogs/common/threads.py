@@ -7,7 +7,6 @@ else it does, and a worker of turns a seventh of its time, so whoever drives a t
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -119,12 +118,6 @@ def close_threads() -> None:
     if _pool:
         _pool.end(connections.close_all)
     if _beside:
-        list(_beside.map(_closed, range(8 * THREADS_BESIDE)))
+        list(_beside.map(lambda _number: connections.close_all(), range(8 * THREADS_BESIDE)))
         _beside.shutdown()
     _pool = _beside = None
-
-
-def _closed(_number: int) -> None:
-    """On one thread; it holds on for a moment, so that each of the others gets one of these as well."""
-    connections.close_all()
-    time.sleep(0.002)
