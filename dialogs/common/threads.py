@@ -29,6 +29,8 @@ THREADS_BESIDE = 8
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
+# So long all else waits for what a client must wait for before it hears a word, where there is much of that.
+PATIENCE_SECONDS = 1.0
 # Tools that read files: a folder that hangs must not take the threads on which others look up addresses.
 THREADS_FOR_TOOLS = 8
 
@@ -55,10 +57,13 @@ def home() -> asyncio.AbstractEventLoop | None:
     return _home.get()
 
 
-def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable[Args, Awaitable[Result]]:
-    """`function`, to be awaited. `beside`: it takes long, so it gets a thread that nobody else waits for.
+def in_db(
+    function: Callable[Args, Result], *, beside: bool = False, first: bool = False
+) -> Callable[Args, Awaitable[Result]]:
+    """`function`, to be awaited. `first`: before all else that waits for a thread. `beside`: it takes long, so it gets
+    a thread that nobody else waits for.
 
-    Not one of asyncio's own: what runs there may wait for a client that needs one of those for a moment.
+    That is not one of asyncio's own: what runs there may wait for a client that needs one of those for a moment.
     """
 
     async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
@@ -69,7 +74,8 @@ def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable
         if _home.get() is None:
             return await DatabaseSyncToAsync(function, thread_sensitive=True)(*args, **kwargs)
         work = partial(copy_context().run, _connected(function), *args, **kwargs)
-        result: Result = await asyncio.wrap_future(_threads().submit(work))
+        begun = _threads().submit(work, patience=0.0 if first else PATIENCE_SECONDS)
+        result: Result = await asyncio.wrap_future(begun)
         return result
 
     return called
