@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, CharField, Field, ForeignKey, IntegerField, Model, TextField
 from django.db.models.base import ModelState
 
-from dominds.cursor import cursor_of, database, rows_of
+from dominds.prepared import cursor_of, database, rows_of
 
 # More are inserted by one statement, which has to be put into words each time.
 FEW = 3

@@ -71,7 +71,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("health.monitor",),
     # The version, the Celery application, quick statements: they import nothing of ours.
     ("dominds.__version__", "dominds.celery", "dominds.prepared", "dominds.rows", "dominds.sqlite3"),
-    ("dominds.cursor",),
+    ("dominds.prepared",),
 )
 # In each package, by feature: what reads, what writes, what shows.
 FEATURES = (

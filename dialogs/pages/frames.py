@@ -16,10 +16,9 @@ from django.template.loader import render_to_string
 from django.utils import translation
 from django.utils.html import escape
 
-from dialogs.common.made_once import made_once
 from dialogs.pages.reads.rows import LiveRow, Row
 from dialogs.pages.reads.transcript import Transcript
-from dialogs.pages.rendering import blocks_of, render_block
+from dialogs.pages.rendering import blocks_of, made_once, render_block
 
 PARTS = (
     "dialogs/_health_panel.html",

@@ -9,11 +9,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.common.made_once import made_once
 from dialogs.context.views.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Message
-from dialogs.pages.rendering import render_block, render_markdown, split_blocks
+from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
 from dialogs.transcript import speakers
 from health.models import HealthReading
 from health.selectors import Meter

@@ -13,10 +13,9 @@ from typing import Annotated, Any
 
 from dialogs.agents.writes.reminders import REMINDER_CHARS, TASKDOC_CHARS
 from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
-from dialogs.models.dialog import COUNTDOWN_TURNS, OwnTools, WorkLanguage
+from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction, WindowSource
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.models.reminder import Author
 from dialogs.transcript.writes.standing_rules import MOST_RULES, RULE_CHARS
 from dialogs.transcript.writes.trash import SENT_KEYS
 from dialogs.transfer.place import (

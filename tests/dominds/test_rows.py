@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog, Message, PrefixNode, SearchText
 from dialogs.models.message import MessageOrigin, Role
-from dominds.cursor import cursor_of, rows_of
+from dominds.prepared import cursor_of, rows_of
 from dominds.rows import FEW, add, add_all, new
 
 pytestmark = pytest.mark.django_db

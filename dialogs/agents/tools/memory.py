@@ -5,7 +5,7 @@ from __future__ import annotations
 from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, schema
 from dialogs.agents.writes import reminders
 from dialogs.models import Dialog, Reminder
-from dialogs.models.reminder import Author
+from dialogs.models.dialog import Author
 from dialogs.transcript.reads.courses import course_page
 from dialogs.transcript.writes.dialog_row import current_course
 from dialogs.turns.writes.remediation import mark_curated

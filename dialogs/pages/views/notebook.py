@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from dialogs.agents.writes import reminders
-from dialogs.models.reminder import Author
+from dialogs.models.dialog import Author
 from dialogs.pages.views.dialog import act
 from dialogs.transcript.views.common import dialog_or_404, number_or_zero
 

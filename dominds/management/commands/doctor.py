@@ -10,8 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from dominds.doctor import examine
-from dominds.doctor.findings import Finding, State
+from dominds.doctor import Finding, State, examine
 
 
 class Command(BaseCommand):

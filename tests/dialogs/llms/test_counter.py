@@ -25,7 +25,7 @@ from dialogs.models.llm import ProviderKind
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.terms.ports import Grade
 from health.models import CountedText, LlmCalibration
-from health.models import counted_text as counted_texts
+from health.models import calibration as counted_texts
 from health.tokens.calibration import Calibration, Uncalibrated
 from health.tokens.counters import counter_for
 from tests.dialogs.compacting_builders import a_history, long_text

@@ -23,7 +23,7 @@ from dialogs.context.material import material
 from dialogs.driver.writes import courses
 from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, ApiKey, Course, Dialog, Message, ToolCall
-from dialogs.models.reminder import Author
+from dialogs.models.dialog import Author
 from dialogs.pages.writes.dialogs import (
     change_llm,
     restore_dialog,

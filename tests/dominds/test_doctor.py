@@ -11,8 +11,8 @@ import pytest
 from django.core.management import call_command
 
 from dialogs.models import LLM, Provider
-from dominds.doctor import llms, machine, servers
-from dominds.doctor.findings import Finding, State
+from dominds import doctor
+from dominds.doctor import Finding, State
 from dominds.supervisor import lock, probes
 from tests.stack import manage, settings_of
 from tests.standins.ollama import OllamaStandin
@@ -24,7 +24,7 @@ def found(check: Callable[[], Iterator[Finding]]) -> dict[str, Finding]:
 
 
 def test_this_installation_is_whole() -> None:
-    findings = found(machine.install)
+    findings = found(doctor.install)
 
     assert findings["install"].state == State.OK
     assert "packages" not in findings
@@ -33,17 +33,17 @@ def test_this_installation_is_whole() -> None:
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requirements = tmp_path / "base.txt"
     requirements.write_text("# ours\ndjango==1\nno-such-package==2 ; python_version > '3'\n")
-    monkeypatch.setattr(machine, "REQUIREMENTS", requirements)
+    monkeypatch.setattr(doctor, "REQUIREMENTS", requirements)
 
-    assert found(machine.install)["packages"].text == "not installed: no-such-package"
+    assert found(doctor.install)["packages"].text == "not installed: no-such-package"
 
 
 def test_a_missing_valkey_is_wrong_unless_redis_is_given(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DOMINDS_VALKEY_PROGRAM = "/no/such/program"
 
-    with_redis = found(machine.install)
+    with_redis = found(doctor.install)
     monkeypatch.delenv("REDIS_URL")
-    without = found(machine.install)
+    without = found(doctor.install)
 
     assert "valkey" not in with_redis
     assert without["valkey"].state == State.WRONG
@@ -52,23 +52,23 @@ def test_a_missing_valkey_is_wrong_unless_redis_is_given(settings: Any, monkeypa
 def test_a_full_disk_is_wrong(settings: Any) -> None:
     settings.DOMINDS_MIN_FREE_MB = 1e12
 
-    assert found(machine.data_folder)["data"].state == State.WRONG
+    assert found(doctor.data_folder)["data"].state == State.WRONG
 
 
 def test_a_data_folder_that_others_can_read_is_wrong(settings: Any, tmp_path: Path) -> None:
     settings.DOMINDS_DATA_DIR = tmp_path
     tmp_path.chmod(0o755)
-    before = found(machine.data_folder)
+    before = found(doctor.data_folder)
 
     tmp_path.chmod(0o700)
 
     assert before["privacy"].fix == f"chmod -R go= {tmp_path}"
-    assert "privacy" not in found(machine.data_folder)
+    assert "privacy" not in found(doctor.data_folder)
 
 
 @pytest.mark.django_db
 def test_a_migrated_database_is_well() -> None:
-    findings = found(servers.database)
+    findings = found(doctor.database)
 
     assert findings["database"].state == findings["migrations"].state == State.OK
 
@@ -77,15 +77,15 @@ def test_a_migrated_database_is_well() -> None:
 def test_sqlite_with_a_redis_elsewhere_is_worth_a_note(settings: Any) -> None:
     settings.REDIS_URL = "redis://redis.example.com/0"
 
-    note = found(servers.database).get("machines")
+    note = found(doctor.database).get("machines")
 
     assert note is None if settings.DATABASES["default"]["ENGINE"].endswith("postgresql") else note
 
 
 def test_redis_answers_without_its_password_being_shown(settings: Any) -> None:
-    answering = found(servers.redis_server)["redis"]
+    answering = found(doctor.redis_server)["redis"]
     settings.REDIS_URL = f"redis://:pass-word@127.0.0.1:{probes.free_port()}/0"
-    silent = found(servers.redis_server)["redis"]
+    silent = found(doctor.redis_server)["redis"]
 
     assert answering.state == State.OK
     assert silent.state == State.WRONG
@@ -93,16 +93,16 @@ def test_redis_answers_without_its_password_being_shown(settings: Any) -> None:
 
 
 def test_no_worker_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(doctor, "PING_SECONDS", 0.05)
 
-    assert found(servers.workers)["workers"].state == State.WRONG
+    assert found(doctor.workers)["workers"].state == State.WRONG
 
 
 def test_a_port_that_is_free_or_taken(settings: Any) -> None:
     settings.DOMINDS_PORT = probes.free_port()
-    free = found(servers.web)["web"]
+    free = found(doctor.web)["web"]
     settings.DOMINDS_PORT = int(settings.REDIS_URL.split(":")[-1].split("/")[0])
-    taken = found(servers.web)["web"]
+    taken = found(doctor.web)["web"]
 
     assert (free.state, taken.state) == (State.NOTE, State.WRONG)
 
@@ -111,7 +111,7 @@ def test_the_port_is_the_one_that_up_was_given(settings: Any, tmp_path: Path) ->
     settings.DOMINDS_DATA_DIR, given = tmp_path, probes.free_port()
 
     with lock.sole_user(tmp_path, purpose="starting it"), lock.listening(tmp_path, "127.0.0.1", given):
-        finding = found(servers.web)["web"]
+        finding = found(doctor.web)["web"]
 
     assert str(given) in finding.text
     assert lock.listens_at(tmp_path) is None
@@ -132,7 +132,7 @@ def test_a_provider_that_refuses_is_wrong(provider: Provider) -> None:
     provider.kind, provider.base_url = "llamacpp", f"http://127.0.0.1:{probes.free_port()}"
     provider.save()
 
-    finding = found(llms.providers)["provider scripted"]
+    finding = found(doctor.providers)["provider scripted"]
 
     assert finding.state == State.WRONG
     assert finding.fix
@@ -143,7 +143,7 @@ def test_a_missing_key_is_a_note_with_a_fix(provider: Provider) -> None:
     provider.api_key_env = "NO_SUCH_KEY"
     provider.save()
 
-    (note, nobody) = llms.providers()
+    (note, nobody) = doctor.providers()
 
     assert (note.state, note.text) == (State.NOTE, "without a key: scripted")
     assert nobody.state == State.WRONG
@@ -162,7 +162,7 @@ def test_a_missing_key_is_a_note_with_a_fix(provider: Provider) -> None:
 def test_odd_limits_are_told(llm: LLM, numbers: dict[str, int | None], state: State, words: str) -> None:
     LLM.objects.filter(pk=llm.pk).update(**numbers)
 
-    finding, overflow = llms.limits()
+    finding, overflow = doctor.limits()
 
     assert finding.state == state
     assert words in finding.text
@@ -187,7 +187,7 @@ def test_it_says_how_each_llm_is_kept_from_overflowing(
 ) -> None:
     LLM.objects.filter(pk=llm.pk).update(**{"compaction": "automatic", **numbers})
 
-    finding = found(llms.limits)[f"overflow {llm.slug}"]
+    finding = found(doctor.limits)[f"overflow {llm.slug}"]
 
     assert finding.state == state
     assert words in finding.text
@@ -198,7 +198,7 @@ def test_an_ollama_behind_openais_api_is_a_note_with_the_command_that_connects_i
     with serving(OllamaStandin().app()) as url:
         Provider.objects.update(kind="openai", base_url=f"{url}/v1")
 
-        finding = found(llms.providers)["provider scripted"]
+        finding = found(doctor.providers)["provider scripted"]
 
     assert finding.state == State.NOTE
     assert "connect it as Ollama" in finding.text
@@ -207,7 +207,7 @@ def test_an_ollama_behind_openais_api_is_a_note_with_the_command_that_connects_i
 
 @pytest.mark.django_db
 def test_json_holds_the_same_findings(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(doctor, "PING_SECONDS", 0.05)
 
     with pytest.raises(SystemExit) as stopped:
         call_command("doctor", "--json")

@@ -1,15 +1,17 @@
-"""A key for `/v1` and for the MCP server. The secret is shown once; what is kept is its hash."""
+"""What belongs to a person and to no dialog: API keys, and how the person wants to see compactions."""
 
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 
 class ApiKey(models.Model):
+    """A key for `/v1` and for the MCP server. The secret is shown once; its hash is kept."""
+
     class Scope(models.TextChoices):
         CHAT = "chat", _("chat, and read")
         READ = "read", _("read only")
@@ -65,3 +67,25 @@ class ApiKey(models.Model):
     @property
     def is_usable(self) -> bool:
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+
+class CompactionDisplay(models.Model):
+    class Detail(models.TextChoices):
+        MINIMAL = "minimal", _("Minimal")
+        NORMAL = "normal", _("Normal")
+        DETAILED = "detailed", _("Detailed")
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="compaction_display"
+    )
+    show = models.BooleanField(_("show compactions in the sidebar"), default=True)
+    detail = models.CharField(_("detail"), max_length=20, choices=Detail, default=Detail.NORMAL)
+    auto_hide_seconds = models.PositiveSmallIntegerField(
+        _("hide after (seconds)"), default=3, validators=[MinValueValidator(1), MaxValueValidator(10)]
+    )
+    highlight_p1 = models.BooleanField(_("highlight P1"), default=True)
+    # Show a summary before it is applied, with a countdown.
+    review_drafts = models.BooleanField(_("review summaries before they are applied"), default=False)
+
+    def __str__(self) -> str:
+        return f"display of {self.user_id}"

@@ -1,4 +1,5 @@
-"""One compaction of a course, from the moment it is wanted: what it did, what it made, and whether it holds.
+"""Compactions: each run from the moment it is wanted, what the pruning agent decided before a run needed it, and what
+staff set for all of them.
 
 Every number of tokens is estimated. A run never changes a message: its `view` says what the model sees instead.
 """
@@ -144,3 +145,78 @@ class CompactionRun(models.Model):
     def began_afresh(self) -> bool:
         """Because that was wanted; where no strategy sufficed, `recovered` says so."""
         return self.trigger == self.Trigger.RESET and self.status == self.Status.APPLIED
+
+
+class PreparedPruning(models.Model):
+    dialog = models.OneToOneField(
+        "dialogs.Dialog",
+        verbose_name=_("dialog"),
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="prepared_pruning",
+    )
+    # The compaction whose view it was shown; null: the course as it was said.
+    head_run_id = models.PositiveBigIntegerField(null=True)
+    # A digest of the settings, the limit and the models that it was made for.
+    stamp = models.CharField(max_length=64)
+    # {message id: digest}, and the agent's answers in order; none: it was asked in vain.
+    shown = models.JSONField(default=dict)
+    answers = models.JSONField(default=list)
+    begun_at = models.DateTimeField(_("begun at"), default=timezone.now)
+    # Whoever asks holds this until it runs out; null: it is over.
+    claimed_until = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("prepared pruning")
+        verbose_name_plural = _("prepared prunings")
+
+    def __str__(self) -> str:
+        return f"{self._meta.verbose_name}: {self.dialog_id}"
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.claimed_until is not None and self.claimed_until > timezone.now()
+
+
+class ContextSettings(models.Model):
+    """The only row has the key 1. `values` is what `compaction.configuration.dump` writes; empty: the defaults."""
+
+    values = models.TextField(_("values"), blank=True)
+    # Null: "Same as current agent".
+    pruning_agent = models.ForeignKey(
+        "dialogs.Agent",
+        verbose_name=_("pruning agent"),
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    # Raised by every change, so that two editors notice each other.
+    version = models.PositiveIntegerField(_("version"), default=1)
+
+    class Meta:
+        verbose_name = _("compaction settings")
+        verbose_name_plural = _("compaction settings")
+
+    def __str__(self) -> str:
+        return f"{self._meta.verbose_name} ({self.version})"
+
+
+class SettingsChange(models.Model):
+    """The audit trail: one row for each key that a person changed."""
+
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("changed by"), on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    changed_at = models.DateTimeField(_("changed at"), auto_now_add=True)
+    key = models.CharField(_("setting"), max_length=120)
+    before = models.TextField(_("before"), blank=True)
+    after = models.TextField(_("after"), blank=True)
+
+    class Meta:
+        verbose_name = _("settings change")
+        verbose_name_plural = _("settings changes")
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.before} → {self.after}"

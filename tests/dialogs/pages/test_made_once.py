@@ -8,8 +8,8 @@ import pytest
 from django.template.backends.django import Template
 from django.utils import translation
 
-from dialogs.common import made_once as module
-from dialogs.common.made_once import made_once
+from dialogs.pages import rendering as module
+from dialogs.pages.rendering import made_once
 
 PART = "dialogs/_title.html"
 
