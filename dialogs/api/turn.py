@@ -126,7 +126,8 @@ class ClientTurn:
         told = False
         while True:
             try:
-                taken, known = await in_db(self._store)()
+                # What is asked ahead is being answered meanwhile; else nothing is before it is stored.
+                taken, known = await in_db(self._store, first=not self.foreseen)()
             except CompactingElsewhere:
                 if self.listener.has_left:
                     raise

@@ -7,7 +7,9 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from functools import partial
 from threading import Event, get_ident
+from time import sleep
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -67,6 +69,37 @@ def test_whoever_is_free_takes_what_waits(threads: WarmThreads) -> None:
 
     assert waiting.result(5) == busy.result(5)
     first.set()
+
+
+@pytest.fixture
+def thread() -> Iterator[WarmThreads]:
+    made = WarmThreads(1, name="test")
+    yield made
+    made.end(lambda: None)
+
+
+def test_what_cannot_wait_is_done_before_what_can(thread: WarmThreads) -> None:
+    may, done = Event(), list[str]()
+    thread.submit(lambda: may.wait(5))
+    last = [thread.submit(partial(done.append, f"kept {number}"), patience=60) for number in range(2)][-1]
+    for number in range(2):
+        thread.submit(partial(done.append, f"asked {number}"))
+    may.set()
+    last.result(5)
+
+    assert done == ["asked 0", "asked 1", "kept 0", "kept 1"]
+
+
+def test_what_can_wait_does_not_wait_for_ever(thread: WarmThreads) -> None:
+    may, done = Event(), list[str]()
+    thread.submit(lambda: may.wait(5))
+    thread.submit(lambda: done.append("kept"), patience=0.01)
+    sleep(0.02)
+    last = thread.submit(lambda: done.append("asked"))
+    may.set()
+    last.result(5)
+
+    assert done == ["kept", "asked"]
 
 
 def test_a_failure_is_told_to_who_waits_for_it_and_ends_nothing(threads: WarmThreads) -> None:
