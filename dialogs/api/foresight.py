@@ -21,7 +21,7 @@ from dialogs.context.estimate import Sizing
 from dialogs.context.present import offered_tools
 from dialogs.driver.guarding import Ahead, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
 from dialogs.models.message import Role
@@ -29,7 +29,7 @@ from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from dominds.rows import new
-from health.loops.patterns import EVERY_CALLS
+from health.loops import EVERY_CALLS
 
 
 @dataclass(frozen=True)

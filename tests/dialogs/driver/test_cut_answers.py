@@ -15,7 +15,7 @@ from dialogs.context.border import chat_request, read_context
 from dialogs.context.continuing import request_to_go_on
 from dialogs.driver.prefill import find_out
 from dialogs.llms.counter import counter_of
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question
 from dialogs.models.agent import WhenFull
 from dialogs.models.llm import Prefill
