@@ -78,10 +78,10 @@ def set_compaction(*, dialog: Dialog, compaction: str) -> Dialog:
 
 
 @transaction.atomic
-def set_own_tools(*, dialog: Dialog, choice: str) -> Dialog:
+def set_own_tools(*, dialog: Dialog, own_tools: str) -> Dialog:
     """Which of Dominds' own tools are offered from the next request on; also in one that a client drives."""
     row = lock(dialog)
-    row.own_tools = OwnTools(choice)
+    row.own_tools = OwnTools(own_tools)
     save(row, "own_tools")
     return row
 

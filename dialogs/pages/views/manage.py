@@ -28,7 +28,7 @@ from dialogs.common.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.pages import writes
 from dialogs.pages.forms import ImportForm
-from dialogs.transcript.views import dialog_or_404, go_back, person_of, trash_days, way_back
+from dialogs.transcript.views import View, dialog_or_404, go_back, person_of, trash_days, way_back
 from dialogs.transcript.writes import trash as trash_can
 from dialogs.transfer import export_json, export_markdown
 
@@ -69,33 +69,23 @@ def rename(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     return _act(request, dialog, writes.rename_dialog, gettext_lazy("Renamed to “%(name)s”."), title=title)
 
 
-def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, writes.archive_dialog, gettext_lazy("“%(name)s” is archived."))
+def _deed(service: Callable[..., Any], said: Promise, question: Mapping[str, Promise] | None = None) -> View:
+    """A view that does this to a dialog and says so; where there is a question, a GET asks it."""
+
+    def view(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+        dialog = dialog_or_404(request, dialog_id)
+        if question and request.method == "GET":
+            return confirm(request, dialog, question)
+        return _act(request, dialog, service, said)
+
+    return view
 
 
-def unarchive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, writes.unarchive_dialog, gettext_lazy("“%(name)s” is active again."))
-
-
-def restore(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, writes.restore_dialog, gettext_lazy("“%(name)s” is restored."))
-
-
-def trash(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    if request.method == "GET":
-        return confirm(request, dialog, _TRASH_QUESTION)
-    return _act(request, dialog, writes.trash_dialog, gettext_lazy("“%(name)s” is in the trash."))
-
-
-def erase(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    if request.method == "GET":
-        return confirm(request, dialog, _ERASE_QUESTION)
-    return _act(request, dialog, trash_can.erase_dialog, gettext_lazy("“%(name)s” is erased."))
+archive = _deed(writes.archive_dialog, gettext_lazy("“%(name)s” is archived."))
+unarchive = _deed(writes.unarchive_dialog, gettext_lazy("“%(name)s” is active again."))
+restore = _deed(writes.restore_dialog, gettext_lazy("“%(name)s” is restored."))
+trash = _deed(writes.trash_dialog, gettext_lazy("“%(name)s” is in the trash."), _TRASH_QUESTION)
+erase = _deed(trash_can.erase_dialog, gettext_lazy("“%(name)s” is erased."), _ERASE_QUESTION)
 
 
 @never_cache

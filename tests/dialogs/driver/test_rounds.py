@@ -182,7 +182,7 @@ def test_where_they_are_switched_off_no_tool_of_ours_is_offered_and_nobody_is_as
     ask(dialog)
     drive_until_idle(dialog)
 
-    set_own_tools(dialog=dialog, choice="off")
+    set_own_tools(dialog=dialog, own_tools="off")
     for _turn in range(2):
         ask(dialog)
         drive_until_idle(dialog)
@@ -195,7 +195,7 @@ def test_where_they_are_switched_off_no_tool_of_ours_is_offered_and_nobody_is_as
 
 
 def test_where_they_are_switched_off_a_run_ends_by_its_last_line(dialog: Dialog, play: Play) -> None:
-    set_own_tools(dialog=dialog, choice="off")
+    set_own_tools(dialog=dialog, own_tools="off")
     dialog.refresh_from_db()
     requests = play(HEALTHY, said(10, "Painted.\nGOAL DONE"))
     ask(dialog)
@@ -210,7 +210,7 @@ def test_where_they_are_switched_off_a_run_ends_by_its_last_line(dialog: Dialog,
 
 def test_who_wants_all_of_them_has_them_in_a_small_window(dialog: Dialog, play: Play) -> None:
     guard(dialog, SMALL, SMALL)
-    set_own_tools(dialog=dialog, choice="on")
+    set_own_tools(dialog=dialog, own_tools="on")
     dialog.refresh_from_db()
     requests = play(HEALTHY)
 

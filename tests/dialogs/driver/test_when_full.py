@@ -100,7 +100,7 @@ def test_where_a_person_switched_our_tools_off_nobody_is_reminded_and_compaction
     guard(reminded, limit=5_000, window=WINDOW)
     Agent.objects.update(when_full="remind")
     a_history(reminded, pairs=24)
-    set_own_tools(dialog=reminded, choice="off")
+    set_own_tools(dialog=reminded, own_tools="off")
     play(CAUTION, HEALTHY)
 
     converse(reminded, 1)

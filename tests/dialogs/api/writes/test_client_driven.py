@@ -112,7 +112,7 @@ def test_the_copy_for_a_request_beside_another_keeps_what_a_person_laid_down(ali
     writes.add_reminder(dialog=driven, content="Gone", author=Author.AGENT)
     writes.remove_reminder(dialog=driven, number=2)
     set_compaction(dialog=driven, compaction="off")
-    set_own_tools(dialog=driven, choice="off")
+    set_own_tools(dialog=driven, own_tools="off")
     ask(key, llm, user("Hello"), assistant("Hi."), user("And now?"))
 
     copy = ask(key, llm, user("Hello"), assistant("Hi."), user("And then?"))

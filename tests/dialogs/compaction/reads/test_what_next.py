@@ -36,12 +36,12 @@ def test_each_reason_for_not_asking_has_its_words(small: Dialog) -> None:
     assert told(small) == (
         f"{COMPACTED} The room is too small for tools that write reminders, so the agent is not asked for any."
     )
-    set_own_tools(dialog=small, choice="off")
+    set_own_tools(dialog=small, own_tools="off")
     assert told(small).endswith("switched off in this dialog, so the agent is not asked to write reminders.")
 
 
 def test_who_has_all_tools_is_told_from_when_on_the_agent_is_asked(small: Dialog) -> None:
-    set_own_tools(dialog=small, choice="on")
+    set_own_tools(dialog=small, own_tools="on")
 
     assert told(small) == (
         f"{COMPACTED} That comes before the agent is asked to write reminders, at 7,372 reported tokens."
