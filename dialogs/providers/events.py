@@ -17,6 +17,9 @@ import httpx2
 from dialogs.providers.base import BadAnswer, ReasoningDelta, StreamEvent, TextDelta
 
 DONE = b"[DONE]"
+# What JSON takes for white space.
+WHITE = " \t\n\r"
+_read = json.JSONDecoder().raw_decode
 # What comes after the last event is read, or the connection could not be used again.
 REST_SECONDS = 0.1
 
@@ -71,6 +74,15 @@ def _sound(event: StreamEvent | Exception) -> StreamEvent:
     return event
 
 
+def _json_of(text: str) -> Any:
+    """As `json.loads` reads it, in fewer steps."""
+    text = text.strip(WHITE)
+    found, end = _read(text)
+    if end < len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return found
+
+
 class Reading:
     """A stream of events, piece by piece. Of an event only its data is kept."""
 
@@ -86,7 +98,7 @@ class Reading:
             if data.lstrip().startswith(DONE):
                 self.is_done = True
                 return
-            yield json.loads(data.decode())
+            yield _json_of(data.decode())
 
     def add(self, piece: bytes) -> Iterator[bytes]:
         """The data of each event that is whole now."""
