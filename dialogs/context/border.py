@@ -7,6 +7,7 @@ Where a window trims the view, the newest message or result that the model is to
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -90,6 +91,16 @@ class Context:
             for piece in pieces
             if not piece.is_inserted or piece.entry.message_id == (asking if piece.asks_to_go_on else newest)
         )
+
+    @cached_property
+    def said(self) -> tuple[ChatMessage, ...]:
+        """One message for each piece; an answer that was cut and gone on with is one."""
+        return tuple(_answers_whole(self))
+
+    @cached_property
+    def said_bytes(self) -> int:
+        """Of all text that its pieces send."""
+        return sum(len(sent_text(piece, self).encode()) for piece in self.pieces)
 
     @cached_property
     def marks(self) -> Mapping[int, MessageMark]:
@@ -277,7 +288,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     """The next request. What a client said and nobody compacted goes on so, but for calls without results."""
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
-    messages = _with_changes([*system, *_answers_whole(context)], context.beginning.changed)
+    messages = _with_changes([*system, *context.said], context.beginning.changed)
     if client is not None:
         messages = paired(messages)
     if client is None or context.run_id is not None:
@@ -299,7 +310,6 @@ def _valid(messages: list[ChatMessage], *, is_without_tools: bool) -> list[ChatM
 
 
 def _answers_whole(context: Context) -> list[ChatMessage]:
-    """One message for each piece; an answer that was cut and gone on with is one."""
     wired: list[ChatMessage] = []
     before: Piece | None = None
     for piece in context.pieces:
@@ -361,6 +371,15 @@ def said_below(message: Message, context: Context) -> tuple[str, ...]:
     notice = context.notice if message.id == context.notice_on else ""
     urge = context.urge if context.urge and message.id == context.branch[-1].id else ""
     return tuple(filter(None, (notice, urge)))
+
+
+def sent_text(piece: Piece, context: Context) -> str:
+    """All text that is sent for one message: content, calls, what Dominds says below it."""
+    message = piece.message
+    if message is None:
+        return piece.content
+    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.id, ())]
+    return "\n".join([piece.content, *asked, *said_below(message, context)])
 
 
 def _asked(message: Message, context: Context) -> tuple[AskedCall, ...]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dialogs.context.border import Context, Piece, said_below, system_text
+from dialogs.context.border import Context, Piece, sent_text, system_text
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM
 from dialogs.models.message import Role
@@ -93,9 +93,9 @@ class Sizing:
         shown = _most_shown(self.context)
         if shown is None:
             return None
-        texts = [sent_text(piece, self.context) for piece in self.context.pieces]
         besides = (system_text(self.context), self.context.task, self.context.beginning.changed)
-        said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, *besides))
+        said = self.context.said_bytes + sum(len(text.encode()) for text in besides)
+        said += FRAME_TOKENS * (len(self.context.pieces) + len(besides))
         return said + shown + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
 
     @cached_property
@@ -148,7 +148,7 @@ def surely_within(room: int, counter: Counter) -> int:
 
 def _most_shown(context: Context) -> int | None:
     """Twice of what the images of a context cost by their family and by the reports. None where nobody can tell yet."""
-    showing = [piece for piece in context.pieces if piece.parts]
+    showing = [one for one in context.pieces if one.message and one.message.parts and one.parts]
     if not showing:
         return 0
     known = calibration_of(context.dialog.llm)
@@ -235,15 +235,6 @@ def media_tokens(piece: Piece, context: Context, counter: Counter) -> int:
 
 def _corrected(media: Media, counter: Counter) -> int:
     return correction_of(counter).of_images(media.tokens, media.pictures)
-
-
-def sent_text(piece: Piece, context: Context) -> str:
-    """All text that is sent for one message: content, calls, what Dominds says below it."""
-    message = piece.message
-    if message is None:
-        return piece.content
-    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.id, ())]
-    return "\n".join([piece.content, *asked, *said_below(message, context)])
 
 
 def _part_of(piece: Piece) -> str:
