@@ -32,7 +32,7 @@ def dialog_of(count: int) -> Dialog:
     from django.utils import timezone
 
     from dialogs.models import LLM, Agent, Dialog, Message, Provider
-    from dialogs.pages.writes.dialogs import create_dialog
+    from dialogs.pages.writes import create_dialog
     from tests.builders import a_generation
 
     provider, _new = Provider.objects.get_or_create(name="p", kind="openai", base_url="http://127.0.0.1:9/v1")

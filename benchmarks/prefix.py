@@ -32,7 +32,7 @@ from dialogs.agents.writes.reminders import add_reminder, write_taskdoc
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.models.dialog import Author, OwnTools
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import post_message
 from tests.overflow.talk import prose
 from tests.standins.compatible import CompatibleStandin, Reply

@@ -62,7 +62,7 @@ def lay_out(language: str) -> dict[str, Any]:
     from django.utils import translation
 
     from dialogs.models import Agent
-    from dialogs.pages.writes.dialogs import create_dialog
+    from dialogs.pages.writes import create_dialog
     from dialogs.transfer import export_json
 
     title, said = SAMPLES[language]

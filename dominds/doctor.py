@@ -19,9 +19,9 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
-from dialogs.llms.catalogue import ignored_values
 from dialogs.llms.reads.providers import configured, list_providers, missing_key, settings_for
 from dialogs.llms.words import better_as_ollama, command_for_ollama, kept_by_llm
+from dialogs.llms.writes.catalogue import ignored_values
 from dialogs.models import LLM, Provider
 from dialogs.models.llm import Compaction, Origin
 from dialogs.providers import probe

@@ -149,7 +149,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "dialogs.pages.views.context.site",
+                "dialogs.pages.views.shell.site",
             ],
         },
     }

@@ -16,8 +16,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
-handler400 = "dialogs.pages.views.errors.bad_request"
-handler500 = "dialogs.pages.views.errors.server_error"
+handler400 = "dialogs.pages.views.shell.bad_request"
+handler500 = "dialogs.pages.views.shell.server_error"
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),

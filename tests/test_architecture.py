@@ -52,7 +52,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.models",),
     ("dialogs.common",),
     ("health.admin", "health.apps"),
-    ("health.checks", "health.reports", "health.plots", "health.transcripts"),
+    ("health.checks", "health.reports", "health.transcripts"),
     ("health.services", "health.selectors", "health.rewards", "health.events"),
     ("health.compacting",),
     ("health.adapters",),

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.forms import AgentForm
 from dialogs.admin.privacy import KeepsDialogs
-from dialogs.agents.tools.workspace_paths import folder_of
+from dialogs.agents.tools.workspace import folder_of
 from dialogs.compaction.settings.what_if import traced
 from dialogs.llms.guard import config_of, guard_of
 from dialogs.llms.words import kept_by_agent

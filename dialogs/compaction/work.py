@@ -18,12 +18,11 @@ from django.conf import settings
 from django.db import connections
 
 from dialogs.compaction.facts import facts_of
-from dialogs.compaction.log import log_beginning, log_end
+from dialogs.compaction.log import keep_reward, log_beginning, log_end
 from dialogs.compaction.preparing import LOOK_EVERY_SECONDS, prepared_for, prepared_of
 from dialogs.compaction.progress import beginning, begins, expected
 from dialogs.compaction.pruning_agent import answer_for, summarizer_for
 from dialogs.compaction.reads.compaction import BY_ITSELF
-from dialogs.compaction.reward_row import keep_reward
 from dialogs.compaction.writes import compaction
 from dialogs.compaction.writes.compaction import CLAIM_SECONDS, RunClaim, renew
 from dialogs.context.material import READS_THE_VIEW, Material, material

@@ -1,4 +1,6 @@
-"""How values are written in the dialog's templates: Markdown, who speaks, token counts, places on a bar."""
+"""How values are written in the dialog's templates: Markdown, who speaks, token counts, places on a bar, how long a
+run has taken.
+"""
 
 from __future__ import annotations
 
@@ -126,3 +128,18 @@ def hundredths(share: float | None) -> str:
 def seconds_since(end: datetime | None, start: datetime | None) -> str:
     """How long something took, "3.2"; nothing while it lasts."""
     return f"{(end - start).total_seconds():.1f}" if end and start else ""
+
+
+@register.simple_tag
+def time_units() -> str:
+    # Translators: day, hour, minute and second as they follow a number; one word each, separated by spaces.
+    return _("d h min s")
+
+
+@register.filter
+def lasting(seconds: int) -> str:
+    """The two largest units: 260 -> "4 min 20 s"."""
+    counts = (seconds // 86_400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    parts = [f"{count} {unit}" for count, unit in zip(counts, time_units().split(), strict=False)]
+    first = next((at for at, count in enumerate(counts) if count), len(parts) - 1)
+    return " ".join(parts[first : first + 2])

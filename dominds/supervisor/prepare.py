@@ -97,8 +97,8 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def load_catalogue() -> None:
-    from dialogs.llms.catalogue import CatalogueError
-    from dialogs.llms.catalogue import load_catalogue as load
+    from dialogs.llms.writes.catalogue import CatalogueError
+    from dialogs.llms.writes.catalogue import load_catalogue as load
 
     try:
         load()

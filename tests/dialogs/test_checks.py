@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from django.core.checks import run_checks
 
 from dialogs import checks
-from dialogs.llms.catalogue import load_catalogue
+from dialogs.llms.writes.catalogue import load_catalogue
 from dialogs.models import LLM
 from dominds.doctor import limits
 

@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.models import LLM, Agent, Dialog, LlmBounds, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle
 from tests.dialogs.pages.views.forms import sent

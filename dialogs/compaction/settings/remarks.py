@@ -8,8 +8,7 @@ from django.core.checks import CheckMessage
 from django.utils.translation import gettext as _
 
 from dialogs.compaction.reads.context_settings import lost_pruning_agent
-from dialogs.llms.reads.agents import choosable_agents
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads.providers import choosable_agents, configured
 from dialogs.models import LLM, Agent
 from health.checks import budget_warnings, limit_warnings, type_warnings
 from health.compaction.config import ContextConfig

@@ -1,4 +1,6 @@
-"""Changing the compaction settings: all keys at once, one line in the audit trail for each that changed."""
+"""Changing the compaction settings: all keys at once, one line in the audit trail for each that changed. Also how a
+person wants to see compactions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.context_settings import PRUNING_AGENT, lost_pruning_agent
-from dialogs.models import Agent
+from dialogs.models import Agent, CompactionDisplay
 from dialogs.models.agent import WhenFull
 from health.compaction.config import ContextConfig
 from health.compaction.terms import configuration
@@ -106,3 +108,9 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _name(agent: Agent | None) -> str:
     return agent.slug if agent else ""
+
+
+def set_display(*, user: User, **values: Any) -> CompactionDisplay:
+    """Every value has been checked by `CompactionDisplayForm`."""
+    display, _created = CompactionDisplay.objects.update_or_create(user=user, defaults=values)
+    return display

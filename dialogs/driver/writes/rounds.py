@@ -17,7 +17,7 @@ from dialogs.models import Course, Dialog, Question, ToolCall
 from dialogs.models.dialog import Author
 from dialogs.transcript.reads.tool_calls import calls_of
 from dialogs.transcript.writes.dialog_row import current_course, save
-from dialogs.turns.reads.remediation_state import has_curated, only_clears
+from dialogs.turns.reads.remediation import has_curated, only_clears
 from dialogs.turns.writes.lease import Claim, fenced
 from dialogs.turns.writes.remediation import mark_curated
 from dialogs.turns.writes.tool_calls import add_results, close_call

@@ -24,12 +24,12 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import offers_own_tools
 from dialogs.transcript.writes.dialog_row import add_message, close_answer, count_anew, save, want_answer
 from dialogs.turns.prompts import DONE_MARK, prompt
-from dialogs.turns.reads.remediation_state import clearing_is_futile
+from dialogs.turns.reads.remediation import clearing_is_futile
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, lease, remediation
+from dialogs.turns.writes.events import is_fresh_start_due
 from dialogs.turns.writes.lease import Claim, fenced
 from dialogs.turns.writes.messages import add_typed
-from dialogs.turns.writes.over_hits import is_fresh_start_due
 from dialogs.turns.writes.tool_calls import withdraw_open_calls
 from health.compaction.terms.reasons import Reason
 from health.models import CompactionRun

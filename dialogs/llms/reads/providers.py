@@ -7,7 +7,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from dialogs.common.secrets import KeyUnreadable, decrypt, key_in_environment, may_hold_key, not_for_keys
-from dialogs.models import LLM, Dialog, Generation, Provider
+from dialogs.models import LLM, Agent, Dialog, Generation, Provider
 from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ProviderSettings
@@ -118,3 +118,10 @@ def levels_today(llm: LLM, *, dialogs: int = 5) -> list[Level]:
     newest = Dialog.objects.filter(llm=llm).annotate(prompt=Subquery(measured.values("prompt_tokens")[:1]))
     prompts = newest.exclude(prompt=None).order_by("-active_at").values_list("prompt", flat=True)
     return [level(prompt, limits) for prompt in prompts[:dialogs]]
+
+
+def choosable_agents() -> QuerySet[Agent]:
+    """Enabled ones whose LLM and provider are enabled too; demos last. Those that stand for an LLM are no choice."""
+    return Agent.objects.filter(
+        is_direct=False, enabled=True, llm__enabled=True, llm__provider__enabled=True
+    ).select_related("llm__provider")

@@ -18,9 +18,8 @@ from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript
 from dialogs.sample.reads import tour_of
 from dialogs.transcript.reads.autonomous import rest_reason, run_status
 from dialogs.transcript.reads.dialogs import dialog_meter
-from dialogs.turns.reads.cleanup import has_open_task
-from dialogs.turns.reads.loops import loop_notice
-from dialogs.turns.reads.over_hits import is_fresh_start_offered
+from dialogs.turns.reads.events import has_open_task
+from dialogs.turns.reads.loops import is_fresh_start_offered, loop_notice
 from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.reads.turns import turn_status
 from dominds.prepared import prepared

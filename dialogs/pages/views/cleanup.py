@@ -15,13 +15,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from dialogs.compaction.writes.manual_compaction import report_and_continue
 from dialogs.pages.views.dialog import act
-from dialogs.pages.writes.overflow_reports import report_and_continue
 from dialogs.transcript.views.common import dialog_or_404, number_or_zero
-from dialogs.turns.reads.cleanup import assignable, tasks_for
-from dialogs.turns.writes import cleanup as service
+from dialogs.turns.reads.events import assignable, tasks_for
+from dialogs.turns.writes import events as service
+from dialogs.turns.writes.events import decline
 from dialogs.turns.writes.loops import dismiss
-from dialogs.turns.writes.over_hits import decline
 
 MOST_CLOSED = 20
 

@@ -21,9 +21,8 @@ from dialogs.compaction.writes.compaction import cancel_run
 from dialogs.compaction.writes.drafts import discard as discard_draft
 from dialogs.compaction.writes.drafts import edit_draft
 from dialogs.models import Dialog, Message
-from dialogs.pages.views.dialog import act
+from dialogs.pages.views.dialog import act, sent, sheet
 from dialogs.pages.views.manage import confirm
-from dialogs.pages.views.sheets import sent, sheet
 from dialogs.transcript.views.common import dialog_or_404, number_or_zero
 
 TEXT = "text-"

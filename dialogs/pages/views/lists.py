@@ -22,11 +22,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from dialogs.llms.reads.agents import choosable_agents
+from dialogs.llms.reads.providers import choosable_agents
 from dialogs.models import Dialog
 from dialogs.pages.forms import NewDialogForm
 from dialogs.pages.reads.dashboard import DOING, LEVELS, Glance, Shown, choices, glances, shown, strip
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, with_newest
 from dialogs.transcript.views.common import key_in, trash_days
 from health.selectors import Meter

@@ -27,8 +27,8 @@ from django.views.decorators.http import require_http_methods
 
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog
+from dialogs.pages import writes
 from dialogs.pages.forms import ImportForm
-from dialogs.pages.writes import dialogs
 from dialogs.transcript.views.common import dialog_or_404, go_back, trash_days, way_back
 from dialogs.transcript.writes import trash as trash_can
 from dialogs.transfer import export_json, export_markdown
@@ -67,29 +67,29 @@ def _act(
 def rename(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     title = request.POST.get("title", "")
-    return _act(request, dialog, dialogs.rename_dialog, gettext_lazy("Renamed to “%(name)s”."), title=title)
+    return _act(request, dialog, writes.rename_dialog, gettext_lazy("Renamed to “%(name)s”."), title=title)
 
 
 def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, dialogs.archive_dialog, gettext_lazy("“%(name)s” is archived."))
+    return _act(request, dialog, writes.archive_dialog, gettext_lazy("“%(name)s” is archived."))
 
 
 def unarchive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, dialogs.unarchive_dialog, gettext_lazy("“%(name)s” is active again."))
+    return _act(request, dialog, writes.unarchive_dialog, gettext_lazy("“%(name)s” is active again."))
 
 
 def restore(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, dialogs.restore_dialog, gettext_lazy("“%(name)s” is restored."))
+    return _act(request, dialog, writes.restore_dialog, gettext_lazy("“%(name)s” is restored."))
 
 
 def trash(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method == "GET":
         return confirm(request, dialog, _TRASH_QUESTION)
-    return _act(request, dialog, dialogs.trash_dialog, gettext_lazy("“%(name)s” is in the trash."))
+    return _act(request, dialog, writes.trash_dialog, gettext_lazy("“%(name)s” is in the trash."))
 
 
 def erase(request: HttpRequest, dialog_id: UUID) -> HttpResponse:

@@ -22,15 +22,14 @@ from dialogs.llms.words import switched_off
 from dialogs.models import Dialog
 from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
-from dialogs.pages.views.dialog import act
+from dialogs.pages.views.dialog import act, sent, sheet
 from dialogs.pages.views.manage import confirm
-from dialogs.pages.views.sheets import sent, sheet
-from dialogs.pages.writes.dialogs import set_compaction, set_own_tools, set_work_language
+from dialogs.pages.writes import set_compaction, set_own_tools, set_work_language
 from dialogs.transcript.views.common import dialog_or_404, number_or_zero
 from dialogs.transcript.writes.task_snapshot import set_goal
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, messages
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question
 
 USUAL_GENERATIONS = 50
 _COURSE_QUESTION: dict[str, Any] = {

@@ -17,7 +17,7 @@ from dialogs.models import Dialog, Generation, Message, QueuedMessage, Remediati
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
-from dialogs.turns.reads.remediation_state import is_reminded_first, may_be_asked
+from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
 from dominds.prepared import prepared
 from health.loops.patterns import EVERY_CALLS

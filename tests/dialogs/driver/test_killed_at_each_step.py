@@ -15,7 +15,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.models import LLM, Agent, Dialog, Generation, ToolCall
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.tool_calls import INTERRUPTED
 from tests.dialogs.driver.conftest import Play, a_call, calling, said

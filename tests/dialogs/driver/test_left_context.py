@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 from django.conf import LazySettings
 
-from dialogs.compaction.context_report import lines, report
 from dialogs.compaction.reads.context_state import context_state
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.driver.writes.courses import start_course
+from dialogs.management.commands.context_stats import lines, report
 from dialogs.models import LLM, Course, Dialog, Message, RemediationPrompt
-from dialogs.pages.writes.dialogs import change_llm
+from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import edit_message

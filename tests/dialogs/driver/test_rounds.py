@@ -39,15 +39,14 @@ from dialogs.models import (
     ToolCall,
 )
 from dialogs.models.message import MessageOrigin
-from dialogs.pages.writes.dialogs import set_own_tools
+from dialogs.pages.writes import set_own_tools
 from dialogs.transcript.reads.autonomous import rest_reason
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.state import Policy
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.autonomous import start_run
-from dialogs.turns.writes.messages import go_on, post_message, request_stop, retry
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question, go_on, post_message, request_stop, retry
 from health.tokens.counters import count_text
 from health.tokens.messages import tools_tokens
 from tests.dialogs.compacting_builders import a_history, guard, long_text

@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 
 from dialogs.models import LLM, Agent, Dialog, RemediationPrompt
-from dialogs.pages.writes.dialogs import set_own_tools
+from dialogs.pages.writes import set_own_tools
 from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.writes.autonomous import start_run
 from health.models import CompactionRun

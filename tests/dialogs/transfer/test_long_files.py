@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from dialogs.common.errors import DialogError
 from dialogs.models import Blob, Dialog, Message
-from dialogs.pages.writes.dialogs import restore_dialog, trash_dialog
+from dialogs.pages.writes import restore_dialog, trash_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs
 from dialogs.transcript.writes.trash import erase_dialog
 from dialogs.transfer import adding, export_json, import_dialog, importing

@@ -24,7 +24,7 @@ from dialogs.driver.writes import courses
 from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, ApiKey, Course, Dialog, Message, ToolCall
 from dialogs.models.dialog import Author
-from dialogs.pages.writes.dialogs import (
+from dialogs.pages.writes import (
     change_llm,
     restore_dialog,
     set_compaction,
@@ -35,7 +35,7 @@ from dialogs.pages.writes.dialogs import (
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.transcript.writes.standing_rules import lay_down
 from dialogs.turns.reads.turns import dialog_to_drive
-from dialogs.turns.writes import autonomous, messages, questions
+from dialogs.turns.writes import autonomous, messages
 from dialogs.turns.writes import messages as pausing
 from health.compaction.config import ContextConfig
 from health.models import CompactionRun
@@ -57,7 +57,7 @@ WRITERS: dict[str, Write] = {
     "language": lambda dialog: set_work_language(dialog=dialog, language="en"),
     "pause": lambda dialog: pausing.pause(dialog=dialog),
     "go on": lambda dialog: pausing.go_on(dialog=dialog),
-    "answer": lambda dialog: questions.answer_question(dialog=dialog, question_id=1, answer="Yes"),
+    "answer": lambda dialog: messages.answer_question(dialog=dialog, question_id=1, answer="Yes"),
     "run": lambda dialog: autonomous.start_run(dialog=dialog, goal="Win", max_generations=3),
     "reminder": lambda dialog: reminders.add_reminder(dialog=dialog, content="Hi", author=Author.PERSON),
     "reminder, again": lambda dialog: reminders.update_reminder(

@@ -8,7 +8,7 @@ from django.test import Client
 
 from dialogs.compaction.reads.budget import budget
 from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog
-from dialogs.pages.writes.dialogs import set_own_tools
+from dialogs.pages.writes import set_own_tools
 from dialogs.turns.reads.turns import dialog_to_drive
 from tests.dialogs.compacting_builders import a_history
 

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import cancel_run
+from dialogs.compaction.writes.manual_compaction import report_and_continue
 from dialogs.models import CompactionDisplay, Dialog, Generation
-from dialogs.pages.writes.overflow_reports import report_and_continue
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun, ContextEvent, LlmCalibration
 from tests.builders import a_generation

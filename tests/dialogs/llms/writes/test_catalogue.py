@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from dialogs.llms.catalogue import CatalogueError, catalogue_problem, load_catalogue
+from dialogs.llms.writes.catalogue import CatalogueError, catalogue_problem, load_catalogue
 from dialogs.llms.writes.providers import record_limits
 from dialogs.models import LLM, Provider
 from dialogs.providers.base import ModelFacts

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dialogs.common.errors import DialogError
 from dialogs.models import LLM, Agent, Dialog, QueuedMessage
-from dialogs.pages.writes import dialogs as service
+from dialogs.pages import writes as service
 from dialogs.turns.reads.turns import due_dialogs
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_reading
