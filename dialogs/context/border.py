@@ -7,7 +7,6 @@ Where a window trims the view, the newest message or result that the model is to
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,12 +94,16 @@ class Context:
     @cached_property
     def said(self) -> tuple[ChatMessage, ...]:
         """One message for each piece; an answer that was cut and gone on with is one."""
-        return tuple(_answers_whole(self))
-
-    @cached_property
-    def said_bytes(self) -> int:
-        """Of all text that its pieces send."""
-        return sum(len(sent_text(piece, self).encode()) for piece in self.pieces)
+        wired: list[ChatMessage] = []
+        before: Piece | None = None
+        for piece in self.pieces:
+            sent = _wire(piece, self)
+            if before is not None and sent.role == Role.ASSISTANT and self.goes_on(piece, before):
+                wired[-1] = replace(sent, content=wired[-1].content + sent.content)
+            else:
+                wired.append(sent)
+            before = piece
+        return tuple(wired)
 
     @cached_property
     def marks(self) -> Mapping[int, MessageMark]:
@@ -309,19 +312,6 @@ def _valid(messages: list[ChatMessage], *, is_without_tools: bool) -> list[ChatM
     return begun_by_a_user(merged(without_calls(messages) if is_without_tools else messages))
 
 
-def _answers_whole(context: Context) -> list[ChatMessage]:
-    wired: list[ChatMessage] = []
-    before: Piece | None = None
-    for piece in context.pieces:
-        sent = _wire(piece, context)
-        if before is not None and sent.role == Role.ASSISTANT and context.goes_on(piece, before):
-            wired[-1] = replace(sent, content=wired[-1].content + sent.content)
-        else:
-            wired.append(sent)
-        before = piece
-    return wired
-
-
 def instructions_of(context: Context) -> str:
     """The agent's, and after them the client's own."""
     own = context.client.instructions if context.client else ""
@@ -371,15 +361,6 @@ def said_below(message: Message, context: Context) -> tuple[str, ...]:
     notice = context.notice if message.id == context.notice_on else ""
     urge = context.urge if context.urge and message.id == context.branch[-1].id else ""
     return tuple(filter(None, (notice, urge)))
-
-
-def sent_text(piece: Piece, context: Context) -> str:
-    """All text that is sent for one message: content, calls, what Dominds says below it."""
-    message = piece.message
-    if message is None:
-        return piece.content
-    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.id, ())]
-    return "\n".join([piece.content, *asked, *said_below(message, context)])
 
 
 def _asked(message: Message, context: Context) -> tuple[AskedCall, ...]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dialogs.context.border import Context, Piece, sent_text, system_text
+from dialogs.context.border import Context, Piece, said_below, system_text
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM
 from dialogs.models.message import Role
@@ -66,6 +66,8 @@ class Estimate:
 # By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
 # than this around a message, or more than twice its schema for a tool.
 FRAME_TOKENS = 24
+# Where a context keeps what was measured of it.
+SAID_BYTES = "said_bytes"
 # By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
 # a template may add to a short request.
 UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
@@ -94,7 +96,7 @@ class Sizing:
         if shown is None:
             return None
         besides = (system_text(self.context), self.context.task, self.context.beginning.changed)
-        said = self.context.said_bytes + sum(len(text.encode()) for text in besides)
+        said = said_bytes(self.context) + sum(len(text.encode()) for text in besides)
         said += FRAME_TOKENS * (len(self.context.pieces) + len(besides))
         return said + shown + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
 
@@ -235,6 +237,23 @@ def media_tokens(piece: Piece, context: Context, counter: Counter) -> int:
 
 def _corrected(media: Media, counter: Counter) -> int:
     return correction_of(counter).of_images(media.tokens, media.pictures)
+
+
+def sent_text(piece: Piece, context: Context) -> str:
+    """All text that is sent for one message: content, calls, what Dominds says below it."""
+    message = piece.message
+    if message is None:
+        return piece.content
+    asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.id, ())]
+    return "\n".join([piece.content, *asked, *said_below(message, context)])
+
+
+def said_bytes(context: Context) -> int:
+    """Of all text that its pieces send. Worked out once."""
+    known = context.__dict__
+    if SAID_BYTES not in known:
+        known[SAID_BYTES] = sum(len(sent_text(piece, context).encode()) for piece in context.pieces)
+    return int(known[SAID_BYTES])
 
 
 def _part_of(piece: Piece) -> str:

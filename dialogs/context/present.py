@@ -9,7 +9,7 @@ from typing import Any
 from dialogs.agents.tools.base import wire
 from dialogs.agents.tools.registry import tools_for
 from dialogs.context.border import Context, Piece, read_context, read_seen
-from dialogs.context.estimate import Estimate, estimate
+from dialogs.context.estimate import Estimate, estimate, said_bytes
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard
 from dialogs.models import Dialog, Message
@@ -41,7 +41,7 @@ def as_stored(context: Context, dialog: Dialog, branch: Sequence[Message]) -> Co
     found = replace(context, dialog=dialog, branch=tuple(branch), calls=calls, client=dialog.client)
     now = {before.id: message for before, message in zip(context.branch, branch, strict=True)}
     pieces = (_of(piece, now[piece.message.id]) for piece in context.pieces if piece.message)
-    return with_known(found, pieces=tuple(pieces), said=context.said, said_bytes=context.said_bytes)
+    return with_known(found, pieces=tuple(pieces), said=context.said, said_bytes=said_bytes(context))
 
 
 def _of(piece: Piece, message: Message) -> Piece:
@@ -57,7 +57,7 @@ def going_on(before: Context, now: Context) -> Context:
         now,
         pieces=(*before.pieces, *rest.pieces),
         said=(*before.said, *rest.said),
-        said_bytes=before.said_bytes + rest.said_bytes,
+        said_bytes=said_bytes(before) + said_bytes(rest),
     )
 
 

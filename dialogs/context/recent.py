@@ -12,6 +12,7 @@ from uuid import UUID
 
 from dialogs.common.bounded import Bounded
 from dialogs.context.border import Context
+from dialogs.context.estimate import said_bytes
 from dialogs.models import Message
 from dialogs.models.message import MessageOrigin
 
@@ -51,7 +52,7 @@ class Recent:
     def keep(self, context: Context, answer: Message, *, has_calls: bool) -> None:
         """Where all that was said goes along as it stands."""
         if _is_whole(context, answer, has_calls=has_calls):
-            size = context.said_bytes + EACH * len(context.branch) + BESIDE
+            size = said_bytes(context) + EACH * len(context.branch) + BESIDE
             before = self._known.get(answer.dialog_id)
             _let_go(context.branch[len(before.context.branch) if before else 0 :])
             found = Answered(context, answer, answer.dialog.version, has_calls)
