@@ -28,7 +28,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from benchmarks.llama import MODEL, server
-from dialogs.agents.writes.reminders import add_reminder, write_taskdoc
+from dialogs.agents.writes import add_reminder, write_taskdoc
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.models.dialog import Author, OwnTools

@@ -126,7 +126,7 @@ def check_llm_limits(databases: Sequence[str] | None = None, **kwargs: Any) -> l
 
 
 def _limit_warnings() -> list[CheckMessage]:
-    from dialogs.compaction.settings.remarks import odd_limits
+    from dialogs.compaction.settings.checking import odd_limits
     from health.configured import context_config
 
     return list(odd_limits(context_config()))

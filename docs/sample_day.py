@@ -122,7 +122,7 @@ def _measured(dialog: Any, words: str) -> Any:
 def _record(dialog: Any, message: Any, usage: Any) -> None:
     from dataclasses import asdict
 
-    from dialogs.llms.reads.providers import configured
+    from dialogs.llms.reads import configured
     from health.services import record_reading
     from tests.builders import a_generation
 

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
-from dialogs.llms.reads.providers import configured, list_providers, missing_key, settings_for
+from dialogs.llms.reads import configured, list_providers, missing_key, settings_for
 from dialogs.llms.words import better_as_ollama, command_for_ollama, kept_by_llm
 from dialogs.llms.writes.catalogue import ignored_values
 from dialogs.models import LLM, Provider
@@ -142,7 +142,7 @@ def redis_server() -> Iterator[Finding]:
 
 
 def redis_address() -> str:
-    """Without the password."""
+    """Where Redis is, without its password."""
     address = urlsplit(settings.REDIS_URL)
     return f"{address.hostname}:{address.port or 6379}" if address.hostname else address.path
 

@@ -71,7 +71,7 @@ class Slot(Value):
 
 
 class SlotOfMany(Slot):
-    """One parameter for all of them."""
+    """A slot that takes many values as one parameter."""
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         if connection.vendor == "postgresql":
@@ -96,7 +96,7 @@ def prepared(*fields: Wanted) -> Callable[[Callable[..., QuerySet[Any, Row]]], P
 
 
 def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], PreparedUpdate]:
-    """The same for a change. The decorated function makes the query and says what its rows become."""
+    """Prepare a change. The decorated function makes the query and says what its rows become."""
     return lambda build: PreparedUpdate(build, fields)
 
 
@@ -130,7 +130,7 @@ class PreparedUpdate:
         self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
 
     def __call__(self, *values: Any) -> int:
-        """Of how many rows it was true."""
+        """Change the rows, and say how many they were."""
         connection = database()
         sql, params = self._statements.get(connection.vendor) or self._prepare(connection)
         cursor = cursor_of(connection)
@@ -196,7 +196,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def _quick(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Convert:
-    """The same in one step where Django takes ten, and every row has several of them."""
+    """A conversion in one step where Django takes ten; every row has several of them."""
     field = column.target if isinstance(column, Col) else None
     if isinstance(field, JSONField) and field.decoder is None and convert == field.from_db_value:
         return lambda value, *_beside: None if value is None else _decode(value)[0]
@@ -241,7 +241,7 @@ class Part:
         return cls(kind, places[0], names, places[names.index(kind._meta.pk.attname)], related)
 
     def row(self, cells: Cells) -> Model:
-        """As `Model.from_db` makes it, which looks at each column whether something is cached for it."""
+        """The row that `Model.from_db` would make, which looks at each column whether something is cached for it."""
         row = self.kind.__new__(self.kind)
         row.__dict__ |= zip(self.names, cells[self.begins : self.begins + len(self.names)], strict=True)
         row._state = ModelState()

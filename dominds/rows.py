@@ -37,7 +37,8 @@ Row = TypeVar("Row", bound=Model)
 
 
 def new(kind: type[Row], **values: Any) -> Row:
-    """As `kind(**values)` makes it, which asks each of its fields, and a router about each row that it refers to."""
+    """The row that `kind(**values)` would make, which asks each of its fields, and a router about each row that it
+    refers to."""
     row, (same, made) = kind.__new__(kind), _defaults(kind)
     row._state = ModelState()
     row.__dict__ |= same
@@ -54,7 +55,7 @@ def new(kind: type[Row], **values: Any) -> Row:
 
 
 def _refer(row: Model, field: AnyReference, other: Model | None) -> None:
-    """As its descriptor does it, where a router has no say."""
+    """Set a reference as its descriptor would, where a router has no say."""
     row.__dict__[field.attname] = getattr(other, field.target_field.attname) if other is not None else None
     field.set_cached_value(row, other)
     if other is not None and not field.remote_field.multiple:
@@ -138,7 +139,7 @@ def _references(kind: type[Model]) -> dict[str, AnyReference]:
 
 @lru_cache(maxsize=256)
 def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str = "", rows: int = 1) -> Statement:
-    """Of one row it finds the id, where the database makes that."""
+    """The statement that inserts rows. For one row it returns the id, where the database makes the id."""
     options, quoted = kind._meta, connections[DEFAULT_DB_ALIAS].ops.quote_name
     fields = [one for one in options.concrete_fields if has_key or one is not options.pk]
     names = ", ".join(quoted(str(one.column)) for one in fields)

@@ -26,7 +26,8 @@ from health.tokens.calibration import Calibration
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """Of other rows the keys alone are shown. By the column's own name they would be "Dialog id" in every language."""
+    """A page that changes nothing. Of other rows the keys alone are shown. By the column's own name they would be
+    "Dialog id" in every language."""
 
     @admin.display(description=_("dialog"), ordering="dialog_id")
     def dialog_key(self, row: CompactionRun | ContextEvent) -> UUID | None:

@@ -58,7 +58,8 @@ def lines(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) 
 
 
 def counted(found: Mapping[str, Fate]) -> str:
-    """Such as "3 kept, 1 shortened, 0 summarised, 2 dropped"."""
+    """How many units were kept, shortened, summarised and dropped, such as "3 kept, 1 shortened, 0 summarised, 2
+    dropped"."""
     numbers = Counter(found.values())
     return ", ".join(f"{numbers[fate]:,} {fate}" for fate in Fate)
 

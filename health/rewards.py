@@ -30,7 +30,7 @@ def hash_of(dialog_id: UUID) -> str:
 
 
 def append(row: Row, *, unless: Callable[[], bool] = lambda: False) -> None:
-    """One line more. `unless` is asked under the lock: what was erased meanwhile does not come back."""
+    """Append one line. `unless` is asked under the lock: what was erased meanwhile does not come back."""
     line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
     with _locked():
         if not unless():

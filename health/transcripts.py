@@ -177,7 +177,7 @@ def _branches(nodes: Mapping[str, Any], read: int) -> list[str]:
 
 
 def _is_hidden(message: dict[str, Any]) -> bool:
-    """Not part of what the model and the person saw: without weight, marked so, or empty."""
+    """Whether a message is no part of what the model and the person saw: without weight, marked so, or empty."""
     meta = message.get("metadata") or {}
     hidden = meta.get("is_visually_hidden_from_conversation") or message.get("weight") == 0
     return bool(hidden) or not _openai_content(message.get("content") or {})
@@ -299,7 +299,7 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 
 
 def _extend(answer: dict[str, Any], block: dict[str, Any]) -> None:
-    """One block more of an answer. Signatures of reasoning mean nothing to others, and are left out."""
+    """Add one block to an answer. Signatures of reasoning mean nothing to others, and are left out."""
     kind = block.get("type")
     if kind == "text":
         answer["content"] = "\n\n".join(filter(None, (answer["content"], block.get("text"))))

@@ -18,12 +18,11 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.admin.base import CallsAfterSaving, Finding, KeepsDialogs, refresh_limits, show, try_providers
 from dialogs.admin.forms import LimitsForm, LLMForm, ProviderForm
-from dialogs.admin.privacy import KeepsDialogs
-from dialogs.admin.probing import CallsAfterSaving, Finding, refresh_limits, show, try_providers
-from dialogs.context.writes.windows import forget
-from dialogs.llms.reads.learned_window import learned_window
-from dialogs.llms.reads.providers import configured, levels_today, missing_key
+from dialogs.context.writes import forget
+from dialogs.llms.learned_window import learned_window
+from dialogs.llms.reads import configured, levels_today, missing_key
 from dialogs.llms.words import kept_by_llm
 from dialogs.llms.writes.providers import set_api_key
 from dialogs.models import LLM, Provider

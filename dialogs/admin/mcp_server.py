@@ -21,10 +21,10 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.admin.probing import CallsAfterSaving, Finding, show
-from dialogs.agents.reads.mcp import secrets_of
+from dialogs.admin.base import CallsAfterSaving, Finding, show
+from dialogs.agents.reads import secrets_of
 from dialogs.agents.tools.mcp import LEFT_OUT
-from dialogs.agents.writes.mcp import forget_tools, set_secrets
+from dialogs.agents.writes import forget_tools, set_secrets
 from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
 from dialogs.providers.addresses import is_elsewhere

@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.admin.privacy import KeepsDialogs
+from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
 from dialogs.models import ApiKey
 

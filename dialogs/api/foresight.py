@@ -22,7 +22,7 @@ from dialogs.context.present import going_on, offered_tools
 from dialogs.context.recent import RECENT, Answered
 from dialogs.driver.guarding import Ahead, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message, ToolCall
 from dialogs.models.message import Role
@@ -30,7 +30,7 @@ from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from dominds.rows import new
-from health.loops.patterns import EVERY_CALLS
+from health.loops import EVERY_CALLS
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
 
 
 async def all_sent() -> None:
-    """Whoever ends their event loop waits until it has sent what browsers were to be told."""
+    """Wait until this process has sent what browsers were to be told. Called by whoever ends an event loop."""
     loop = asyncio.get_running_loop()
     if sending := [task for task in tuple(_sending) if task.get_loop() is loop]:
         await asyncio.wait(sending, timeout=MOMENT_SECONDS + 2 * PATIENCE_SECONDS)

@@ -144,7 +144,8 @@ def in_db(
 
 
 async def in_tools_thread(function: Callable[[], Result]) -> Result:
-    """Without the database. Not on one of asyncio's own threads, which everybody in the process shares."""
+    """Run a function that needs no database on a thread for tools: asyncio's own threads are shared by everybody in the
+    process."""
     return await asyncio.get_running_loop().run_in_executor(_tools, copy_context().run, function)
 
 

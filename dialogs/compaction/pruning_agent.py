@@ -20,7 +20,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from dialogs.llms.counter import counter_without_tools
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.providers.base import (
     ChatMessage,
@@ -97,7 +97,8 @@ class PruningModel:
         return cls(llm, settings_for(llm.provider), counter_without_tools(llm))
 
     async def decide(self, need: Prune, on_wait: OnWait = wait_quietly) -> str:
-        """Its answer as it said it. Raises what asking it raised, and what `on_wait` raises while it has no slot."""
+        """The model's answer, word for word. Raises what asking the model raised, and what `on_wait` raises while there
+        is no slot."""
         if not self.llm.is_usable:
             raise SwitchedOff
         request = replace(request_for(self.llm, need, self.counter), options=IN_JSON | WITHOUT_THOUGHTS)

@@ -86,8 +86,8 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
 
 
 def with_prepared(run: CompactionRun, claim: RunClaim, begun: Material) -> Material:
-    """With what the pruning agent decided beforehand. While it is still at it, it is waited for: asking anew takes
-    longer. Raises Cancelled."""
+    """What the run begins with, and what the pruning agent decided beforehand. While the agent is still deciding, the
+    run waits: asking anew takes longer. Raises Cancelled."""
     guard, until = guard_of(run.dialog), time.monotonic() + settings.DOMINDS_PRUNING_SECONDS
     while (row := prepared_for(run, guard)) is not None and row.is_under_way and time.monotonic() < until:
         _report(claim, phase=READS_THE_VIEW)

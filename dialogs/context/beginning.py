@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from dialogs.agents.reads.shown_reminders import Shown, reminders_of, share_passed, within_share
+from dialogs.agents.reads import Shown, reminders_of, share_passed, within_share
 from dialogs.models import Blob, Dialog, Generation, Message, ToolCall
 from dialogs.models.message import Role
 from dialogs.transcript import standing_rules
@@ -48,13 +48,14 @@ class Beginning:
 
     @property
     def kept(self) -> str:
-        """As a generation keeps it."""
+        """The beginning as a generation's row keeps it."""
         told = {"key": self.key, "since": self.since, "first": asdict(self.first)}
         return json.dumps(told, ensure_ascii=False, sort_keys=True)
 
 
 def standing_now(dialog: Dialog) -> Standing:
-    """As a new beginning tells it: reminders above their share of the room are shortened."""
+    """Rules, goal, Taskdoc and reminders as a new beginning tells them: reminders above their share of the room are
+    shortened."""
     return _told(_standing(dialog), dialog)
 
 
@@ -77,7 +78,8 @@ def _standing(dialog: Dialog) -> Standing:
 def beginning_of(
     dialog: Dialog, branch: Sequence[Message], calls: Mapping[int, Sequence[ToolCall]], *, view: int | None
 ) -> Beginning:
-    """As the newest request of this course began, where nothing was rewritten since; else as things stand now."""
+    """The beginning of the newest request of this course, where nothing was rewritten since; else a new beginning of
+    what stands now."""
     now = _standing(dialog)
     if dialog.is_client_driven or not branch:
         return Beginning(first=_told(now, dialog))
@@ -135,7 +137,8 @@ def _reminder(number: int, content: str, left: str | None = None) -> Shown:
 
 
 def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str]) -> Standing:
-    """As the agent knows it, who made these calls since. `results` by the id of their message."""
+    """What the agent knows to stand first, after the calls that it made since. `results` are texts by the id of their
+    message."""
     reminders, taskdoc = _contents(first), first.taskdoc
     for call in calls:
         if call.status != ToolCall.Status.DONE:

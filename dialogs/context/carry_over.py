@@ -54,7 +54,7 @@ class Handover:
     laid_down: str = ""
 
     def as_parts(self) -> dict[str, object]:
-        """As the first message of the course stores it. `away`: a person took it away."""
+        """The handover as the first message of the course stores it. `away`: a person took it away."""
         return {"text": self.text, "tokens": self.tokens, "away": False, "laid_down": self.laid_down}
 
 
@@ -87,7 +87,7 @@ def is_answered(branch: Sequence[Message]) -> bool:
 
 
 def _last_answer(branch: Sequence[Message]) -> int:
-    """Its place; -1 where there is none."""
+    """The place of the last answer in the branch; -1 where there is none."""
     return next((at for at in reversed(range(len(branch))) if _is_answer(branch, at)), -1)
 
 
@@ -118,7 +118,7 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
 
 
 def _whole_rounds(units: Sequence[Unit]) -> list[Unit]:
-    """Without the round that the new course breaks off: a call in it has no result yet."""
+    """The units without the round of calls that the new course breaks off: a call in it has no result yet."""
     asked = {(unit.round_id, call.id) for unit in units for call in unit.calls}
     answered = {(unit.round_id, unit.answers) for unit in units if unit.answers is not None}
     broken_off = {round_id for round_id, _call in asked ^ answered}
@@ -156,7 +156,7 @@ def _chosen(
 
 
 def _filling(config: ContextConfig) -> ContextConfig:
-    """So that the handover is filled up to its budget."""
+    """The settings changed so that a handover is filled up to its budget."""
     whole = replace(config, warning_threshold=1.0, goal=1.0, accept=1.0, recovery_mode=RecoveryMode.TRUNCATE)
     return replace(whole, select_passages=replace(whole.select_passages, fill=1.0))
 

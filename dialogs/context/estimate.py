@@ -12,7 +12,7 @@ from dialogs.context.border import Context, Piece, said_below, system_text
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM
 from dialogs.models.message import Role
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
 from health.compaction.terms.ports import Counter, Grade
 from health.compaction.terms.wire import is_text
@@ -113,7 +113,8 @@ class Sizing:
         return "estimate" in self.__dict__
 
     def to_send(self) -> Sizing:
-        """The same for the request itself: its answer teaches how to estimate only if it is counted for that."""
+        """The sizing of the request that is sent: its answer teaches how to estimate only if the request itself is
+        counted."""
         again = replace(self, known=self.__dict__.get("estimate"))
         if "counter" in self.__dict__:
             again.__dict__["counter"] = self.counter
@@ -230,7 +231,7 @@ def media_of(piece: Piece, context: Context) -> Media:
 
 
 def media_tokens(piece: Piece, context: Context, counter: Counter) -> int:
-    """The same as the server's reports have corrected it."""
+    """The tokens of a piece's images and files, as the server's reports have corrected the estimate."""
     media = media_of(piece, context)
     return 0 if media is NO_MEDIA else _corrected(media, counter)
 
@@ -258,5 +259,5 @@ def said_bytes(context: Context) -> int:
 
 def _part_of(piece: Piece) -> str:
     if piece.message is None:
-        return "messages" if piece.entry.kind == quotes.KIND else "summaries"
+        return "messages" if piece.entry.kind == model_view.KIND else "summaries"
     return "tool_results" if piece.message.role == Role.TOOL else "messages"

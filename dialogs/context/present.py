@@ -1,4 +1,6 @@
-"""The request that a dialog would make now, and how much that is. Estimated."""
+"""The request that a dialog would make now, and how much that is, estimated; and its present course as the sizes of
+what was said, which a replay needs, with no word of it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 from dialogs.agents.tools.base import wire
 from dialogs.agents.tools.registry import tools_for
 from dialogs.context.border import Context, Piece, read_context, read_seen
-from dialogs.context.estimate import Estimate, estimate, said_bytes
+from dialogs.context.estimate import Estimate, estimate, media_tokens, said_bytes, sent_text
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard
 from dialogs.models import Dialog, Message
@@ -17,12 +19,14 @@ from dialogs.models.message import Role
 from dialogs.transcript.model_view import Entry
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
+from health.critic.replay import Growth
 
 Branch = tuple[Message, ...]
 
 
 def present_context(dialog: Dialog, guard: Guard | None = None, branch: Branch | None = None) -> Context:
-    """With all of the course, whatever of it the model sees. `branch`: what is shown of it, where that is read."""
+    """The context with all of the course, whatever of it the model sees. `branch`: the branch that is shown, where it
+    has been read."""
     return read_context(dialog, course_branch(dialog.current_leaf) if branch is None else branch, guard)
 
 
@@ -32,9 +36,9 @@ def next_context(dialog: Dialog, guard: Guard | None = None, branch: Branch | No
 
 
 def as_stored(context: Context, dialog: Dialog, branch: Sequence[Message]) -> Context:
-    """The same context of a client once its newest messages are stored: they and their calls have ids then.
+    """A client's context once its newest messages are stored: they and their calls have ids then.
 
-    Of one that sees all of its course as it was said: its pieces are known.
+    Only for a context that sees all of its course as it was said, whose pieces are known.
     """
     ids = [message.id for message in branch if message.role == Role.ASSISTANT]
     calls = calls_by_message(ids) if context.calls else {}
@@ -80,3 +84,21 @@ def present_estimate(dialog: Dialog) -> Estimate:
 
 def present_tokens(dialog: Dialog) -> int:
     return present_estimate(dialog).tokens
+
+
+def growth_of(dialog: Dialog, *, reserve: int) -> Growth:
+    """The sizes of the course as it was said: what was compacted meanwhile was compacted under other settings."""
+    context = read_context(dialog, course_branch(dialog.current_leaf)).whole()
+    counter = counter_of(dialog.llm)
+    without = estimate(replace(context, view=()), offered_tools(dialog), counter)
+    pieces = context.pieces
+    sizes = counter.count([sent_text(piece, context) for piece in pieces])
+    return Growth(
+        base=without.tokens + reserve,
+        sizes=tuple(
+            size + counter.per_message + media_tokens(piece, context, counter)
+            for piece, size in zip(pieces, sizes, strict=True)
+        ),
+        asks=tuple(piece.role is not Role.ASSISTANT for piece in pieces),
+        reserve=reserve,
+    )

@@ -23,7 +23,7 @@ import httpx2
 from django.conf import settings
 from django.db import connection
 
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.models import LLM
 from dialogs.providers.base import ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS, load

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from dialogs.llms.reads.providers import configured, loaded_window, max_output_of
+from dialogs.llms.reads import configured, loaded_window, max_output_of
 from dialogs.models import LLM, Dialog, LlmBounds
 from dialogs.models.llm import Compaction, WindowSource
 from dialogs.providers.registry import KINDS, Kind, WindowFrom
@@ -139,7 +139,7 @@ def has_limit(dialog: Dialog) -> bool:
 
 
 def is_off(dialog: Dialog) -> bool:
-    """Whoever switches it off, for the LLM, the agent or this dialog, wins."""
+    """Whether compaction is off: for the LLM, for the agent or for this dialog; one of the three is enough."""
     return Compaction.OFF in (dialog.llm.compaction, dialog.agent.compaction, dialog.compaction)
 
 

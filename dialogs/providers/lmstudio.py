@@ -115,7 +115,7 @@ def of_v0(body: object) -> tuple[Listed, ...] | None:
 
 
 def _chatting(models: object) -> Iterator[Mapping[str, Any]]:
-    """Without those that only embed."""
+    """The models that chat, without those that only embed."""
     for model in map(as_mapping, as_list(models)):
         if not as_text(model.get("type")).startswith(EMBEDDING):
             yield model

@@ -38,8 +38,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.errors import from_answer, translated
-from dialogs.providers.events import lines_of
-from dialogs.providers.http import connecting, json_of, refuse_error, refuse_other_than_stream
+from dialogs.providers.http import connecting, json_of, lines_of, refuse_error, refuse_other_than_stream
 from dialogs.providers.options import OF_OLLAMA, as_texts, chosen, schema_of
 from dialogs.providers.parts import Data, Text, arguments_of, read_part, refused
 from dialogs.providers.usage import Dialect, normalise, whole

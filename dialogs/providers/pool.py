@@ -46,7 +46,7 @@ class Shelf:
         return kept
 
     def give_back(self, kept: Kept) -> None:
-        """Without waiting for anything: whoever gives back may just have been cancelled."""
+        """Give a provider back without waiting for anything: the caller may just have been cancelled."""
         kept.borrowers -= 1
         if not kept.borrowers:
             kept.retirement = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._retire, kept)

@@ -41,9 +41,8 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.laws import broken_law
-from dialogs.providers.model_facts import facts_in
 from dialogs.providers.usage import normalise
-from dialogs.providers.wire import recordable
+from dialogs.providers.wire import facts_in, recordable
 
 # Servers send the arguments of a call in pieces of about this length.
 ARGUMENTS_CHARS = 20
@@ -124,7 +123,7 @@ def script_path(name: str) -> Path:
 
 
 def scripted_error(raw: Mapping[str, Any]) -> ProviderError:
-    """One of the family, by its code."""
+    """The ProviderError whose code the script names."""
     details = {name: value for name, value in raw.items() if name not in {"code", "message"}}
     code, message = raw.get("code", ProviderFailed.code), raw.get("message", "")
     if code == ContextOverflow.code:

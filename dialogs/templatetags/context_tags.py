@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.agents.reads.shown_reminders import shortening_of
+from dialogs.agents.reads import shortening_of
 from dialogs.common.reasons import in_words
 from dialogs.compaction.reads.compaction_phases import strategy_label
 from dialogs.llms.guard import is_off

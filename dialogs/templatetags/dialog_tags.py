@@ -81,7 +81,7 @@ def meter_words(meter: Meter) -> str:
 
 @register.filter
 def caution_source(meter: Meter) -> str:
-    """Who says where caution begins. A small window's share is written down by Dominds, not by a person."""
+    """Who says where caution begins. A small window's ceiling is written down by Dominds, not by a person."""
     if not meter.optimal_configured:
         return _("default")
     if meter.optimal_max_tokens == small_window_ceiling(meter.context_window):

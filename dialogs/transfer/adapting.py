@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from dialogs.agents.writes.reminders import TASKDOC_CHARS
+from dialogs.agents.writes import TASKDOC_CHARS
 from dialogs.models import AutonomousRun, Generation, Question, ToolCall, ViewChange
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transfer.laws import Children, children_of, is_whole, rounds

@@ -41,13 +41,15 @@ from dialogs.transcript.search import index_words
 from dialogs.transcript.standing_rules import StandingRule, dump
 from dialogs.transcript.writes.trash import erase_dialog
 from dialogs.transfer.adapting import at_rest, with_sound_views
-from dialogs.transfer.adding import add, parts, put
 from dialogs.transfer.importing_records import (
+    add,
     add_compactions,
     add_generations,
     add_marks,
     add_view_changes,
     llm_named,
+    parts,
+    put,
     set_heads,
 )
 from dialogs.transfer.reading import read_file

@@ -16,7 +16,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from dialogs.agents.writes.reminders import MOST_REMINDERS
+from dialogs.agents.writes import MOST_REMINDERS
 from dialogs.api.schemas import ChatMessage
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import hashes_in

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from dialogs.agents.writes.reminders import REMINDER_CHARS, TASKDOC_CHARS
+from dialogs.agents.writes import REMINDER_CHARS, TASKDOC_CHARS
 from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
 from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction, WindowSource

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Annotated
 
 from dialogs.models import MessageMark, ViewChange
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.model_view import HANDOVER
 from dialogs.transcript.writes.marks import AREA_CHARS
 from dialogs.transfer.place import Counted, LongText, Name, ShortText, Whole, list_of, one_of, reader, text, whole
@@ -55,7 +55,7 @@ class SeenEntry:
 
     message: Counted | None
     content: LongText | None
-    kind: Annotated[str, one_of(["", HANDOVER, quotes.KIND, *Kind])]
+    kind: Annotated[str, one_of(["", HANDOVER, model_view.KIND, *Kind])]
     covers: tuple[Counted, ...]
 
 

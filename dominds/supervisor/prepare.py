@@ -68,7 +68,7 @@ def database_problem(error: Exception) -> str:
 
 
 def database_name() -> str:
-    """Without user and password."""
+    """The database's name and host, without user and password."""
     base = connection.settings_dict
     return str(base["NAME"]) if connection.vendor == "sqlite" else f"{base['NAME']} on {base['HOST'] or 'this machine'}"
 

@@ -148,7 +148,7 @@ class Embeddings:
         self._lock = threading.RLock()
 
     def run(self, kind: str = DEFAULT) -> Embedder:
-        """One embedder from the first text on, and None from the first failure on."""
+        """An embedder for one run: the same model from the first text on, and None from the first failure on."""
         return Run(self, canonical(kind))
 
     def choose(self, kind: str) -> Model | None:

@@ -138,7 +138,7 @@ class CompactionRun(models.Model):
 
     @property
     def is_overdue(self) -> bool:
-        """Whoever worked at it has not reported for so long that another may take it up."""
+        """Whether its worker has not reported for so long that another may take the run up."""
         return self.claimed_until is not None and self.claimed_until < timezone.now()
 
     @property

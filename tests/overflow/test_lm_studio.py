@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -31,8 +30,7 @@ ANSWER = prose(3, TALK.chars)
 
 
 @pytest.fixture
-def studio(transactional_db: None, agent: Agent, settings: LazySettings) -> Iterator[LMStudioStandin]:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+def studio(transactional_db: None, agent: Agent) -> Iterator[LMStudioStandin]:
     standin = LMStudioStandin(context=WINDOW, answer=ANSWER)
     with serving(standin.app()) as url:
         Provider.objects.update(kind="lmstudio", base_url=url)

@@ -20,7 +20,8 @@ class ToolError(Exception):
 
 
 class TransientError(ToolError):
-    """It may go well in a moment. `unsent`: it certainly has not been asked for yet, so nothing can happen twice."""
+    """The call failed, and may go well in a moment. `unsent`: the tool has certainly not been asked yet, so nothing can
+    happen twice."""
 
     def __init__(self, message: str, *, unsent: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message)

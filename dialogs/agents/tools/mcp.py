@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from dialogs.agents.reads.mcp import servers_of, servers_to_ask
+from dialogs.agents.reads import servers_of, servers_to_ask
 from dialogs.agents.tools.base import Arguments, OutsideTool
 from dialogs.common.threads import in_db
 from dialogs.models import Agent, McpServer

@@ -35,11 +35,11 @@ from mcp.types import (
     Tool,
 )
 
-from dialogs.agents.reads.mcp import secrets_of
+from dialogs.agents.reads import secrets_of
 from dialogs.agents.tools.base import Arguments, ToolError, TransientError
 from dialogs.agents.tools.mcp import LEFT_OUT, MAX_DESCRIPTION_CHARS
 from dialogs.agents.tools.schemas import problem_of
-from dialogs.agents.writes.mcp import record_problem, record_tools
+from dialogs.agents.writes import record_problem, record_tools
 from dialogs.common.leash import LEASH
 from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from dialogs.compaction.reads.budget import FREE, RESERVE, Budget, budget
 from dialogs.compaction.reads.compaction import BY_ITSELF, compactions_of_request, open_run, runs_of_turn
-from dialogs.compaction.reads.compaction_details import FRAME
+from dialogs.compaction.reads.compaction_card import FRAME
 from dialogs.compaction.reads.compaction_rows import HEAVY
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import active_guard, config_of

@@ -19,11 +19,10 @@ from dialogs.compaction.reads.context_settings import (
     pruning_agents,
     when_full,
 )
-from dialogs.compaction.settings.checking import check
+from dialogs.compaction.settings.checking import check, odd_limits, pruning_problem
 from dialogs.compaction.settings.drawing import FIRST, STRATEGIES, Drawing, id_of
 from dialogs.compaction.settings.fields import AIMS, HOW, LEARNING, LIMITS, LM_STUDIO, PARAMETERS, RECOVERY, RETRIES
 from dialogs.compaction.settings.importing import read_agents
-from dialogs.compaction.settings.remarks import odd_limits, pruning_problem
 from dialogs.compaction.settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from dialogs.compaction.writes.context_settings import changes, own_changes, when_full_changes
 from dialogs.models import Agent

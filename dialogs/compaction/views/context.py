@@ -5,13 +5,11 @@ it would still know after a compaction that is only tried.
 
 from __future__ import annotations
 
-from typing import cast
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -28,9 +26,9 @@ from dialogs.compaction.reads.compaction_rows import written_in
 from dialogs.compaction.reads.still_known import LEAST_LIMIT, MOST_LIMIT, still_known
 from dialogs.compaction.writes import bring_back as service
 from dialogs.context.reads.sent_messages import Seen, seen_after_run, seen_by_generation
-from dialogs.context.writes.windows import forget
+from dialogs.context.writes import forget
 from dialogs.models import Dialog
-from dialogs.transcript.views.common import dialog_or_404, go_back, number_or_zero, staff_only, whole_text
+from dialogs.transcript.views import dialog_or_404, go_back, number_or_zero, person_of, staff_only, whole_text
 from health.models import CompactionRun
 
 QUERY_CHARS = 200
@@ -44,7 +42,7 @@ def budget(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     """Into the panel; without JavaScript a page of its own."""
     dialog = dialog_or_404(request, dialog_id)
     template = "dialogs/_budget.html" if request.htmx else "dialogs/budget.html"  # type: ignore[attr-defined]
-    may_forget = cast("User", request.user).is_staff
+    may_forget = person_of(request).is_staff
     return render(request, template, {"dialog": dialog, "budget": budget_of(dialog), "may_forget": may_forget})
 
 
@@ -53,7 +51,7 @@ def budget(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 def forget_window(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     """Forget what use taught of the window of this dialog's LLM, for all who speak with it: only staff may."""
     dialog = dialog_or_404(request, dialog_id)
-    forget(llm=dialog.llm, by=cast("User", request.user))
+    forget(llm=dialog.llm, by=person_of(request))
     response = redirect("dialog_budget", dialog.pk)
     response.status_code = 303
     return response
@@ -89,7 +87,7 @@ def bring_back(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpRe
     line = request.POST.get("text") or None
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     try:
-        service.bring_back(dialog=dialog, message_id=message_id, text=line, by=cast("User", request.user))
+        service.bring_back(dialog=dialog, message_id=message_id, text=line, by=person_of(request))
     except DialogError as error:
         if is_fragment:
             return HttpResponse(str(error), status=422, content_type="text/plain; charset=utf-8")

@@ -24,7 +24,7 @@ from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, active_guard, by_limit
 from dialogs.models import Dialog, Message, MessageMark, ToolCall
 from dialogs.models.message import INSERTED
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry, as_said, dump, placed
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -69,7 +69,7 @@ def _entries(message: Message, text: str | None, context: Context) -> tuple[Entr
     quoted = _whole_text(message) if text is None else line_with(message.content, text)
     if not quoted.strip():
         raise InvalidMessage(_("This line is not in the message."))
-    return (Entry(content=quotes.quote(message, quoted), kind=quotes.KIND, covers=(message.pk,)),)
+    return (Entry(content=model_view.quote(message, quoted), kind=model_view.KIND, covers=(message.pk,)),)
 
 
 def round_of(message: Message) -> tuple[int, ...]:

@@ -76,7 +76,7 @@ def changes(before: ContextConfig, after: ContextConfig) -> Iterator[tuple[str, 
 
 
 def own_changes(own: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """The same of agents' own settings."""
+    """(key, old value, new value) of every agent whose own settings differ."""
     for slug, before in Agent.objects.filter(slug__in=own).order_by("slug").values_list("slug", "own_settings"):
         if before != own[slug]:
             yield f"agents.{slug}.own_settings", before, own[slug]

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogBusy, InvalidMessage
 from dialogs.compaction.reads.compaction import OVERFLOWS, can_be_reported
-from dialogs.compaction.reads.display import display_of
+from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
 from dialogs.context.present import present_tokens
 from dialogs.llms.guard import Guard, bounds_of, by_limit, guard_of, is_off
@@ -140,8 +140,8 @@ def present(dialog: Dialog) -> Present:
 
 
 def _guard(dialog: Dialog) -> Guard:
-    """With the real room as its limit. Where that is unknown, the largest prompt that the model ever read, or the
-    present request, which is counted before the row is locked: it may take a second."""
+    """A guard whose limit is the real room. Where the room is unknown, the limit is the largest prompt that the model
+    ever read, or the present request, which is counted before the row is locked: that may take a second."""
     fresh = dialog_to_drive(dialog.pk)
     guard = guard_of(fresh)
     if guard is None:

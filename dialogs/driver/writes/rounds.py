@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.common.text import storable
 from dialogs.context.carry_over import Handover, handover_for

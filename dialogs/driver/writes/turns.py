@@ -10,7 +10,7 @@ from django.db import transaction
 
 from dialogs.common.errors import DialogBusy
 from dialogs.compaction.reads.compaction import branch_of_turn
-from dialogs.compaction.reads.display import display_of
+from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.compaction import REVIEW_SECONDS, queue_run, skip_run
 from dialogs.compaction.writes.manual_compaction import FRESH_START
 from dialogs.context.carry_over import handover_for

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.http import content_disposition_header
@@ -16,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from dialogs.learning.views.filters import PERIODS, Asked
-from dialogs.transcript.views.common import key_in, render_part, staff_only
+from dialogs.transcript.views import key_in, person_of, render_part, staff_only
 from dialogs.turns.reads.events import (
     agents_to_choose,
     cause_of,
@@ -36,7 +35,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 @never_cache
 @require_safe
 def events(request: HttpRequest) -> HttpResponse:
-    asked, person = Asked.of(request.GET), _person(request)
+    asked, person = Asked.of(request.GET), person_of(request)
     # Staff filter everybody's counts too.
     there = ContextEvent.objects.all() if person.is_staff else ContextEvent.objects.filter(owner=person)
     before = key_in(request.GET, "before")
@@ -86,7 +85,7 @@ def as_json(request: HttpRequest) -> HttpResponse:
 
 
 def _for_file(request: HttpRequest) -> Iterable[ContextEvent]:
-    return events_of(_person(request), Asked.of(request.GET).filter)[:MOST_IN_FILE]
+    return events_of(person_of(request), Asked.of(request.GET).filter)[:MOST_IN_FILE]
 
 
 def _row(event: ContextEvent) -> dict[str, Any]:
@@ -110,7 +109,3 @@ def _harmless(value: object) -> object:
 
 def _named(kind: str) -> dict[str, str]:
     return {"Content-Disposition": content_disposition_header(True, f"context-events.{kind}") or ""}
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.transcript.views.common import key_in
+from dialogs.transcript.views import key_in
 from dialogs.turns.reads.events import Filter
 from health.models import ContextEvent
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -28,7 +27,7 @@ from dialogs.learning.reads.insights.scope import Scope
 from dialogs.learning.reads.insights.series import Point, Series, series
 from dialogs.learning.views.filters import PERIODS, Asked
 from dialogs.models import LLM, Agent, Dialog, Generation
-from dialogs.transcript.views.common import render_part
+from dialogs.transcript.views import person_of, render_part
 from dialogs.turns.reads.events import agents_to_choose, llms_to_choose
 
 WIDTH, HEIGHT = 640.0, 220.0
@@ -85,7 +84,7 @@ def chart(request: HttpRequest) -> HttpResponse:
 
 def _asked(request: HttpRequest) -> tuple[Asked, bool, Scope]:
     """What was asked for, whether of everybody, and whose numbers that are."""
-    asked, person = Asked.of(request.GET), cast("User", request.user)
+    asked, person = Asked.of(request.GET), person_of(request)
     is_all = person.is_staff and "all" in request.GET
     scope = Scope(
         owner_id=None if is_all else person.pk,

@@ -25,9 +25,8 @@ from dialogs.learning.reads.proposals import least_limit, most_limit
 from dialogs.llms.guard import by_limit, config_of
 from dialogs.models import Agent, Dialog
 from health.configured import ONLY, context_config, context_settings
-from health.critic.chains import ChainChange, chain_change
+from health.critic.chains import ChainChange, Estimate, chain_change
 from health.critic.limits import LimitChange, limit_change
-from health.critic.off_policy import Estimate
 from health.critic.patterns import Finding, findings
 from health.critic.proposable import NotProposable, check_change
 from health.models import ContextSettings, Proposal, SettingsChange
@@ -112,7 +111,7 @@ def _propose_chain(now: datetime) -> Proposal | None:
 
 
 def _is_known(after: Mapping[str, Any], now: datetime) -> bool:
-    """One is open, or this very order was declined lately."""
+    """Whether a proposal for the chain is open, or this very order was declined lately."""
     chains = Proposal.objects.filter(kind=Kind.CHAIN)
     declined = chains.exclude(status=Status.ACCEPTED).filter(decided_at__gt=now - QUIET)
     return chains.filter(status=Status.OPEN).exists() or any(one.after == after for one in declined)

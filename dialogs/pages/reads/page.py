@@ -11,7 +11,7 @@ from django.db.models import QuerySet, UUIDField
 
 from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.context.reads.task_snapshot import task_snapshot
-from dialogs.llms.reads.providers import missing_key
+from dialogs.llms.reads import missing_key
 from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
 from dialogs.pages.reads.rows import AttemptRow
 from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript
@@ -27,7 +27,7 @@ from health.selectors import history
 
 
 def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str, Any]:
-    """Context for every partial of `dialogs.pages.frames`, for the card of compaction, and for `_transcript.html`.
+    """Context for every partial of `dialogs.pages.live_view`, for the card of compaction, and for `_transcript.html`.
 
     Nothing is asked of an agent whose dialog a client drives: neither does it rest.
     """

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -30,7 +29,7 @@ from dialogs.pages.views.lists import sidebar
 from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.attached import attached_image
 from dialogs.transcript.reads.courses import current_course, earlier_course
-from dialogs.transcript.views.common import dialog_or_404, number_or_zero, render_part, way_back, whole_text
+from dialogs.transcript.views import View, dialog_or_404, number_or_zero, person_of, render_part, way_back, whole_text
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.turns.reads.call_rows import whole_result
 from dialogs.turns.writes import messages as service
@@ -53,7 +52,7 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
         "renaming": "rename" in request.GET,
         # One sending of what is typed: sent twice, it is one message.
         "sending": uuid4().hex,
-        "sidebar": sidebar(cast("User", request.user)),
+        "sidebar": sidebar(person_of(request)),
         "socket_url": f"/ws/dialogs/{dialog.pk}/?{urlencode(query)}",
     }
 
@@ -92,28 +91,10 @@ def edit_form(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpRes
 
 
 @require_POST
-def retry(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, lambda: service.retry(dialog=dialog))
-
-
-@require_POST
 def branch(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     message = _message(dialog, message_id)
     return act(request, dialog, lambda: service.choose_branch(dialog=dialog, message=message))
-
-
-@require_POST
-def cancel_queued(request: HttpRequest, dialog_id: UUID, queued_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, lambda: service.cancel_queued(dialog=dialog, queued_id=queued_id))
-
-
-@require_POST
-def stop(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, lambda: service.request_stop(dialog=dialog))
 
 
 @require_POST
@@ -124,7 +105,7 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
         raise Http404(_("There is no such LLM."))
     how = request.POST.get("how", "")
     if how == "compact":
-        by = cast("User", request.user)
+        by = person_of(request)
         return act(request, dialog, lambda: compact_and_change(dialog=dialog, llm=chosen, by=by))
     lacking = None if how == "now" or chosen.pk == dialog.llm_id else shortfall(dialog, chosen)
     if lacking is not None and not dialog.is_client_driven:
@@ -166,6 +147,23 @@ def act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, d
     if is_fragment:
         return HttpResponse(status=204)
     return redirect(way_back(request, fallback=f"{reverse('dialog', args=[dialog.pk])}#end"))
+
+
+def action(service: Callable[..., object], *, by: bool = False) -> View:
+    """A view that does this to a dialog. The address names its other arguments; `by` hands it the person."""
+
+    @require_POST
+    def view(request: HttpRequest, dialog_id: UUID, **named: Any) -> HttpResponse:
+        dialog = dialog_or_404(request, dialog_id)
+        person = {"by": person_of(request)} if by else {}
+        return act(request, dialog, partial(service, dialog=dialog, **named, **person))
+
+    return view
+
+
+retry = action(service.retry)
+cancel_queued = action(service.cancel_queued)
+stop = action(service.request_stop)
 
 
 @never_cache
@@ -229,7 +227,7 @@ def done(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse
     """The task of a P1 message. Where a fresh start is offered after it, the question comes next."""
     dialog = dialog_or_404(request, dialog_id)
     offers: list[bool] = []
-    by = cast("User", request.user)
+    by = person_of(request)
     answer = act(request, dialog, lambda: offers.append(complete(dialog=dialog, message_id=message_id, by=by)))
     if not any(offers):
         return answer

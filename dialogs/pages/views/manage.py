@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,7 +28,7 @@ from dialogs.common.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.pages import writes
 from dialogs.pages.forms import ImportForm
-from dialogs.transcript.views.common import dialog_or_404, go_back, trash_days, way_back
+from dialogs.transcript.views import dialog_or_404, go_back, person_of, trash_days, way_back
 from dialogs.transcript.writes import trash as trash_can
 from dialogs.transfer import export_json, export_markdown
 
@@ -143,7 +142,7 @@ def bring(request: HttpRequest) -> HttpResponse:
     """Import a dialog from a file that an export made."""
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
     if form.is_bound:
-        dialog = form.save(owner=cast("User", request.user)) if form.is_valid() else None
+        dialog = form.save(owner=person_of(request)) if form.is_valid() else None
         if dialog is not None:
             messages.success(request, _("“%(name)s” is imported.") % {"name": _name(dialog)})
             return redirect("dialog", dialog_id=dialog.pk)

@@ -7,12 +7,11 @@ Django's own view; see `dialogs.pages.urls`.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.models import User
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -24,10 +23,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dialogs.compaction.reads.display import display_of
+from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.context_settings import set_display
 from dialogs.pages.forms import CompactionDisplayForm
-from dialogs.transcript.views.common import go_back, way_back
+from dialogs.transcript.views import go_back, person_of, way_back
 from dominds import __version__
 
 THEME_COOKIE = "dominds_theme"
@@ -66,7 +65,7 @@ def _can_admin(request: HttpRequest) -> bool:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """With the shell's own context only: a context processor may be what failed, or the database."""
+    """The page with the shell's own context only: a context processor may be what failed, or the database."""
     return HttpResponse(render_to_string("500.html", site(request)), status=500)
 
 
@@ -102,7 +101,7 @@ def set_theme(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def compaction_display(request: HttpRequest) -> HttpResponse:
     """Whether, how and for how long the card of compaction is shown to this person."""
-    user = cast("User", request.user)
+    user = person_of(request)
     is_sent = request.method == "POST"
     form = CompactionDisplayForm(request.POST if is_sent else None, instance=display_of(user.pk))
     if is_sent and form.is_valid():

@@ -22,10 +22,10 @@ from dialogs.llms.words import switched_off
 from dialogs.models import Dialog
 from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
-from dialogs.pages.views.dialog import act, sent, sheet
+from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
 from dialogs.pages.writes import set_compaction, set_own_tools, set_work_language
-from dialogs.transcript.views.common import dialog_or_404, number_or_zero
+from dialogs.transcript.views import dialog_or_404, number_or_zero
 from dialogs.transcript.writes.task_snapshot import set_goal
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, messages
@@ -158,22 +158,9 @@ def _chosen(request: HttpRequest, name: str, values: Collection[str]) -> str:
     return chosen
 
 
-@require_POST
-def pause(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(messages.pause, dialog=dialog))
-
-
-@require_POST
-def go_on(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(messages.go_on, dialog=dialog))
-
-
-@require_POST
-def run_end(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(autonomous.end_run, dialog=dialog))
+pause = action(messages.pause)
+go_on = action(messages.go_on)
+run_end = action(autonomous.end_run)
 
 
 @never_cache

@@ -23,7 +23,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.reads.call_rows import RESULT
 from dominds.prepared import prepared
 from health.compaction.config import AtMilestone
-from health.loops.patterns import MOST_STEPS, Call, Kind, Step
+from health.loops import MOST_STEPS, Call, Kind, Step
 from health.models import CompactionRun, ContextEvent
 
 Status = CompactionRun.Status
@@ -58,7 +58,8 @@ def _offers(dialog_id: Any, since: Any) -> QuerySet[ContextEvent]:
 
 
 def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
-    """Or is about to be. One that came to nothing may be wished again."""
+    """Whether a person's reset has begun since this moment, or is about to begin. A reset that came to nothing may be
+    wished again."""
     resets = CompactionRun.objects.filter(dialog=dialog, trigger=CompactionRun.Trigger.RESET, queued_at__gt=moment)
     return resets.exclude(status__in=CAME_TO_NOTHING).exists()
 

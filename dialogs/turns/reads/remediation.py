@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import BigIntegerField, Count, Q, QuerySet, UUIDField
 
 from dialogs.llms.guard import may_be_guarded
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import configured
 from dialogs.models import Course, Dialog, Generation, Message, RemediationPrompt, Reminder
 from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools

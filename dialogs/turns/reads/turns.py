@@ -20,7 +20,7 @@ from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
 from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
 from dominds.prepared import prepared
-from health.loops.patterns import EVERY_CALLS
+from health.loops import EVERY_CALLS
 from health.monitor.remediation import Due
 
 # What grows with a course. Who asks only how a run ended leaves it where it is.

@@ -26,7 +26,7 @@ from health.compaction.config import AtMilestone
 from health.compaction.terms.pressure import Pressure
 from health.configured import context_config
 from health.events import record_event
-from health.loops.patterns import EVERY_CALLS
+from health.loops import EVERY_CALLS
 from health.models import CleanupTask, CompactionRun, ContextEvent
 
 Code = ContextEvent.Code
@@ -92,7 +92,8 @@ def _once(code: str, row: Dialog, guard: Guarding, **place: Any) -> ContextEvent
 
 
 def open_if_frequent(row: Dialog) -> None:
-    """One is open at a time; after one was closed, only later warnings count. Imported ones, of no agent, never do."""
+    """Open a cleanup task after three warnings. One task is open at a time; after one was closed, only later warnings
+    count. Imported warnings, which have no agent, never count."""
     since = timezone.now() - HOUR
     closed = CleanupTask.objects.filter(dialog=row).aggregate(newest=Max("closed_at"))["newest"]
     warnings = ContextEvent.objects.filter(

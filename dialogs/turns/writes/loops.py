@@ -13,7 +13,7 @@ from dialogs.transcript.writes.dialog_row import close_answer, lock, save
 from dialogs.turns.reads.loops import stretch_of
 from dialogs.turns.writes.events import Code, escalate_in_circle, is_fresh_start_due, log
 from dialogs.turns.writes.lease import Claim, fenced
-from health.loops.patterns import LoopFinding, find_loop
+from health.loops import LoopFinding, find_loop
 from health.models import ContextEvent
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.agents.writes.reminders import add_reminder, remove_reminder, update_reminder, write_taskdoc
+from dialogs.agents.writes import add_reminder, remove_reminder, update_reminder, write_taskdoc
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
 from dialogs.models.dialog import Author

@@ -136,7 +136,7 @@ def test_the_story_without_a_death(undisturbed: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("moment", Moment)
-@pytest.mark.parametrize("every", [pytest.param(9, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [pytest.param(23, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
 def test_a_worker_may_be_killed_at_any(moment: Moment, every: int, tell: Tell, undisturbed: dict[str, Any]) -> None:
     # The kinds of moments take turns.
     for number in count(1 + 3 * moment.value % every, every):

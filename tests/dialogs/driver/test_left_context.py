@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.conf import LazySettings
 
 from dialogs.compaction.reads.context_state import context_state
 from dialogs.compaction.work import perform
@@ -24,11 +23,6 @@ from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FULL = 95_000
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 @pytest.fixture

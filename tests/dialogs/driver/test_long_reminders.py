@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
 from dialogs.models.dialog import Author, OwnTools, WorkLanguage

@@ -13,7 +13,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 
 from dialogs.agents.tools.registry import tools_for
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.context.carry_over import OPENING
 from dialogs.driver import run
 from dialogs.driver.decide import Action, ClearMind, InsertPrompt, Push, decide

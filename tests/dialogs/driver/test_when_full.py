@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import LazySettings
 
 from dialogs.models import LLM, Agent, Dialog, RemediationPrompt
 from dialogs.pages.writes import set_own_tools
@@ -20,9 +19,8 @@ NOTED = calling(50_000, "add_reminder", '{"content": "Step 3 is next."}')
 
 
 @pytest.fixture(autouse=True)
-def guarded(dialog: Dialog, settings: LazySettings) -> None:
+def guarded(dialog: Dialog) -> None:
     """A window of 400,000 tokens in which compaction makes room; what is really sent is far from it."""
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
     guard(dialog, limit=WINDOW, window=WINDOW)
 
 

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from dialogs.context.estimate import estimate, foretold
 from dialogs.context.present import present_context
-from dialogs.context.writes.windows import learn_from_usage
+from dialogs.context.writes import learn_from_usage
 from dialogs.llms import counter as server_counter
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM, Dialog

@@ -11,7 +11,7 @@ from dialogs.api.writes.client_turns import direct_agent
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.context_settings import pruning_agents
 from dialogs.compaction.settings.page import Asked
-from dialogs.llms.reads.providers import choosable_agents
+from dialogs.llms.reads import choosable_agents
 from dialogs.llms.writes.providers import ensure_agents
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.pages.writes import create_dialog

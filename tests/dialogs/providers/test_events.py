@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from dialogs.providers.base import Finished, ProviderFailed, ReasoningDelta, StreamEvent, TextDelta
-from dialogs.providers.events import Reading, joined
+from dialogs.providers.http import Reading, joined
 
 SENT = (
     b': a comment\n\nevent: word\ndata: {"a":\ndata: 1}\n\nid: 7\n\n'

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.agents.writes.reminders import MOST_REMINDERS, add_reminder
+from dialogs.agents.writes import MOST_REMINDERS, add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog, Message
 from dialogs.models.dialog import Author

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.agents.writes.reminders import TASKDOC_CHARS, add_reminder
+from dialogs.agents.writes import TASKDOC_CHARS, add_reminder
 from dialogs.api.writes.api_keys import create_key
 from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.utils import timezone
 
-from dialogs.agents.writes.reminders import (
+from dialogs.agents.writes import (
     MOST_REMINDERS,
     REMINDER_CHARS,
     TASKDOC_CHARS,

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.utils.translation import override
 
-from dialogs.agents.writes import reminders
+from dialogs.agents import writes
 from dialogs.api.writes.api_keys import create_key
 from dialogs.common.errors import ClientDriven, DialogError
 from dialogs.compaction.work import perform
@@ -59,14 +59,14 @@ WRITERS: dict[str, Write] = {
     "go on": lambda dialog: pausing.go_on(dialog=dialog),
     "answer": lambda dialog: messages.answer_question(dialog=dialog, question_id=1, answer="Yes"),
     "run": lambda dialog: autonomous.start_run(dialog=dialog, goal="Win", max_generations=3),
-    "reminder": lambda dialog: reminders.add_reminder(dialog=dialog, content="Hi", author=Author.PERSON),
-    "reminder, again": lambda dialog: reminders.update_reminder(
+    "reminder": lambda dialog: writes.add_reminder(dialog=dialog, content="Hi", author=Author.PERSON),
+    "reminder, again": lambda dialog: writes.update_reminder(
         dialog=dialog, number=1, content="Hi", author=Author.PERSON
     ),
-    "reminder, removed": lambda dialog: reminders.remove_reminder(dialog=dialog, number=1),
-    "reminder, restored": lambda dialog: reminders.restore_reminder(dialog=dialog, number=1),
-    "reminder, moved": lambda dialog: reminders.move_reminder(dialog=dialog, number=1, up=True),
-    "taskdoc": lambda dialog: reminders.write_taskdoc(dialog=dialog, content="Hi"),
+    "reminder, removed": lambda dialog: writes.remove_reminder(dialog=dialog, number=1),
+    "reminder, restored": lambda dialog: writes.restore_reminder(dialog=dialog, number=1),
+    "reminder, moved": lambda dialog: writes.move_reminder(dialog=dialog, number=1, up=True),
+    "taskdoc": lambda dialog: writes.write_taskdoc(dialog=dialog, content="Hi"),
 }
 
 
@@ -108,9 +108,9 @@ def test_the_copy_for_a_request_beside_another_keeps_what_a_person_laid_down(ali
     answered(driven)
     lay_down(dialog=driven, text="Never push to main.")
     set_pin(dialog=driven, message_id=first(driven).pk, pinned=True)
-    reminders.add_reminder(dialog=driven, content="Port 8080", author=Author.AGENT)
-    reminders.add_reminder(dialog=driven, content="Gone", author=Author.AGENT)
-    reminders.remove_reminder(dialog=driven, number=2)
+    writes.add_reminder(dialog=driven, content="Port 8080", author=Author.AGENT)
+    writes.add_reminder(dialog=driven, content="Gone", author=Author.AGENT)
+    writes.remove_reminder(dialog=driven, number=2)
     set_compaction(dialog=driven, compaction="off")
     set_own_tools(dialog=driven, choice="off")
     ask(key, llm, user("Hello"), assistant("Hi."), user("And now?"))

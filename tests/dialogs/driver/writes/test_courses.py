@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dialogs.agents.writes.reminders import add_reminder, remove_reminder, write_taskdoc
+from dialogs.agents.writes import add_reminder, remove_reminder, write_taskdoc
 from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog, Message, Question, ToolCall

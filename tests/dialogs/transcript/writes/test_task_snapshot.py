@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Agent, Dialog, ToolCall

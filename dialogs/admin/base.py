@@ -1,21 +1,28 @@
-"""Calling providers from the admin, several at once and never for long; what came of it as lines for people."""
+"""What several pages of the admin share: deleting without showing, or losing, what other people said; and calling
+providers, several at once and never for long, with what came of it as lines for people.
+
+Django's page before a deletion lists the titles of the dialogs that hang on the row. Ours counts them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
+from django.contrib.admin import ModelAdmin
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.llms.words import better_as_ollama
 from dialogs.llms.writes.providers import record_limits, record_server
-from dialogs.models import LLM, Provider
+from dialogs.models import LLM, Dialog, Provider
 from dialogs.providers.base import ModelFacts, ProviderError
 from dialogs.providers.probe import ProbeResult, read_limits, test_connection
 
@@ -23,6 +30,20 @@ from dialogs.providers.probe import ProbeResult, read_limits, test_connection
 PROBE_SECONDS = 20.0
 AT_ONCE = 8
 Answer = TypeVar("Answer")
+
+
+class KeepsDialogs(ModelAdmin):
+    """Refuses to delete rows that dialogs need. `dialogs_by` is the lookup from a dialog to such rows."""
+
+    dialogs_by: ClassVar[str]
+
+    def get_deleted_objects(self, objs: Iterable[Model], request: HttpRequest) -> Any:
+        rows = list(objs)
+        count = Dialog.objects.filter(**{f"{self.dialogs_by}__in": rows}).count()
+        if not count:
+            return super().get_deleted_objects(rows, request)
+        need = ngettext("%(count)s dialog needs it", "%(count)s dialogs need it", count) % {"count": count}
+        return [], {}, set(), [need]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.context.estimate import Foretold
 from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import configured
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import LLM, Generation, LlmBounds
 from dialogs.models.llm import WindowSource
@@ -67,7 +67,8 @@ def _take_window(llm: LLM, window: int) -> None:
 
 
 def _set_window(llm: LLM, window: int | None, source: str) -> None:
-    """With the ceiling of a small window, which follows the window as long as nobody wrote one down."""
+    """Write the window down, with the ceiling of a small window, which follows the window as long as nobody wrote a
+    ceiling down."""
     if llm.optimal_max_tokens in (None, small_window_ceiling(llm.context_length)):
         llm.optimal_max_tokens = small_window_ceiling(window)
     llm.context_length, llm.context_length_source = window, source

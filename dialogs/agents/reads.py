@@ -1,22 +1,52 @@
-"""How the reminders of a dialog stand in a request: as they are, or, where all are above their share of the room, the
-longest of them shortened. Nothing stored is changed; the agent reads one whole with `read_reminder`."""
+"""What an agent has: which MCP servers, which of them to ask again, and their secrets; and how the reminders of a
+dialog stand in a request.
+
+Reminders stand as they are, or, where all are above their share of the room, with the longest of them shortened.
+Nothing stored is changed; the agent reads one whole with `read_reminder`.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from dialogs.common.secrets import decrypt
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import active_guard
-from dialogs.models import Dialog, Reminder
+from dialogs.models import Agent, Dialog, McpServer, Reminder
 from health.compaction.terms.ports import Counter, Kit
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.trimming.excerpts import fitting
 from health.tokens.corrected import likely_of
 
+# A server that could not be asked is left alone this long: every turn waits while it is asked.
+ASK_AGAIN_AFTER = timedelta(minutes=5)
 # All reminders of a dialog, of the room of a request. An agent brings them no further; a person may, and a change to a
 # smaller model does.
 SHARE_OF_ROOM = 1 / 4
+
+
+def servers_of(agent: Agent) -> QuerySet[McpServer]:
+    return agent.mcp_servers.filter(enabled=True).order_by("name")
+
+
+def servers_to_ask(agent: Agent) -> QuerySet[McpServer]:
+    """The MCP servers that were never asked for their tools, or failed to answer some time ago."""
+    failed_long_ago = ~Q(problem="") & Q(tools_read_at__lt=timezone.now() - ASK_AGAIN_AFTER)
+    return servers_of(agent).filter(Q(tools_read_at=None) | failed_long_ago)
+
+
+def secrets_of(server: McpServer) -> dict[str, str]:
+    """Environment variables or headers by name, readable. Raises KeyUnreadable."""
+    if not server.secrets_encrypted:
+        return {}
+    stored: dict[str, str] = json.loads(decrypt(server.secrets_encrypted))
+    return stored
 
 
 class Shown(NamedTuple):

@@ -1,21 +1,28 @@
-"""What survives a course: reminders and the Taskdoc, written by the agent's tools and by the person.
+"""What an agent has, written down: reminders and the Taskdoc, which survive a course, by the agent's tools and by the
+person; and what MCP servers offer, why one could not be asked, and their secrets.
 
-Refusals are worded for both: the agent reads them as the result of its call.
+Refusals are worded for both: the agent reads them as the result of its call. Asking MCP servers is the driver's work
+(`agents/tools/mcp.py`). `tools_read_at` is when a server was last asked, whatever came of it; a server whose address
+changed has never been asked.
 """
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.agents.reads.shown_reminders import SHARE_OF_ROOM
+from dialogs.agents.reads import SHARE_OF_ROOM
 from dialogs.common.errors import DialogError
+from dialogs.common.secrets import encrypt
 from dialogs.common.text import storable
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import guard_of
-from dialogs.models import Course, Dialog, Reminder
+from dialogs.models import Course, Dialog, McpServer, Reminder
 from dialogs.models.dialog import Author
 from dialogs.transcript.writes.dialog_row import current_course, lock, save, written_here
 from dialogs.transcript.writes.task_snapshot import observe
@@ -28,7 +35,8 @@ SHORT_OF_ROOM = ("caution", "critical")
 
 
 def _usable(dialog: Dialog, *, is_reminder: bool = True) -> Dialog:
-    """Also of a client's conversation where its key offers reminders; a Taskdoc it has none."""
+    """The locked dialog, if its reminders or its Taskdoc can be written. A client's conversation has reminders where
+    its key offers them, and no Taskdoc."""
     row = lock(dialog)
     if not (is_reminder and row.is_client_driven and row.client.offers_recall):
         written_here(row)
@@ -196,3 +204,44 @@ def write_taskdoc(*, dialog: Dialog, content: str, version: int | None = None) -
     _unchanged(version, row.taskdoc_version)
     row.taskdoc, row.taskdoc_version = text, row.taskdoc_version + 1
     save(row, "taskdoc", "taskdoc_version")
+
+
+@transaction.atomic
+def record_tools(*, server: McpServer, tools: list[dict[str, Any]]) -> None:
+    _write(server, tools=_storable(tools), tools_read_at=timezone.now(), problem="")
+
+
+@transaction.atomic
+def record_problem(*, server: McpServer, problem: str) -> None:
+    """Why it could not be asked. What it offered before is kept: it may be back for the next call."""
+    _write(server, tools_read_at=timezone.now(), problem=storable(problem))
+
+
+@transaction.atomic
+def forget_tools(*, server: McpServer) -> None:
+    """Another program or address stands behind this name now: what the earlier one offered means nothing."""
+    _write(server, tools=[], tools_read_at=None, problem="")
+
+
+@transaction.atomic
+def set_secrets(*, server: McpServer, secrets: dict[str, str]) -> None:
+    """Store these, encrypted, in the place of what was stored."""
+    _write(server, secrets_encrypted=encrypt(json.dumps(secrets)) if secrets else "")
+
+
+def _write(server: McpServer, **fields: Any) -> None:
+    """Save these columns only: an admin may be saving the others while the server is asked."""
+    for name, value in fields.items():
+        setattr(server, name, value)
+    McpServer.objects.filter(pk=server.pk).update(**fields)
+
+
+def _storable(value: Any) -> Any:
+    match value:
+        case str():
+            return storable(value)
+        case list():
+            return [_storable(item) for item in value]
+        case dict():
+            return {_storable(key): _storable(item) for key, item in value.items()}
+    return value

@@ -1,4 +1,5 @@
-"""Four signs that an agent goes round in circles, looked for in what it did since a person last spoke.
+"""Four signs that an agent goes round in circles, looked for in what it did since a person last spoke. PURE: what it
+said and called is handed in, and judged.
 
 Progress breaks a circle: a call that brought what no call of the stretch has brought. So it is no circle to ask a
 server until it answers otherwise, or to run the same tests after each change. A context over its limit is no sign by
