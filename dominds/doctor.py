@@ -200,7 +200,7 @@ def examined(provider: Provider) -> Finding:
     """Ask it. The demo answers only while `up` runs, which is no fault of its."""
     result = async_to_sync(probe.test_connection)(settings_for(provider))
     name = f"provider {provider.name}"
-    # What it says now, which is not written down here; else what it said when it was added or checked.
+    # What the server says now, which is not written down here; else what it said when it was added or checked.
     is_ollama = provider.is_hidden_ollama if result.is_ollama is None else result.is_ollama
     if result.ok and is_ollama:
         return note(

@@ -153,9 +153,9 @@ def _slot(at: int, wanted: Wanted) -> Slot:
 class Statement:
     sql: str
     params: Sequence[Any]
-    # By their place in a row: how its cells become what Python knows.
+    # How cells become what Python knows, by their place in a row.
     converters: Sequence[tuple[int, Sequence[Callable[..., Any]], Any]]
-    # None: the cells themselves are wanted.
+    # What the cells are made into; None: the cells themselves are wanted.
     model: Part | None
     # What is asked for beside a model's own columns, and its place in a row.
     annotations: Sequence[tuple[str, int]]

@@ -21,7 +21,7 @@ handler500 = "dialogs.pages.views.shell.server_error"
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
-    # In place of the admin's own.
+    # Our page for signing in, in place of the admin's own.
     path("admin/login/", accounts.admin_login),
     path("admin/", admin.site.urls),
     path("v1/", include("dialogs.api.urls")),

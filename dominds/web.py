@@ -22,7 +22,7 @@ from django.conf import settings
 # Dialog files come here. Everywhere else: what Django takes of a form, and a little more, so that it can say so itself.
 IMPORT = b"/dialogs/import/"
 SLACK_BYTES = 1024 * 1024
-# So long a client that has not finished sending is still listened to, or it would never read why it is refused.
+# How long a client that has not finished sending is listened to: else it would never read why it is refused.
 GOODBYE_SECONDS = 2.0
 
 

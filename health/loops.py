@@ -17,7 +17,7 @@ from enum import StrEnum
 # An agent is looked at again after so many calls, and its newest answers are looked at.
 EVERY_CALLS = 20
 MOST_STEPS = 40
-# So many equal calls or errors, answers alike, and answers each shorter than the one before.
+# How many equal calls or errors, answers alike, and answers each shorter than the one before make a circle.
 REPEATED, ALIKE, SHRINKING = 3, 3, 5
 ALIKE_ABOVE = 0.85
 # "Done." after "Done." says nothing. A short sentence does, when it is said often enough.
@@ -32,7 +32,7 @@ _TIMES = re.compile(
     r"|\b1\d{9}(?:\d{3})?(?:\.\d{1,9})?\b"
     r"|\d{1,9}(?:\.\d{1,9})? ?(?:(?:[nmuµ]?s|secs?|seconds?|min|minutes?|h|hours?)\b|[毫微纳]?秒|分钟|小时)"
 )
-# What shrinks was once something worth the name, and is half of it at most.
+# Answers shrink only if the first was at least this long, and the last is half of it at most.
 LEAST_TO_SHRINK = 200
 
 
@@ -173,7 +173,7 @@ def _shrinking(lengths: list[int], *, enough: int) -> Iterator[Seen]:
 
 # --- How much two texts are alike, in any language, in time that grows with their length and no faster ---
 PIECE = 3
-# Of a longer text the two ends are read.
+# Only the two ends of a longer text are read.
 MOST_CHARACTERS = 20_000
 
 

@@ -17,7 +17,7 @@ from health.monitor.percent import clamped, percent_text
 
 # Why a reading is of a context that is no longer the dialog's.
 LEFT = ("compacted", "new_course", "other_branch")
-# Of a generation: what no meter shows, and may be long.
+# The columns of a generation that no meter shows, and that may be long.
 LARGE = tuple(
     f"generation__{name}" for name in ("manifest", "partial_text", "partial_reasoning", "usage_raw", "error_message")
 )

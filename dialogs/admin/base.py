@@ -26,7 +26,7 @@ from dialogs.models import LLM, Dialog, Provider
 from dialogs.providers.base import ModelFacts, ProviderError
 from dialogs.providers.probe import ProbeResult, read_limits, test_connection
 
-# For all calls of one click together: a person waits for the page.
+# The longest that all calls of one click may take together: a person waits for the page.
 PROBE_SECONDS = 20.0
 AT_ONCE = 8
 Answer = TypeVar("Answer")

@@ -32,7 +32,7 @@ from dialogs.providers.addresses import is_elsewhere
 # What an environment takes, and what a request's headers take.
 VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*([\x20-\x7e]*)")
-# What another server, or the same one in another mood, may stand behind.
+# A change of one of these may lead to another server, or to the same one with other tools.
 ADDRESS = {"transport", "command", "url", "new_secrets"}
 
 

@@ -22,7 +22,7 @@ from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
 from dialogs.models import ApiKey
 
-# What somebody may do, and by which name.
+# The fields that say what a person may do, and under which name.
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 admin.site.unregister((User, Group))

@@ -60,9 +60,9 @@ Answer with one JSON object and nothing else:
 {{"drop": ["id"], "summaries": [{{"ids": ["id"], "text": "what these messages said"}}], "summary": "what you did"}}
 Use only ids that are given. A call and its results go together. Name no id twice."""
 
-# So long a model may think before it decides, where its thoughts cannot be switched off.
+# How long a model may think before it decides, where its thoughts cannot be switched off.
 THOUGHT_TOKENS = 4_000
-# What a summary may have; the checks refuse one that is longer than was asked for.
+# The most tokens of a summary; the checks refuse a summary that is longer than was asked for.
 SUMMARY_TOKENS = 1_000
 _IDS = {"type": "array", "items": {"type": "string"}}
 _SUMMARY = {"type": "object", "properties": {"ids": _IDS, "text": {"type": "string"}}, "required": ["ids", "text"]}

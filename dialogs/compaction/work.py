@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
-# Of what may go of the present request: what *Compact now* leaves at best, and what is enough.
+# *Compact now* leaves at best so much of what may go of the present request, and this much is enough.
 WISHED_GOAL, WISHED_MOST = 0.5, 0.75
 # After a compaction so many more requests as large as the last ones fit below the threshold, where what must stay and a
 # choice of this share of the limit leave that much. A client, whose person sees but a pause, has all

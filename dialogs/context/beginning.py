@@ -23,7 +23,7 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import offers_tools
 from dialogs.turns.prompts import prompt
 
-# What is longer is not told beside what it replaces: the beginning is written anew.
+# A longer note on changes is not told beside what it replaces: the beginning is written anew.
 NOTE_CHARS = 4_000
 ADDED = re.compile(r"Reminder (\d+) is added")
 

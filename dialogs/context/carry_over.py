@@ -34,9 +34,9 @@ from health.compaction.terms.units import WRITTEN, ContextState, Unit, total
 
 logger = logging.getLogger(__name__)
 
-# Of the room of a request. What the person said since the last answer stands beside it.
+# The handover's share of a request's room. What the person said since the last answer stands beside it.
 SHARE = 1 / 4
-# Of the handover, where the agent curated its reminders itself: what was laid down, and what is pinned.
+# The ledger's share of a handover, where the agent curated its reminders itself: what was laid down or pinned.
 LEDGER_SHARE = 1 / 2
 # With less, its frame would be most of it.
 LEAST_TOKENS = 48

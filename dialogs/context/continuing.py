@@ -17,7 +17,7 @@ from dialogs.providers.base import ChatRequest
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry
 
-# So much of an answer's end is sent, whatever compaction made of it.
+# How much of an answer's end is sent, whatever compaction made of it.
 TAIL_CHARS = 800
 LEFT_OUT = "[…] "
 

@@ -42,8 +42,8 @@ SYSTEM = "system"
 READS_THE_VIEW = "prune_with_agent"
 # A partial answer that is longer than this share of the limit cannot be promised to stay.
 MOST_PINNED = 0.4
-# Of the room beside instructions and tools: so much of what a person said and nobody answered yet stays for sure; the
-# newest of it alone may be more.
+# The share of the room beside instructions and tools that stays for sure for what a person said and nobody answered
+# yet; the newest of it alone may be more.
 UNANSWERED_SHARE, NEWEST_UNANSWERED_SHARE = 0.5, 0.75
 TASK_CHARS = 600
 
@@ -81,7 +81,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         laid_down=_laid_down_before(context),
         config=config,
     )
-    # In a view a message may be shortened already: what it says by itself is what was said.
+    # A view may have shortened a message already: the stored content is what was said.
     said = {str(piece.message.pk): piece.content for one in (source, whole) for piece in one.pieces if piece.message}
     return Material(
         state=with_unanswered(state, context),

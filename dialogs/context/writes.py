@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 UNCALIBRATED_ERROR, LEAST_ERROR = 0.25, 0.03
 # A report is written down where it is larger than the largest one by so much, or where the window is not known.
 WORTH_KEEPING = 1.05
-# So many reports of a conversation are compared with a new one.
+# How many reports of a conversation are compared with a new one.
 REPORTS_LOOKED_AT = 50
 
 
@@ -201,5 +201,5 @@ def learn_from_usage(*, llm: LLM, foretold: Foretold, reported: int) -> None:
     if isinstance(after, Calibration):
         row.known, row.counter = after, foretold.counter
         row.save(update_fields=["samples", "counter", "updated_at"])
-    # Who counts with this LLM again counts with what was learned.
+    # The next estimate with this LLM object uses what was learned.
     llm.calibration = row

@@ -37,9 +37,9 @@ from health.tokens.custom import counter_named
 from health.tokens.memory import Memory
 
 logger = logging.getLogger(__name__)
-# For all that one request asks.
+# How long all questions of one request may take together.
 SECONDS = 0.5
-# After a server that does not count, and after one that did not answer.
+# How long a server is not asked that does not count, and one that did not answer.
 SILENCE_SECONDS, PAUSE_SECONDS = 3600.0, 30.0
 # After one that had no time for everything.
 BREATH_SECONDS = 5.0

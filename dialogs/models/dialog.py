@@ -95,7 +95,7 @@ class Dialog(models.Model):
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
     own_tools = models.CharField(max_length=10, choices=OwnTools, default=OwnTools.AUTOMATIC)
 
-    # Of a sample only: which stop of its tour is shown.
+    # In a sample only: which stop of its tour is shown.
     tour = models.CharField(max_length=12, choices=Stop, default=Stop.NO_SAMPLE, blank=True, editable=False)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
@@ -259,7 +259,7 @@ class Reminder(models.Model):
     # The name by which the agent refers to it: never used twice in a dialog.
     number = models.PositiveIntegerField()
     content = models.TextField()
-    # Where it stands in the list. Gaps are allowed.
+    # The reminder's place in the list. Gaps are allowed.
     position = models.PositiveIntegerField()
     author = models.CharField(max_length=20, choices=Author)
     # The course in which it was last written.

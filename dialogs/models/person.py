@@ -29,7 +29,7 @@ class ApiKey(models.Model):
     name = models.CharField(_("name"), max_length=120)
     # The first characters of the secret, by which a person recognises it.
     prefix = models.CharField(max_length=20)
-    # Of a random secret of 256 bits: no slow hash is needed.
+    # The hash of a random secret of 256 bits, for which no slow hash is needed.
     sha256 = models.CharField(max_length=64, unique=True)
     scope = models.CharField(_("scope"), max_length=20, choices=Scope, default=Scope.CHAT)
     # Ids as `GET /v1/models` lists them; empty: all.

@@ -57,7 +57,7 @@ class Generation(models.Model):
     finish_reason = models.CharField(_("finish reason"), max_length=60, blank=True)
     error_code = models.CharField(_("error code"), max_length=60, blank=True)
     error_message = models.TextField(blank=True)
-    # Where no provider said it but we: the reason that the message says, {"code", "args", "text"}.
+    # Where Dominds and no provider refused: the reason that the message tells, {"code", "args", "text"}.
     why = models.JSONField(default=dict, blank=True)
     # When a failed try will be followed by another: the moment at which it is due.
     retry_at = models.DateTimeField(null=True, blank=True)
@@ -108,7 +108,7 @@ class ToolCall(models.Model):
         # A person stopped it, or it was overtaken by a new course.
         WITHDRAWN = "withdrawn", _("withdrawn")
 
-        # It is the client's to make; its result comes with the next request, if at all.
+        # The client makes this call; its result comes with the next request, if at all.
         CLIENT = "client", _("made by the client")
 
     OPEN = (Status.PENDING, Status.RUNNING, Status.WAITING)

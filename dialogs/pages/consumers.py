@@ -221,7 +221,7 @@ class ListConsumer(Watcher):
     asked: Asked
     screen: ListDiff
     group = LISTS
-    # Of all the person's dialogs, when they were last looked at.
+    # The versions of all the person's dialogs, as they were last looked at.
     versions: dict[str, Any]
     showing: asyncio.Task[None] | None = None
 

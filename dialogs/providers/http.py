@@ -169,7 +169,7 @@ class Reading:
     """A stream of events, piece by piece. Of an event only its data is kept."""
 
     def __init__(self) -> None:
-        # Of the line that has not ended yet.
+        # The pieces of the line that has not ended yet.
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self.is_done = False

@@ -72,7 +72,7 @@ _shelves: dict[asyncio.AbstractEventLoop, Shelf] = {}
 async def borrowed(settings: ProviderSettings) -> AsyncIterator[Provider]:
     """A provider to use but not to close. Raises NotConfigured."""
     if settings.kind == SCRIPTED:
-        # It holds no connection, and its file is to be read anew.
+        # A scripted provider holds no connection, and its file is to be read anew.
         yield make_provider(settings)
         return
     shelf = await _shelf()

@@ -80,7 +80,7 @@ Part = TypeVar("Part")
 def export_json(dialog: Dialog) -> dict[str, Any]:
     """Everything that the dialog holds, on all its branches, as JSON values."""
     with transaction.atomic():
-        # Whoever drives it waits: what is read last must not refer to what came after the first.
+        # The driver waits for this lock: rows that are read last must not refer to rows that came after the first.
         file = _file(lock(dialog))
     exported: dict[str, Any] = _as_json(asdict(file))
     return exported

@@ -166,7 +166,7 @@ def _finish(dialog: Dialog, file: DialogFile, messages: Messages) -> None:
     dialog.trashed_at = None
     dialog.created_at = file.created_at
     dialog.current_leaf = messages[leaf] if leaf is not None else None
-    # Only where the row is still there.
+    # `update_fields` writes only where the row is still there.
     dialog.save(update_fields=["trashed_at", "created_at", "current_leaf"])
 
 
@@ -232,7 +232,7 @@ def _add_reminders(dialog: Dialog, entries: tuple[ReminderEntry, ...], courses: 
 
 
 # --- What an agent did and what it was asked to do, written from a checked dialog file ---
-# By the message that asked, and the place of the call in it.
+# Questions by the message that asked, and the place of the call in it.
 Questions = dict[tuple[int, int], Question]
 
 

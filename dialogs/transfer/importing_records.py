@@ -24,7 +24,7 @@ from health.monitor.levels import read
 
 Messages = dict[int, Message]
 Courses = dict[int, Course]
-# By number.
+# Compaction runs by their number in the file.
 Runs = dict[int, CompactionRun]
 BATCH = 500
 Row = TypeVar("Row", bound=Model)

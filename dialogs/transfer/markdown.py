@@ -146,7 +146,7 @@ def _told_question(question: Question) -> Iterator[str]:
 
 # --- Compactions in the Markdown file ---
 Status = CompactionRun.Status
-# Of the others nothing came.
+# Runs that came to something.
 TOLD = (Status.APPLIED, Status.UNDONE, Status.FAILED)
 
 

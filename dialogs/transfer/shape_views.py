@@ -25,14 +25,14 @@ from health.compaction.terms.units import Kind
 from health.models import CompactionRun, ContextEvent
 
 Status = CompactionRun.Status
-# What is still under way, or waits for a person, belongs to the dialog that it is in alone.
+# A run that is still under way, or waits for a person, belongs to its own dialog alone and is left out.
 UNDER_WAY = (Status.QUEUED, Status.RUNNING, Status.DRAFT)
-# Its view holds, or may hold again.
+# The view of such a run holds, or may hold again.
 HOLDS = (Status.APPLIED, Status.UNDONE)
 OVER = one_of(status for status in Status.values if status not in UNDER_WAY)
 PRIORITY = whole(min(MessageMark.Priority.values), max(MessageMark.Priority.values))
 Code = ContextEvent.Code
-# Of a text beside the numbers.
+# The longest text beside an event's numbers.
 FACT_CHARS = 2_000
 TRAVELS = tuple(code for code in Code if code is not Code.LOOP_DETECTED)
 

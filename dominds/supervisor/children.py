@@ -26,7 +26,7 @@ FIRST_DELAY_SECONDS = 0.5
 POLL_SECONDS = 0.1
 # How long one child may take over its goodbye before it is killed.
 GRACE_SECONDS = 4.0
-# What a child writes without ever ending the line is no longer line than this.
+# The longest line that is taken from a child; a longer one is cut into lines.
 LINE_BYTES = 64 * 1024
 
 

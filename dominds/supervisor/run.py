@@ -50,7 +50,7 @@ def worker(row: Worker) -> Child:
         "--hostname": f"{row.name}@%h",
         "--loglevel": "WARNING",
     }
-    # They talk to each other about nothing that we need, nor does anybody listen to whether they live: `up` watches
+    # Workers tell each other nothing that we need, nor does anybody listen to whether they live: `up` watches
     # them itself. A start without it is a second faster.
     flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     command = (sys.executable, "-m", "celery", "--quiet", "--app", "dominds", "worker", *flags)

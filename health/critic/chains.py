@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-# Of each order: fewer in all, or in a stratum, are no evidence.
+# Fewer runs of an order in all, or in a stratum, are no evidence.
 LEAST_RUNS, LEAST_IN_STRATUM = 30, 5
 RIDGE = 1.0
 FOLDS = 2

@@ -24,7 +24,7 @@ class LlmCalibration(models.Model):
     # [[estimated, foretold, reported, of which tools, of which images, how many images]], the newest last, at most 20.
     # Older rows end after the third or fourth number.
     samples = models.JSONField(_("samples"), default=list)
-    # Who counted them; older rows do not say it, and were counted here.
+    # Who counted the estimates; older rows do not say so, and were counted here.
     counter = models.CharField(_("counter"), max_length=60, blank=True, default="")
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 

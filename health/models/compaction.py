@@ -65,7 +65,7 @@ class CompactionRun(models.Model):
     # Where the limit comes from: [{"what", "tokens", "source", "why"}].
     limit_trace = models.JSONField(default=list)
 
-    # Whoever works at it holds this until it runs out; the number shuts out whoever held it before.
+    # The run's worker holds this claim until it runs out; the number shuts out the worker that held it before.
     claim_token = models.PositiveBigIntegerField(default=0)
     claimed_until = models.DateTimeField(null=True, blank=True)
     cancel_requested = models.BooleanField(default=False)
@@ -163,7 +163,7 @@ class PreparedPruning(models.Model):
     shown = models.JSONField(default=dict)
     answers = models.JSONField(default=list)
     begun_at = models.DateTimeField(_("begun at"), default=timezone.now)
-    # Whoever asks holds this until it runs out; null: it is over.
+    # Whoever asks the pruning agent holds this claim until it runs out; null: the asking is over.
     claimed_until = models.DateTimeField(null=True)
 
     class Meta:

@@ -28,7 +28,7 @@ class ContextEvent(models.Model):
         OVER_HIT = "OVER_HIT", _("the context was over its limit")
         RUN_SKIPPED = "RUN_SKIPPED", _("a compaction had nothing to gain")
         PROVIDER_OVERFLOW = "PROVIDER_OVERFLOW", _("the provider refused the prompt")
-        # Of the model's window: what a refusal taught, and a prompt of which the server read only a part.
+        # About the model's window: what a refusal taught, and a prompt of which the server read only a part.
         WINDOW_LEARNED = "WINDOW_LEARNED", _("the window was learned")
         PROMPT_CUT = "PROMPT_CUT", _("the server read only a part of the prompt")
         LOOP_DETECTED = "LOOP_DETECTED", _("the agent went round in circles")
@@ -184,7 +184,7 @@ class WhatIf(models.Model):
     rows = models.JSONField(default=list)
     # Replays that are done; there are as many as dialogs times rows.
     done = models.PositiveIntegerField(default=0)
-    # Whoever works at it holds this until it runs out; the number shuts out whoever held it before.
+    # The worker holds this claim until it runs out; the number shuts out the worker that held it before.
     claim_token = models.PositiveBigIntegerField(default=0)
     claimed_until = models.DateTimeField(null=True, blank=True)
     asked_at = models.DateTimeField(auto_now_add=True)

@@ -33,7 +33,7 @@ Status = CompactionRun.Status
 INDETERMINATE = -1
 # Red, whatever else holds.
 IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
-# Only these go by themselves: nobody may miss a recovery or a failure.
+# Only these cards go away by themselves: nobody may miss a recovery or a failure.
 HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
 # What has ended otherwise is news so long, and in its course. Events and the page of each run keep it.
 NEWS_FOR = timedelta(hours=24)

@@ -25,7 +25,7 @@ from dialogs.learning.reads.insights.figures import Row, rows
 from dialogs.learning.reads.insights.patterns import Pattern, patterns
 from dialogs.learning.reads.insights.scope import Scope
 from dialogs.learning.reads.insights.series import Point, Series, series
-from dialogs.learning.views.filters import PERIODS, Asked
+from dialogs.learning.views.events import PERIODS, Asked
 from dialogs.models import LLM, Agent, Dialog, Generation
 from dialogs.transcript.views import person_of, render_part
 from dialogs.turns.reads.events import agents_to_choose, llms_to_choose

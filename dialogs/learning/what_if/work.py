@@ -38,12 +38,12 @@ logger = logging.getLogger(__name__)
 # The worker of compactions is one. A live one waits that long for what nobody needs at once, and until a dialog is read
 # and the compaction under way is done: no slice begins another after its time.
 SLICE_SECONDS = 1.0
-# In a row: a replay that another slice goes on with.
+# The key in a row under which a replay is kept that another slice goes on with.
 HALFWAY = "halfway"
 A_MILLION = 1_000_000
 Row = dict[str, Any]
 EMBEDDER = "static"
-# For the compactions of one replay. After that the goal counts as reached, and the row says so.
+# How long the compactions of one replay may take. After that the goal counts as reached, and the row says so.
 MOST_SECONDS = 10.0
 
 
@@ -125,7 +125,7 @@ class Replayed:
     happening: Happening
     lost: int = 0
     bindings: int = 0
-    # So many are lost that the engine stops listing them.
+    # So many facts are lost that the engine stops listing them.
     are_more_lost: bool = False
     is_cut_short: bool = False
 

@@ -32,9 +32,9 @@ from health.critic.proposable import NotProposable, check_change
 from health.models import ContextSettings, Proposal, SettingsChange
 
 Kind, Status = Proposal.Kind, Proposal.Status
-# Who has declined is not asked again so soon.
+# How long a declined proposal is not made again.
 QUIET = timedelta(days=7)
-# For the beat, which nobody waits for.
+# How long the replays of one look may take; nobody waits for the beat.
 SECONDS = 60.0
 
 

@@ -26,7 +26,7 @@ from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS
 
 EXACT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
-# For all questions of one click together: a person waits for the page.
+# The longest that all questions of one click may take together: a person waits for the page.
 PATIENCE_SECONDS = 20.0
 # More would fill the page; a part of the name finds the rest.
 MOST_SHOWN = 40
@@ -93,7 +93,7 @@ class Found:
     models: tuple[Model, ...] = ()
     hidden: int = 0
     problem: str = ""
-    # Where it is an Ollama that is being connected as some other server: its address.
+    # The address of an Ollama that is being connected as some other server.
     ollama: str = ""
     advice: tuple[Promise, ...] = ()
 

@@ -99,7 +99,7 @@ class DrivenBy:
     tools: int
     chat: str
     asked_at: datetime | None
-    # Its model may keep reminders.
+    # Whether the client's model may keep reminders.
     has_notebook: bool
 
 

@@ -45,7 +45,7 @@ class MessageRow:
     versions: tuple[int, ...]
     is_last_user: bool = False
     is_last_answer: bool = False
-    # It stands in the course that goes on: a person may mark it, compact up to it, bring it back.
+    # The message stands in the course that goes on: a person may mark it, compact up to it, bring it back.
     is_current: bool = False
     # What the model sees of it, and of its calls' results, where that is not what was said.
     visibility: Visibility | None = None
@@ -182,7 +182,7 @@ class AttemptRow:
     kind: ClassVar[str] = "attempt"
     generation: Generation
     can_retry: bool
-    # It may be said anew: the person's last message, below which nothing came.
+    # The person's last message, which may be said anew because nothing came below it.
     editable: int | None = None
 
     @property
@@ -214,7 +214,7 @@ class AttemptRow:
 class LiveRow:
     kind: ClassVar[str] = "live"
     generation: Generation
-    # It goes on with an answer that was cut for a compaction.
+    # The text goes on with an answer that was cut for a compaction.
     continues: bool = False
     dom_id: ClassVar[str] = "live"
 

@@ -20,7 +20,7 @@ from health.selectors import Meter, meter, meter_of, readings_in
 Shelf = Literal["active", "clients", "archived", "trash"]
 SHELVES: dict[Shelf, Q] = {
     "active": Q(archived_at=None, trashed_at=None),
-    # Those of the active ones that clients drive.
+    # Active dialogs that clients drive.
     "clients": Q(archived_at=None, trashed_at=None, is_client_driven=True),
     "archived": Q(archived_at__isnull=False, trashed_at=None),
     "trash": Q(trashed_at__isnull=False),

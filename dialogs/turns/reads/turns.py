@@ -23,7 +23,7 @@ from dominds.prepared import prepared
 from health.loops import EVERY_CALLS
 from health.monitor.remediation import Due
 
-# What grows with a course. Who asks only how a run ended leaves it where it is.
+# The columns of a run that grow with a course. Whoever asks only how a run ended does not read them.
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
@@ -127,7 +127,7 @@ DRIVEN = (
     *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
     *("client", "current_leaf__course__head_run"),
 )
-# Of the view that holds: what a request is not made of, and grows with the course.
+# The columns of the run whose view holds that a request is not made of, and that grow with the course.
 NOT_SENT = tuple(f"current_leaf__course__head_run__{name}" for name in LARGE if name != "view")
 
 

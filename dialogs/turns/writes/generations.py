@@ -270,7 +270,7 @@ def add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short
     )
 
 
-# What its end writes down.
+# The columns that the end of a generation writes.
 ENDED = (
     *("status", "message", "finished_at", "first_token_at", "finish_reason", "usage_raw"),
     *("partial_text", "partial_reasoning", "error_code", "error_message", "why", "retry_at"),

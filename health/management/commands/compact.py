@@ -27,7 +27,7 @@ UNUSABLE = 2
 
 class Command(BaseCommand):
     help = "Compacts a chat: a JSON array, JSONL, or an export of OpenAI, Open WebUI or Claude Code."
-    # It touches nothing that the checks are about.
+    # The command touches nothing that the checks are about.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
