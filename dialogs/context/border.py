@@ -92,6 +92,20 @@ class Context:
         )
 
     @cached_property
+    def said(self) -> tuple[ChatMessage, ...]:
+        """One message for each piece. An answer that was cut and then gone on with becomes one message."""
+        wired: list[ChatMessage] = []
+        before: Piece | None = None
+        for piece in self.pieces:
+            sent = _wire(piece, self)
+            if before is not None and sent.role == Role.ASSISTANT and self.goes_on(piece, before):
+                wired[-1] = replace(sent, content=wired[-1].content + sent.content)
+            else:
+                wired.append(sent)
+            before = piece
+        return tuple(wired)
+
+    @cached_property
     def marks(self) -> Mapping[int, MessageMark]:
         """What people have marked of the branch. Read when something is compacted: a request is made without."""
         return marks_of(self.branch)
@@ -277,7 +291,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     """The next request. What a client said and nobody compacted goes on so, but for calls without results."""
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
-    messages = _with_changes([*system, *_answers_whole(context)], context.beginning.changed)
+    messages = _with_changes([*system, *context.said], context.beginning.changed)
     if client is not None:
         messages = paired(messages)
     if client is None or context.run_id is not None:
@@ -296,20 +310,6 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
 def _valid(messages: list[ChatMessage], *, is_without_tools: bool) -> list[ChatMessage]:
     """The messages in an order that every server takes, whatever was left out."""
     return begun_by_a_user(merged(without_calls(messages) if is_without_tools else messages))
-
-
-def _answers_whole(context: Context) -> list[ChatMessage]:
-    """One message for each piece. An answer that was cut and then gone on with becomes one message."""
-    wired: list[ChatMessage] = []
-    before: Piece | None = None
-    for piece in context.pieces:
-        sent = _wire(piece, context)
-        if before is not None and sent.role == Role.ASSISTANT and context.goes_on(piece, before):
-            wired[-1] = replace(sent, content=wired[-1].content + sent.content)
-        else:
-            wired.append(sent)
-        before = piece
-    return wired
 
 
 def instructions_of(context: Context) -> str:

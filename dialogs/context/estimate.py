@@ -66,6 +66,8 @@ class Estimate:
 # By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
 # than this around a message, or more than twice its schema for a tool.
 FRAME_TOKENS = 24
+# Where a context keeps what was measured of it.
+SAID_BYTES = "said_bytes"
 # By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
 # a template may add to a short request.
 UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
@@ -93,9 +95,9 @@ class Sizing:
         shown = _most_shown(self.context)
         if shown is None:
             return None
-        texts = [sent_text(piece, self.context) for piece in self.context.pieces]
         besides = (system_text(self.context), self.context.task, self.context.beginning.changed)
-        said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, *besides))
+        said = said_bytes(self.context) + sum(len(text.encode()) for text in besides)
+        said += FRAME_TOKENS * (len(self.context.pieces) + len(besides))
         return said + shown + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
 
     @cached_property
@@ -149,7 +151,7 @@ def surely_within(room: int, counter: Counter) -> int:
 
 def _most_shown(context: Context) -> int | None:
     """Twice of what the images of a context cost by their family and by the reports. None where nobody can tell yet."""
-    showing = [piece for piece in context.pieces if piece.parts]
+    showing = [one for one in context.pieces if one.message and one.message.parts and one.parts]
     if not showing:
         return 0
     known = calibration_of(context.dialog.llm)
@@ -245,6 +247,14 @@ def sent_text(piece: Piece, context: Context) -> str:
         return piece.content
     asked = [json.dumps({"name": call.name}) + (call.arguments or "{}") for call in context.calls.get(message.id, ())]
     return "\n".join([piece.content, *asked, *said_below(message, context)])
+
+
+def said_bytes(context: Context) -> int:
+    """Of all text that its pieces send. Worked out once."""
+    known = context.__dict__
+    if SAID_BYTES not in known:
+        known[SAID_BYTES] = sum(len(sent_text(piece, context).encode()) for piece in context.pieces)
+    return int(known[SAID_BYTES])
 
 
 def _part_of(piece: Piece) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from dialogs.agents.tools.base import wire
 from dialogs.agents.tools.registry import tools_for
 from dialogs.context.border import Context, Piece, read_context, read_seen
-from dialogs.context.estimate import Estimate, estimate, media_tokens, sent_text
+from dialogs.context.estimate import Estimate, estimate, media_tokens, said_bytes, sent_text
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard
 from dialogs.models import Dialog, Message
@@ -44,9 +44,31 @@ def as_stored(context: Context, dialog: Dialog, branch: Sequence[Message]) -> Co
     calls = calls_by_message(ids) if context.calls else {}
     found = replace(context, dialog=dialog, branch=tuple(branch), calls=calls, client=dialog.client)
     now = {before.id: message for before, message in zip(context.branch, branch, strict=True)}
-    messages = (now[piece.message.id] for piece in context.pieces if piece.message)
-    found.__dict__["pieces"] = tuple(Piece(Entry(message_id=one.id), one) for one in messages)
-    return found
+    pieces = (_of(piece, now[piece.message.id]) for piece in context.pieces if piece.message)
+    return with_known(found, pieces=tuple(pieces), said=context.said, said_bytes=said_bytes(context))
+
+
+def _of(piece: Piece, message: Message) -> Piece:
+    return piece if piece.message is message else Piece(Entry(message_id=message.id), message)
+
+
+def going_on(before: Context, now: Context) -> Context:
+    """`now`, with what was worked out for `before`, whose branch is the beginning of its own: of a client's
+    conversation of which all goes along as it stands."""
+    added = now.branch[len(before.branch) :]
+    rest = with_known(replace(now), pieces=tuple(Piece(Entry(message_id=one.id), one) for one in added))
+    return with_known(
+        now,
+        pieces=(*before.pieces, *rest.pieces),
+        said=(*before.said, *rest.said),
+        said_bytes=said_bytes(before) + said_bytes(rest),
+    )
+
+
+def with_known(context: Context, **worked_out: Any) -> Context:
+    """The context, of which these properties need not be worked out again."""
+    context.__dict__.update(worked_out)
+    return context
 
 
 def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict[str, Any]]:

@@ -28,6 +28,9 @@ KEEP_ALIVE_SECONDS = 45.0
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_SECONDS)
 _one_at_a_time = Lock()
 DONE = b"[DONE]"
+# What JSON takes for white space.
+WHITE = " \t\n\r"
+_read = json.JSONDecoder().raw_decode
 # What comes after the last event is read, or the connection could not be used again.
 REST_SECONDS = 0.1
 
@@ -153,6 +156,15 @@ def _sound(event: StreamEvent | Exception) -> StreamEvent:
     return event
 
 
+def _json_of(text: str) -> Any:
+    """As `json.loads` reads it, in fewer steps."""
+    text = text.strip(WHITE)
+    found, end = _read(text)
+    if end < len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return found
+
+
 class Reading:
     """A stream of events, piece by piece. Of an event only its data is kept."""
 
@@ -168,7 +180,7 @@ class Reading:
             if data.lstrip().startswith(DONE):
                 self.is_done = True
                 return
-            yield json.loads(data.decode())
+            yield _json_of(data.decode())
 
     def add(self, piece: bytes) -> Iterator[bytes]:
         """The data of each event that is whole now."""
