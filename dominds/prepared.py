@@ -43,7 +43,8 @@ def database() -> BaseDatabaseWrapper:
 
 
 def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
-    """Nobody else may be using it: whoever executes a statement fetches all of its rows at once."""
+    """The kept cursor of a connection. Nobody else may be using it: whoever executes a statement fetches all of its
+    rows at once."""
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     opened, cursor = connection.__dict__.get(KEPT, (None, None))
@@ -56,7 +57,7 @@ def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
 
 
 def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]:
-    """All that it finds."""
+    """All rows that a statement finds."""
     cursor = cursor_of(connection)
     cursor.execute(sql, params)
     with connection.wrap_database_errors:

@@ -42,7 +42,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         return row.generation_id
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Only what the page itself filters by: else a text could be guessed from the address, letter by letter."""
+        """Allow only the filters of the page: else a text could be guessed from the address, letter by letter."""
         own = {*map(str, self.list_filter), self.date_hierarchy}
         return lookup.split(LOOKUP_SEP)[0] in own and super().lookup_allowed(lookup, value, request)
 

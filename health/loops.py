@@ -80,7 +80,7 @@ class LoopFinding:
 
 
 def find_loop(steps: Sequence[Step], *, over_hits: int = 0) -> LoopFinding | None:
-    """What speaks for a circle at the end of these steps, oldest first; None where nothing does."""
+    """The signs of a circle at the end of these steps, oldest first; None where there are none."""
     steps = steps[-MOST_STEPS:]
     less = 1 if over_hits else 0
     texts = _texts(steps)
@@ -116,7 +116,8 @@ def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
 
 
 def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable], *, enough: int) -> Iterator[Seen]:
-    """Since the last progress. Counted in steps: what is asked three times side by side is asked once."""
+    """Calls repeated since the last progress. Steps are counted: a call that is made three times side by side counts
+    once."""
     counts = Counter[Hashable]()
     names = {key(call): call.name for step in steps for call in step.calls}
     for step, is_new in _with_progress(steps):
@@ -129,7 +130,7 @@ def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable]
 
 
 def _texts(steps: Sequence[Step]) -> list[str]:
-    """What was said since the last progress; answers that only make calls say nothing."""
+    """The texts of the answers since the last progress; answers that only make calls have none."""
     texts: list[str] = []
     for step, is_new in _with_progress(steps):
         if is_new:

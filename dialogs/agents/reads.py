@@ -66,7 +66,7 @@ class Shown(NamedTuple):
 
 
 def reminders_of(dialog: Dialog) -> tuple[Shown, ...]:
-    """All of each."""
+    """The dialog's reminders, each with its whole text."""
     kept = Reminder.objects.filter(dialog=dialog, removed_at=None)
     return tuple(Shown(one.number, one.content) for one in kept)
 

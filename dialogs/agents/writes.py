@@ -61,13 +61,13 @@ def _clean_reminder(content: str) -> str:
 
 
 def _unchanged(version: int | None, current: int) -> None:
-    """Raises when what was edited is no longer what is there. None: whoever writes does not mind."""
+    """Raise if the text that was edited is no longer the stored one. None: the writer does not mind."""
     if version is not None and version != current:
         raise DialogError(_("It was changed meanwhile. Copy your text, look at the new one, and write again."))
 
 
 def kept_reminder(row: Dialog, number: int) -> Reminder:
-    """Raises DialogError, which names those that there are, where none has this number."""
+    """The reminder with this number. Raises DialogError, which names those that there are, where none has it."""
     found = Reminder.objects.filter(dialog=row, number=number, removed_at=None).first()
     if found is None:
         numbers = Reminder.objects.filter(dialog=row, removed_at=None).values_list("number", flat=True)
@@ -159,7 +159,7 @@ def update_reminder(
 
 @transaction.atomic
 def remove_reminder(*, dialog: Dialog, number: int) -> None:
-    """Take it out of the agent's sight. It can be restored."""
+    """Take a reminder out of the agent's sight. It can be restored."""
     row = _usable(dialog)
     reminder = kept_reminder(row, number)
     reminder.removed_at = timezone.now()
@@ -213,13 +213,13 @@ def record_tools(*, server: McpServer, tools: list[dict[str, Any]]) -> None:
 
 @transaction.atomic
 def record_problem(*, server: McpServer, problem: str) -> None:
-    """Why it could not be asked. What it offered before is kept: it may be back for the next call."""
+    """Record why the server could not be asked. Its earlier tools are kept: it may be back for the next call."""
     _write(server, tools_read_at=timezone.now(), problem=storable(problem))
 
 
 @transaction.atomic
 def forget_tools(*, server: McpServer) -> None:
-    """Another program or address stands behind this name now: what the earlier one offered means nothing."""
+    """Forget the server's tools: another program or address stands behind its name now."""
     _write(server, tools=[], tools_read_at=None, problem="")
 
 

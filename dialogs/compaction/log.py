@@ -71,7 +71,7 @@ def _log_rejected(run: CompactionRun, told: Any) -> None:
 
 
 def _without_words(why: Reason) -> Reason:
-    """What a model wrote, or what it was shown, has no place in a log."""
+    """The reason without what a model wrote or was shown, which has no place in a log."""
     return Reason(why.why, {name: _harmless(value) for name, value in why.args.items()})
 
 

@@ -97,7 +97,7 @@ def _anew(dialog: Dialog, now: Standing, branch: Sequence[Message], key: Mapping
 
 
 def _key(dialog: Dialog, now: Standing, view: int | None) -> dict[str, Any]:
-    """Where this is another one, the request is written anew from its beginning."""
+    """What a beginning depends on. Where the key is another one, the request is written anew from its beginning."""
     return {
         "dialog": str(dialog.pk),
         "view": view,
@@ -168,7 +168,7 @@ def _clean(text: str) -> str:
 
 
 def _note(told: Standing, now: Standing, language: str) -> str:
-    """What a person changed, as the agent reads it; empty where nothing was."""
+    """What a person changed in rules, Taskdoc and reminders, as the agent reads it; empty where nothing was changed."""
     known, kept = _contents(told), _contents(now)
     values = {
         "rules": [rule for rule in now.rules if rule not in told.rules],

@@ -74,7 +74,7 @@ class Context:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """What goes along after the system message, in order."""
+        """What is sent after the system message, in order."""
         view = model_view.as_said(self.branch) if self.view is None else self.view
         found = (Piece(entry, self._by_id.get(entry.message_id or 0)) for entry in view)
         pieces = [piece for piece in found if self._is_something(piece)]
@@ -181,7 +181,7 @@ class Piece:
 
     @property
     def content(self) -> str:
-        """What is sent of it, before any notice."""
+        """The text that is sent for this piece, before any notice."""
         if self.entry.content is not None or self.message is None:
             return self.entry.content or ""
         if not self.message.parts:

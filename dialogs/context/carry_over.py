@@ -78,7 +78,7 @@ def unanswered_in(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def since_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """What no answer in words has followed yet, oldest first."""
+    """The messages that no answer in words has followed yet, oldest first."""
     return tuple(branch[_last_answer(branch) + 1 :])
 
 
@@ -162,7 +162,7 @@ def _filling(config: ContextConfig) -> ContextConfig:
 
 
 def _laid_down(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> tuple[Unit, ...]:
-    """What was laid down, and beside it what is marked to stay, the newest first while it fits."""
+    """The ledger, and beside it the messages marked to stay, the newest first while they fit."""
     ledger = _ledger(units, int(LEDGER_SHARE * budget), kit, dialog, with_facts=True)
     kept: list[Unit] = []
     left = budget - total([ledger] if ledger else [])
@@ -174,7 +174,7 @@ def _laid_down(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> 
 
 
 def _ledger(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, *, with_facts: bool = False) -> Unit | None:
-    """What was laid down in all courses, within so many tokens."""
+    """The rules and facts laid down in all courses, within so many tokens."""
     in_force = extract(units, taken_back(load(dialog.standing_rules)))
     return carry(in_force if with_facts else in_force.stated, standing=(), budget_tokens=budget, kit=kit)
 

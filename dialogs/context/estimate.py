@@ -216,7 +216,7 @@ def _parts(
 
 
 def foretold(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Foretold:
-    """What the report of a request so estimated is to be held against."""
+    """The estimate that the provider's report of this request is to be held against."""
     known, schemas, media = correction_of(counter), tools_tokens(llm.model_id, tools), guessed.media
     besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)
     text = round((guessed.tokens - besides) / known.ratio)

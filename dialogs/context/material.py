@@ -94,7 +94,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 
 
 def beside(context: Context, counter: Counter) -> int:
-    """What is sent with the messages and is none of them: how far the task is."""
+    """What is sent beside the messages: how far the task is."""
     return counter.count([context.task])[0] if context.task else 0
 
 

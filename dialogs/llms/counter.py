@@ -180,7 +180,7 @@ def _may_ask() -> bool:
 
 
 def calibration_of(llm: LLM) -> Calibrating:
-    """What the reports taught of the counter that is used now: of another one they say nothing."""
+    """What the reports taught of the counter that is used now; reports on another counter say nothing of it."""
     return _calibration(llm, _plain(llm))
 
 

@@ -156,7 +156,7 @@ def is_window_as_loaded(llm: LLM) -> bool:
 
 
 def kind_of(llm: LLM) -> Kind:
-    """What holds for every server of its provider's kind."""
+    """The traits of every server of the LLM's kind of provider."""
     return KINDS[llm.provider.kind]
 
 
@@ -248,7 +248,7 @@ def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: b
 
 
 def _learned_as(known: Known) -> Why | None:
-    """What the room is called where it comes from what a server refused or cut."""
+    """The name of a room that was learned from what a server refused or cut."""
     if known.bound is not None and known.bound <= (known.window or known.bound):
         return Why.LIMIT_GUESSED if known.bound < (known.highest or 0) else Why.LIMIT_LEARNED
     return Why.LIMIT_LEARNED if known.window and known.source.why is Why.FROM_REFUSAL else None

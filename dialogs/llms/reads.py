@@ -92,7 +92,7 @@ def provider_at(*, kind: str, base_url: str) -> Provider | None:
 
 
 def llms_at(*, kind: str, base_url: str) -> QuerySet[LLM]:
-    """What has been added of the server at this address, with the agents."""
+    """The LLMs that have been added of the server at this address, with their agents."""
     found = LLM.objects.filter(enabled=True).prefetch_related("agents")
     return found.filter(provider=provider_at(kind=kind, base_url=base_url))
 

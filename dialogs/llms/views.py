@@ -66,7 +66,7 @@ def _offer(request: HttpRequest) -> Offer:
 
 
 def _page(request: HttpRequest, offer: Offer, form: ConnectForm, **context: Any) -> HttpResponse:
-    """For htmx what is below the tabs."""
+    """The page; for htmx only the part below the tabs."""
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     template = "dialogs/_connect.html" if is_fragment else "dialogs/connect.html"
     response = render(request, template, {"offers": OFFERS.values(), "offer": offer, "form": form} | context)

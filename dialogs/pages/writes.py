@@ -96,7 +96,7 @@ def unarchive_dialog(*, dialog: Dialog) -> Dialog:
 
 @transaction.atomic
 def trash_dialog(*, dialog: Dialog) -> Dialog:
-    """Put it in the trash, from which it can be restored for 30 days. A running answer is stopped."""
+    """Put a dialog in the trash, from which it can be restored for 30 days. A running answer is stopped."""
     row = lock(dialog)
     row.trashed_at = timezone.now()
     row.stop_requested = row.is_busy

@@ -143,7 +143,7 @@ def joined(events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
 
 
 def _until_broken(events: Iterator[StreamEvent]) -> Iterator[StreamEvent | Exception]:
-    """What was said until then counts."""
+    """The events, and last the error that broke them off: what was said until then counts."""
     try:
         yield from events
     except Exception as error:

@@ -58,7 +58,8 @@ def read_part(part: Mapping[str, Any]) -> Part:
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """For a service that takes an object only. Arguments that the model wrote wrongly are still shown to it."""
+    """The arguments of a call for a service that takes an object only. What the model wrote wrongly is still shown to
+    it."""
     try:
         parsed = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

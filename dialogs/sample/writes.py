@@ -78,7 +78,7 @@ def close(*, dialog: Dialog) -> None:
 
 
 def _look(row: Dialog, by: User) -> None:
-    """Only the next sentence."""
+    """Go on to the next sentence, and do nothing else."""
 
 
 def _ask(row: Dialog, by: User) -> None:

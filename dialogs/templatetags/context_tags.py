@@ -111,7 +111,7 @@ SELECTED = mark_safe(" selected")
 
 
 def _word(words: Mapping[str, Any], key: str) -> str:
-    """What is not in the table stays as it is."""
+    """The word for a key; a key that is not in the table stays as it is."""
     return str(words.get(key, key))
 
 

@@ -91,7 +91,7 @@ def caution_source(meter: Meter) -> str:
 
 @register.filter
 def stale_word(why: str) -> str:
-    """Beside an old number: the context that it was measured in."""
+    """The context that an old number was measured in, written beside it."""
     return str(STALE.get(why, why))
 
 

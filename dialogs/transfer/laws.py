@@ -316,7 +316,8 @@ def children_of(file: DialogFile) -> Children:
 
 
 def is_whole(caller: int, calls: list[CallEntry], children: Children, leaf: int | None) -> bool:
-    """All results follow, in the calls' order and with nothing between; or none, and nothing else either."""
+    """Whether a round is whole: all results follow, in the calls' order and with nothing between; or none, and nothing
+    else either."""
     results = [call.result_message for call in calls if call.result_message is not None]
     chain = [caller, *results]
     complete = len(results) in (0, len(calls))

@@ -238,7 +238,7 @@ def stop_on_signals() -> None:
 
 @contextlib.contextmanager
 def one_log() -> Iterator[Log]:
-    """What this process logs goes where its children's output goes."""
+    """Send what this process logs where its children's output goes."""
     log = Log(folder=settings.DOMINDS_DATA_DIR / "log", terminal=sys.stderr)
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, [ToLog(log)]

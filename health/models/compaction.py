@@ -143,7 +143,7 @@ class CompactionRun(models.Model):
 
     @property
     def began_afresh(self) -> bool:
-        """Because that was wanted; where no strategy sufficed, `recovered` says so."""
+        """Whether a person wanted to begin afresh; where no strategy sufficed, `recovered` says so."""
         return self.trigger == self.Trigger.RESET and self.status == self.Status.APPLIED
 
 

@@ -215,7 +215,8 @@ class Workspace:
         return path.relative_to(self.root).as_posix()
 
     def files_below(self, start: Path) -> Iterator[Path]:
-        """Every regular file, links left out: what they lead to inside the folder is found where it stands."""
+        """Every regular file. Links are left out: a file that a link leads to inside the folder is found where it
+        stands."""
         if start.is_file():
             yield start
         for folder, folders, names in os.walk(start):
@@ -263,7 +264,7 @@ def _read(path: Path, name: str) -> bytes:
 
 
 def in_words(error: OSError) -> str:
-    """What the disk said, without the path: that is nobody's business outside this machine."""
+    """The disk's words about the error, without the path: that is nobody's business outside this machine."""
     return error.strerror or type(error).__name__
 
 

@@ -114,7 +114,7 @@ def _group(
 
 
 def _standing(dialog: Dialog) -> str:
-    """All text that the model sees now. What was brought back stands there, and is no loss."""
+    """All text that the model sees now. A message that was brought back stands there, and is no loss."""
     return "\n".join(piece.content for piece in next_context(dialog).pieces)
 
 

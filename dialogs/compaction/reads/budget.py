@@ -78,7 +78,7 @@ class Accounted:
 
     @property
     def remainder(self) -> int:
-        """What belongs to no category, or below zero what they say too much."""
+        """The tokens that belong to no category; below zero, those that the categories count too much."""
         return self.reported - self.estimated
 
 
@@ -156,7 +156,7 @@ def _limit(dialog: Dialog, guard: Guard | None) -> tuple[int | None, int]:
 
 
 def _slices(parts: dict[str, int]) -> tuple[Slice, ...]:
-    """Each on the bar after the one before."""
+    """The categories as slices of the bar, each beginning where the one before ends."""
     total = max(1, sum(parts.values()))
     starts = accumulate(parts.values(), initial=0)
     return tuple(

@@ -137,7 +137,7 @@ def _is_old(dialog: Dialog, run: CompactionRun) -> bool:
 
 
 def end_of(run: CompactionRun) -> str:
-    """How it ended, as a phase: an applied run was a success, a recovery or a truncation."""
+    """How the run ended, as a phase: an applied run was a success, a recovery or a truncation."""
     if run.status != Status.APPLIED:
         return run.status
     if run.recovered == "truncate":

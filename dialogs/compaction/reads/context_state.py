@@ -219,7 +219,7 @@ def _counters(dialog: Dialog, newest: CompactionRun | None) -> dict[str, Count]:
 
 
 def iterations_of(run: CompactionRun | None) -> int:
-    """How often the chain was gone through: as often as the strategy that was tried most."""
+    """How often the run went through its chain: as often as the strategy that was tried most."""
     steps = run.steps if run else []
     tried = Counter(step["phase"] for step in steps if step["phase"] not in FRAME and not step.get("is_running"))
     return max(tried.values(), default=0)

@@ -35,7 +35,7 @@ from health.models import ContextSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What somebody has before them: texts, the agent that prunes, and the version that they began with."""
+    """The page as a person has it before them: texts, the agent that prunes, and the version that they began with."""
 
     sheet: Sheet
     agent: Agent | None

@@ -73,7 +73,7 @@ def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 @never_cache
 @require_GET
 def text(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    """All of one message."""
+    """The whole text of one message."""
     whole = selector.archived_text(dialog_or_404(request, dialog_id), message_id=message_id)
     if whole is None:
         raise Http404(_("There is no such message."))
@@ -82,7 +82,8 @@ def text(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse
 
 @require_POST
 def bring_back(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    """From the archive: there again, with the news. From the transcript: the socket brings what changed."""
+    """Bring a message back. From the archive the way leads there again, with the news; to the transcript the socket
+    brings what changed."""
     dialog = dialog_or_404(request, dialog_id)
     line = request.POST.get("text") or None
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]

@@ -36,7 +36,8 @@ LINE_CHARS = 600
 
 @transaction.atomic
 def bring_back(*, dialog: Dialog, message_id: int, text: str | None = None, by: User) -> CompactionRun:
-    """Raises DialogError where the model sees it already, where it does not fit, and while the dialog is busy."""
+    """Bring back a message or a line of it. Raises DialogError where the model sees it already, where it does not fit,
+    and while the dialog is busy."""
     row = resting(lock(dialog))
     message = Message.objects.select_related("course").filter(dialog=row, pk=message_id).first()
     if message is None or row.current_leaf is None or row.trashed_at:

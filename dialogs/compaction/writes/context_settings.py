@@ -111,6 +111,6 @@ def _name(agent: Agent | None) -> str:
 
 
 def set_display(*, user: User, **values: Any) -> CompactionDisplay:
-    """Every value has been checked by `CompactionDisplayForm`."""
+    """Keep how a person wants to see compactions. `CompactionDisplayForm` has checked every value."""
     display, _created = CompactionDisplay.objects.update_or_create(user=user, defaults=values)
     return display

@@ -131,7 +131,7 @@ class Present:
 
 
 def present(dialog: Dialog) -> Present:
-    """What who wants a compaction is told beforehand."""
+    """What a person is told before they ask for a compaction."""
     fresh = dialog_to_drive(dialog.pk)
     guard = guard_of(fresh)
     limit = guard.limit if guard else bounds_of(fresh.llm).accepted
@@ -198,7 +198,7 @@ def complete(*, dialog: Dialog, message_id: int, by: User) -> bool:
 
 @transaction.atomic
 def report_and_continue(*, dialog: Dialog, by: User) -> CompactionRun:
-    """In one transaction with the report: whoever works at the run finds it when the run is over."""
+    """Report an overflow and compact, in one transaction: the run's worker finds the report when the run is over."""
     row = written_here(lock(dialog))
     failed = Generation.objects.filter(dialog=row).order_by("-pk").first()
     if failed is None or failed.status != Generation.Status.FAILED or failed.error_code not in OVERFLOWS:

@@ -71,7 +71,7 @@ DEEDS: dict[str, Callable[[HttpRequest, int], str]] = {"accept": _accept, "dismi
 
 
 def _typed(request: HttpRequest) -> dict[str, Any] | None:
-    """What somebody made of it; None where the form has no field for it."""
+    """The proposal as a person changed it; None where the form has no field for it."""
     if Proposal.Kind.LIMIT in request.POST:
         return {"limit": number_or_zero(request.POST["limit"].replace(",", ""))}
     if Proposal.Kind.CHAIN in request.POST:

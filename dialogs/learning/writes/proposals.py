@@ -134,7 +134,7 @@ def _open(kind: str, *, after: dict[str, Any], **fields: Any) -> Proposal:
 
 @transaction.atomic
 def accept(*, proposal_id: int, by: User, change: Mapping[str, Any] | None = None) -> Proposal:
-    """Put it into force as it is, or as `change` has it. Raises a DialogError that says why not."""
+    """Put a proposal into force as it is, or as `change` has it. Raises a DialogError that says why not."""
     row = _locked(proposal_id, Status.OPEN)
     chosen = dict(row.after if change is None else change)
     try:
@@ -177,7 +177,7 @@ class ProposalOutdated(DialogError):
 
 
 class InvalidProposal(DialogError):
-    """What somebody made of it cannot be put into force."""
+    """The proposal as a person changed it cannot be put into force."""
 
 
 def limit_in_force(agent: Agent) -> dict[str, Any]:

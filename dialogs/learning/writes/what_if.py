@@ -49,7 +49,7 @@ def cancel(row: WhatIf) -> None:
 
 
 def claim(what_if_id: int) -> Claim | None:
-    """Take it, if nobody works at it."""
+    """Claim the "what if", if nobody works at it."""
     now = timezone.now()
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
     taken = WhatIf.objects.filter(free, pk=what_if_id, status__in=OPEN).update(

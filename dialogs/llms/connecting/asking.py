@@ -114,7 +114,7 @@ class Model:
 
 
 def look(wish: Wish) -> Found:
-    """What this server serves."""
+    """Ask what this server serves."""
     return async_to_sync(_bounded)(wish, _settings(wish), _added(wish))
 
 
@@ -156,7 +156,7 @@ async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Added])
 
 
 async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
-    """What the server tells of this one; what the list told where it does not."""
+    """What the server says of this one model; where it says nothing, what its list said."""
     try:
         return await probe.read_limits(settings, facts.model_id)
     except ProviderError:

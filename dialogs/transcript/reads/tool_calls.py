@@ -54,7 +54,8 @@ def offers_tools(llm: LLM) -> bool:
 
 
 def made_here(dialog: Dialog) -> list[str]:
-    """In a client's conversation. A tool of the client's that has such a name is the client's."""
+    """The tools that Dominds runs in a client's conversation. Where the client has a tool of that name, it is the
+    client's."""
     theirs = {tool["function"]["name"] for tool in dialog.client.tools}
     return [name for name in MADE_HERE if name not in theirs]
 

@@ -116,7 +116,7 @@ def _occurs(name: str, found: QuerySet[Any]) -> Q:
 
 
 def cause_of(event: ContextEvent) -> str:
-    """Why it happened, where more is known than its code says; in the reader's language."""
+    """Why an event happened, where more is known than its code says; in the reader's language."""
     if event.code == ContextEvent.Code.LOOP_DETECTED:
         return " ".join(circle_in_words(event.facts))
     told = event.facts.get("why") or event.facts.get("reason") or (event.run.told if event.run else "")

@@ -38,7 +38,8 @@ OVER = (ToolCall.Status.DONE, ToolCall.Status.FAILED)
 
 
 def is_fresh_start_offered(dialog: Dialog) -> bool:
-    """For an hour, until it is made or declined. Where nobody is guarded nothing is asked."""
+    """Whether a fresh start is offered: for an hour, until it is made or declined. Where nobody is guarded nothing is
+    asked."""
     if not may_be_guarded(dialog):
         return False
     event = _offers.first(dialog.pk, timezone.now() - timedelta(hours=1))
@@ -108,7 +109,7 @@ def _answers(dialog: Dialog) -> list[Message]:
 
 
 def _looked_at(dialog: Dialog) -> int:
-    """What comes up to here counts no more."""
+    """The `seq` up to which messages count no more for a circle."""
     event = _newest(dialog)
     reset = CompactionRun.objects.filter(
         dialog=dialog, trigger=CompactionRun.Trigger.RESET, status=CompactionRun.Status.APPLIED
@@ -149,7 +150,7 @@ def _found(dialog_id: Any) -> QuerySet[ContextEvent]:
 
 
 def loop_notice(dialog: Dialog) -> LoopNotice | None:
-    """What was seen, until the person dismisses it, goes on in another way, or begins afresh."""
+    """The circle that was seen, until the person dismisses it, goes on in another way, or begins afresh."""
     event = None if dialog.is_client_driven or dialog.current_leaf_id is None else _newest(dialog)
     if event is None or event.facts.get("dismissed") or _has_gone_on(dialog, event):
         return None

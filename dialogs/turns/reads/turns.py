@@ -55,7 +55,7 @@ def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
 
 
 def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
-    """What remediation makes due, and how often it has asked since a person spoke."""
+    """The prompt that remediation makes due, and how often it has asked since a person spoke."""
     asked = RemediationPrompt.objects.filter(dialog=dialog, notice="", message__seq__gt=dialog.counted_from).count()
     is_due = leaf is not None and bool(leaf.course.due) and may_be_asked(dialog)
     return {"due": Due(leaf.course.due) if leaf and is_due else Due.NOTHING, "prompts": asked}
@@ -196,7 +196,7 @@ def is_message_waiting(dialog_id: UUID) -> bool:
 
 
 def lease_free() -> Q:
-    """Nobody drives it: never claimed, released, or held by a worker that stopped renewing."""
+    """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing."""
     return Q(lease_until=None) | Q(lease_until__lt=timezone.now())
 
 

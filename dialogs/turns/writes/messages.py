@@ -157,7 +157,7 @@ def _last_of_user(row: Dialog) -> Message:
 
 
 def _last_typed(row: Dialog) -> Message:
-    """In the current course: editing an earlier one would leave the courses after it behind."""
+    """The last typed message of the current course: editing an earlier one would leave the courses after it behind."""
     message = _last_of_user(row)
     while message.origin != MessageOrigin.TYPED:
         if message.parent is None or message.parent.course_id != current_course(row).pk:

@@ -41,7 +41,7 @@ def record_overflow(course: Course) -> None:
 
 
 def forget(course: Course) -> None:
-    """Another branch of the course is shown: what was counted belongs to the one that was left."""
+    """Forget the counts: another branch of the course is shown, and they belong to the one that was left."""
     keep(course, Remediation())
 
 

@@ -44,7 +44,7 @@ READ = ("dialog__agent", "dialog__llm", "reward", "steps")
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """What so many numbers add up to."""
+    """A sum and its count, which give a mean and can be added."""
 
     total: float = 0.0
     count: int = 0
@@ -97,7 +97,7 @@ class Figures:
 
     @property
     def statuses(self) -> list[tuple[str, int]]:
-        """In the order of a run's life, with the words for people."""
+        """How many runs ended in each status, in the order of a run's life, with the words for people."""
         return [(str(word), self.runs[name]) for name, word in STATUS_WORDS.items() if self.runs.get(name)]
 
     def _happened(self, code: str) -> int | None:
