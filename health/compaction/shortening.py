@@ -99,10 +99,14 @@ def _steps(state: ContextState) -> tuple[Step, ...]:
 def _taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
     """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
     less = state
-    for size, goal in _goals(step, state) if _measured(step.size, Same(state), Same(kit)) > state.limit else ():
+    if _measured(step.size, Same(state), Same(kit)) <= state.limit:
+        return less
+    for size, goal in dict.fromkeys(_goals(step, state)):
         excess = _measured(size, Same(state), Same(kit)) - goal
         for _ in range(TRIES):
-            less = state.having(step.take(state, excess, kit))
+            before, less = less, state.having(step.take(state, excess, kit))
+            if less.units == before.units:
+                break
             over = _measured(size, Same(less), Same(kit)) - goal
             if over <= 0:
                 return less
