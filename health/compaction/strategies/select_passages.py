@@ -36,8 +36,9 @@ HOLDS, CHANGED, NAMED = 4.0, 8.0, 5.0
 LINE_TOKENS = 3
 # What is tagged P3, P2, or neither is worth, against the others: no passage of the first two comes before one without.
 LATER = (1e-6, 1e-3, 1.0)
-# More is chosen than there is room for, by a share and the most tokens: what fits shows when all is counted together.
-SPARE, MOST_SPARE = 0.2, 400
+# So many tokens more are chosen than there is room for: what fits shows when all is counted together, and where a long
+# piece does not, short ones take its place.
+SPARE = 400
 # Less room than this is not filled with what says nothing new, in tokens.
 LEAST_ROOM = 40
 
@@ -151,13 +152,12 @@ def chosen_order(
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
     chooser.take(_asked_for(asked_for, chooser, budget=asked.budget(frame.room)))
     _typed(sources, places, chooser, untagged, budget=int(USER_SHARE * (frame.room - chooser.spent)))
-    spare = min(MOST_SPARE, int(SPARE * frame.room))
     chooser.choose(frame.room - chooser.spent)
-    chooser.choose(spare)
+    chooser.choose(SPARE)
     if frame.room - chooser.spent >= LEAST_ROOM:
         rest = _saying_nothing_new(pieces, chooser, [one for one in state.units if one.id in frame.kept])
         rest.sort(key=lambda one: turns[places[one][0]], reverse=True)
-        chooser.fill(rest, frame.room - chooser.spent + spare)
+        chooser.fill(rest, frame.room - chooser.spent + SPARE)
     return [tuple(places[one] for one in step) for step in chooser.steps]
 
 
