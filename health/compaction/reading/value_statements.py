@@ -40,6 +40,7 @@ from health.compaction.reading.value_patterns import (
     STARTS,
     TALKING,
     TELLS,
+    THINGS,
     UNIT_WORDS,
     WORDS,
     ZH_COMMON,
@@ -241,6 +242,7 @@ def _told(text: str, names: frozenset[str]) -> Told:
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
     named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
+    named |= frozenset() if content - named_in else _things(tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named)
     return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
@@ -264,6 +266,13 @@ def _attributes(clause: Sequence[str]) -> Iterator[str]:
             yield word
         if word > CJK_BEGINS and behind == "§":
             yield from (name for name in ZH_GENERIC if name in word)
+
+
+def _things(tokens: Sequence[str]) -> frozenset[str]:
+    """ "Book" in "send the books to 4 Elm Road"."""
+    return frozenset(
+        word for before, word in itertools.pairwise(tokens) if word in THINGS and before in DETERMINERS
+    )
 
 
 @of_text

@@ -191,7 +191,7 @@ class Book:
         """The names of the old one and another, in a change of the same thing."""
         if not old.names < new.names or not old.names or signs_of(new.text).adds or not signs_of(new.text).changes:
             return False
-        return self._weights.of(shared & old.topics & new.topics - old.names) >= LEAST_WEIGHT
+        return self._weights.of(shared - old.names) >= LEAST_WEIGHT
 
     def _said_just_before(self, new: Statement) -> list[Statement]:
         """What a value without a subject corrects: the newest statement with a value of the sort."""
@@ -351,13 +351,18 @@ def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
-    mine = dict(_marks(new, shared))
-    theirs = dict(_marks(old, shared)) if mine else {}
-    return any(theirs[word] != mark for word, mark in mine.items() if word in theirs)
+    mine = _marks(new, shared)
+    theirs = _marks(old, shared) if mine else {}
+    return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
 
 
-def _marks(one: Statement, shared: frozenset[str]) -> Iterator[tuple[tuple[str, int], str]]:
-    return (((noun, at), mark) for noun, at, mark in marks_of(one.text) if noun in shared)
+def _marks(one: Statement, shared: frozenset[str]) -> dict[tuple[str, int], set[str]]:
+    """A noun with its marks; a change may name both: "from version two to version three"."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for noun, at, mark in marks_of(one.text):
+        if noun in shared:
+            found.setdefault((noun, at), set()).add(mark)
+    return found
 
 
 def _lead(one: Statement) -> frozenset[str]:
