@@ -169,7 +169,15 @@ def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_
         topics = one.topics
         if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
             found.append(one)
-    return tuple(found)
+    return tuple(_noted_alone(found, _content(note)))
+
+
+def _noted_alone(found: Sequence[Statement], back: frozenset[str]) -> Iterator[Statement]:
+    """ "Noted" is said to the values of a message: what else stands there is noted where some of it is said back."""
+    has_values = any(one.values for one in found)
+    for one in found:
+        is_beside = has_values and not one.values and one.noted and back.isdisjoint(one.content)
+        yield replace(one, noted=False) if is_beside else one
 
 
 def _is_plain(passage: Passage) -> bool:
