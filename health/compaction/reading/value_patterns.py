@@ -160,13 +160,13 @@ PLAIN = """
     booked both bring brings budget call called came can care case change changed charge check clear color
     colour come comes contact cool correct cost costs could date day days deadline decide decided deliver
     depart departs different done drop easy else end ends enough error everybody everyone everything except
-    fact fee feel finally find fine first fixed forget format free full gave gets give given gives goes gotcha
+    fact feel finally find fine first fixed forget format free full gave gets give given gives goes gotcha
     guests haha happen happens hear heard help here hey hmm hold however idea inside instead keep keeps kept
     kind know last late later leave leaves left less limit little location long looking looks main makes many
     matter mean means meant meet mind mistake moment month months morning move moved moves much must name
     need needs never new next nice nope nothing number offer often okay only order ordered owner people per
     person pick picked place plan planned please point possible price put quantity quick rather ready
-    remember rent report responsible run runs said send sent set several shall short show simple since slot small
+    remember report responsible run runs said send sent set several shall short show simple since slot small
     something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
     time times together told tomorrow tonight took turn turned turns typo under understood update used usual
     value venue visitors wait wants way week weekend weeks well went whole will wish without word words work
@@ -226,7 +226,7 @@ DEEDS = re.compile(
 )
 # Who tells what a letter says of a date states the date; where a colon follows, it is another's text.
 TELLS = re.compile(r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*[:：,\"“])", re.I)
-CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
+CLAUSE = re.compile(r"[,;，；、—sb](?:(?<=[,;，；、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
 
 
 def raw_tokens(text: str) -> list[str]:
@@ -244,9 +244,11 @@ def stem(word: str) -> str:
 COMMON = frozenset(map(stem, PLAIN.split())) | STOPWORDS
 # Plain words that are a subject behind "the" or "my", where nothing else is told of.
 THINGS = frozenset("book call offer order plan report work".split())  # noqa: SIM905
+# What is paid for a thing is told of the thing, unless something else is.
+PAID = frozenset(("rent", "fee"))
 ATTRIBUTES = frozenset(
     """
-    address budget price rent fee date deadline appointment slot venue location name amount quantity limit value colour
+    address budget price date deadline appointment slot venue location name amount quantity limit value colour
     color format owner contact guest visitor person people time day place number
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )

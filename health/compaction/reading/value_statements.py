@@ -250,9 +250,11 @@ def _told(text: str, names: frozenset[str]) -> Told:
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
     named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
-    named |= frozenset() if content - named_in else _things(tokens)
+    topics = stated | named or frozenset(_topics(tokens, names))
+    if topics <= named_in:
+        named |= _things(tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named)
-    return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
+    return Told(tokens, values, topics | named, content | named, bare)
 
 
 def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:

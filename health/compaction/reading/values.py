@@ -29,6 +29,7 @@ from health.compaction.reading.value_patterns import (
     CHOSEN,
     CLOSES_CHANGE,
     OPENS_CHANGE,
+    PAID,
     ZH_COMMON,
     ZH_WAYS,
     Sort,
@@ -326,8 +327,8 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
 @lru_cache(maxsize=PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
-    mine = set(_qualifiers(new, shared))
-    if mine - old.content or (mine and set(_qualifiers(old, shared)) - new.content):
+    mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
+    if mine and (mine - old.content - (frozenset() if theirs else PAID) or theirs - new.content):
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
