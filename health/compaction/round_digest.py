@@ -110,7 +110,10 @@ def _rows_of(line: Line) -> str:
 
 
 def _beginning(text: str, most: int, kit: Kit) -> str:
-    """The first passages that fit, with a mark of the gap; nothing, where none does. What only opens the next is none."""
+    """The first passages that fit, with a mark of the gap; nothing, where none does.
+
+    What only opens the next is none.
+    """
     pieces, end = passages(text)[: max(0, most)], 0
     for piece, size in zip(pieces, kit.counter.count([one.text for one in pieces]), strict=True):
         most -= size

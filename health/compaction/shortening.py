@@ -79,7 +79,7 @@ def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, GaveWay]
     """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
     found: list[tuple[ContextState, GaveWay]] = []
     for step in () if _suffices(state, kit) else _steps(state):
-        less = _taken(step, state, kit)
+        less = taken(step, state, kit)
         if less.estimated_tokens < state.estimated_tokens:
             found.append((less, _told(step.why, state, less)))
             state = less
@@ -96,7 +96,7 @@ def _steps(state: ContextState) -> tuple[Step, ...]:
     return ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
 
 
-def _taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
+def taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
     """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
     less = state
     if _measured(step.size, Same(state), Same(kit)) <= state.limit:

@@ -128,7 +128,8 @@ CHANGES = Phrases.of(
     r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
-    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) in|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
+    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) in"
+    r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
     r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(

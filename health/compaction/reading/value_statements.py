@@ -280,9 +280,7 @@ def _attributes(clause: Sequence[str]) -> Iterator[str]:
 
 def _things(tokens: Sequence[str]) -> frozenset[str]:
     """ "Book" in "send the books to 4 Elm Road"."""
-    return frozenset(
-        word for before, word in itertools.pairwise(tokens) if word in THINGS and before in DETERMINERS
-    )
+    return frozenset(word for before, word in itertools.pairwise(tokens) if word in THINGS and before in DETERMINERS)
 
 
 @of_text
