@@ -27,6 +27,7 @@ from health.compaction.reading.value_patterns import (
     COMMON,
     DETERMINERS,
     ENGLISH_SORTS,
+    HEADING,
     INDEFINITE,
     MAY_HOLD_VALUES,
     NO_NAME,
@@ -259,7 +260,8 @@ def _told(text: str, names: frozenset[str]) -> Told:
 
 def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
     """The words of the clauses in which one of the values stands."""
-    return [clause for clause in map(tokens_of, CLAUSE.split(text)) if not values.isdisjoint(clause)]
+    clauses = CLAUSE.split(HEADING.sub(r"\1 ", text))
+    return [clause for clause in map(tokens_of, clauses) if not values.isdisjoint(clause)]
 
 
 def _attributes(clause: Sequence[str]) -> Iterator[str]:
