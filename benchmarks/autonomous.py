@@ -29,7 +29,7 @@ from django.db import connection
 
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.autonomous import start_run
 from tests.dialogs.driver.long_script import CYCLE, WINDOW, steps
 

@@ -121,7 +121,7 @@ class LivePath:
         """As if the server had reported what is estimated: `compact_messages` has no margin for an unknown model."""
         from dialogs.context.estimate import Sizing
         from dialogs.context.present import offered_tools, present_context
-        from dialogs.context.writes.windows import learn_from_usage
+        from dialogs.context.writes import learn_from_usage
 
         while self.calibrated < ENOUGH_SAMPLES:
             told = Sizing(present_context(dialog), offered_tools(dialog)).foretold

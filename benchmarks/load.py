@@ -40,7 +40,7 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from benchmarks.filling import fill
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 provider = Provider.objects.create(name="bench", kind="openai", base_url="{url}", max_concurrent=None)
 llm = LLM.objects.create(provider=provider, model_id="m", context_length=100_000)
 agent = Agent.objects.create(name="Bench", slug="bench", llm=llm)
@@ -55,7 +55,7 @@ print(json.dumps({"own": own, "dialogs": others}))
 AGENTS = """
 from django.contrib.auth.models import User
 from dialogs.models import Agent
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.autonomous import start_run
 owner, agent = User.objects.get(username="person0"), Agent.objects.get(slug="bench")
 for at in range({agents}):

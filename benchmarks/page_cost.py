@@ -32,7 +32,7 @@ def dialog_of(count: int) -> Dialog:
     from django.utils import timezone
 
     from dialogs.models import LLM, Agent, Dialog, Message, Provider
-    from dialogs.pages.writes.dialogs import create_dialog
+    from dialogs.pages.writes import create_dialog
     from tests.builders import a_generation
 
     provider, _new = Provider.objects.get_or_create(name="p", kind="openai", base_url="http://127.0.0.1:9/v1")
@@ -109,8 +109,7 @@ def counted(found: dict[str, int]) -> Iterator[None]:
 
 
 def watch_short_answers(profile: cProfile.Profile | None) -> None:
-    from dialogs.pages.frames import PageDiff
-    from dialogs.pages.live_view import _render
+    from dialogs.pages.live_view import PageDiff, _render
 
     dialog, screen = dialog_of(SHORT), PageDiff()
     spent, sent, counts = [0.0], [0], dict[str, int]()
@@ -159,7 +158,7 @@ def open_long() -> None:
 
 def stream_long() -> None:
     """Ten words a state, as a quick model has them every 60 ms."""
-    from dialogs.pages.frames import PageDiff
+    from dialogs.pages.live_view import PageDiff
 
     screen, text, sent = PageDiff(), "", 0
     before = time.process_time()

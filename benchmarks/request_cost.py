@@ -155,7 +155,7 @@ def measure(run: Callable[..., None], *, turns: int, path: str | None) -> None:
         taken: list[float] = []
         run(turns=turns, requests=EACH, around=lambda taken=taken: cpu(taken))
         rounds.append(median(taken))
-    run(turns=turns, requests=1, around=lambda: counting(counted))
+    run(turns=turns, requests=EACH, around=lambda: counting(counted))
     run(turns=turns, requests=EACH, around=lambda: profiling(profiles))
     stats = pstats.Stats(profiles[0])
     for one in profiles[1:]:
@@ -165,7 +165,7 @@ def measure(run: Callable[..., None], *, turns: int, path: str | None) -> None:
     print(
         f"{f'{turns} turns resent' if turns else 'new conversation':18}"
         f"{min(rounds):10.1f}{median(rounds):8.1f}{stats.total_calls / EACH / 1000:14.1f}"  # type: ignore[attr-defined]
-        f"{counted['statements']:12}{counted['trips']:7}",
+        f"{counted['statements'] / EACH:12.1f}{counted['trips'] / EACH:7.1f}",
         flush=True,
     )
 

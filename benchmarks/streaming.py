@@ -102,7 +102,7 @@ def new_dialog(stack: Stack) -> str:
     code = """
 from django.contrib.auth.models import User
 from dialogs.models import Agent
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 print(create_dialog(owner=User.objects.get(username="admin"), agent=Agent.objects.get(is_demo=False)).pk)
 """
     return stack.shell(code).split()[-1]

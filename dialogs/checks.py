@@ -105,7 +105,7 @@ def check_lease(**kwargs: Any) -> list[CheckMessage]:
 def check_catalogue(**kwargs: Any) -> list[CheckMessage]:
     """A file that cannot be read stops the start: here it says where, before anything is started. A threshold that is
     none stops nothing, and is told too."""
-    from dialogs.llms.catalogue import catalogue_problem, ignored_values
+    from dialogs.llms.writes.catalogue import catalogue_problem, ignored_values
 
     problem = catalogue_problem()
     if problem is None:
@@ -126,7 +126,7 @@ def check_llm_limits(databases: Sequence[str] | None = None, **kwargs: Any) -> l
 
 
 def _limit_warnings() -> list[CheckMessage]:
-    from dialogs.compaction.settings.remarks import odd_limits
+    from dialogs.compaction.settings.checking import odd_limits
     from health.configured import context_config
 
     return list(odd_limits(context_config()))

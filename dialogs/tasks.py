@@ -25,7 +25,8 @@ PRELOAD_AFTER_SECONDS = 10.0
 
 @worker_process_init.connect
 def preload(**_about: object) -> None:
-    """Only the compaction worker has processes; the turns' worker has threads, and never loads the model."""
+    """Load the engine in the processes of the compaction worker. The turns' worker has threads, and never loads the
+    model."""
     if settings.DOMINDS_PRELOAD_EMBEDDINGS:
         loading = Timer(PRELOAD_AFTER_SECONDS, load_engine)
         loading.daemon = True
@@ -75,7 +76,7 @@ def prepare(dialog_id: str) -> None:
 
 @shared_task(name=LEARN)
 def learn() -> None:
-    """Once an hour, however often it is asked."""
+    """Let the critic look, once an hour, however often this task is queued."""
     from dialogs.learning.beat import keep_beat
 
     keep_beat()

@@ -62,7 +62,7 @@ def lay_out(language: str) -> dict[str, Any]:
     from django.utils import translation
 
     from dialogs.models import Agent
-    from dialogs.pages.writes.dialogs import create_dialog
+    from dialogs.pages.writes import create_dialog
     from dialogs.transfer import export_json
 
     title, said = SAMPLES[language]
@@ -122,7 +122,7 @@ def _measured(dialog: Any, words: str) -> Any:
 def _record(dialog: Any, message: Any, usage: Any) -> None:
     from dataclasses import asdict
 
-    from dialogs.llms.reads.providers import configured
+    from dialogs.llms.reads import configured
     from health.services import record_reading
     from tests.builders import a_generation
 

@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 from dialogs.models import Agent, ApiKey, AutonomousRun, ClientConversation, Dialog, Question, ToolCall
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun, HealthReading
 from tests.builders import a_generation, an_answer

@@ -70,7 +70,7 @@ def make_backup(target: Path) -> Manifest:
 
 
 def pack(draft: Path, target: Path) -> None:
-    """Under a name of its own until it is whole. It holds secrets: its owner alone may read it."""
+    """Write the archive, under a name of its own until it is whole. It holds secrets, so only its owner may read it."""
     unfinished = draft / "archive"
     unfinished.touch(mode=0o600)
     with tarfile.open(unfinished, "w:gz", compresslevel=6) as archive:

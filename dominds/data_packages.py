@@ -36,7 +36,7 @@ def fetch(name: str) -> None:
         raise FetchFailed(str(error)) from error
     if done.returncode:
         raise FetchFailed((done.stderr.strip().splitlines() or ["the installer did not say why"])[-1])
-    # What is looked for was looked for before.
+    # Python remembers that the package was not there before.
     importlib.invalidate_caches()
 
 

@@ -9,7 +9,9 @@ compiles it, and works out how each column is converted, every time anew. What a
 
     _dialogs(dialog_id)  # a list
 
-A slot for `Many` values stands behind `__in`: the statement is the same for any number of them.
+A slot for `Many` values stands behind `__in`: the statement is the same for any number of them. All these statements
+share one cursor for as long as a connection is open: to open and close one for each of a request's twenty takes Python
+longer than they take SQLite.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Field, IntegerField, JSONField, Model, QuerySet, Value
 from django.db.models.base import ModelState
 from django.db.models.expressions import Col
@@ -29,10 +32,36 @@ from django.db.models.query import ModelIterable
 from django.db.models.signals import post_init
 from django.db.models.sql.subqueries import UpdateQuery
 
-from dominds.cursor import cursor_of, database, rows_of
-
+KEPT = "dominds_cursor"
 Row = TypeVar("Row")
 Cells = Sequence[Any]
+
+
+def database() -> BaseDatabaseWrapper:
+    """`django.db.connection` looks anew at each of many steps which one it is."""
+    return connections[DEFAULT_DB_ALIAS]
+
+
+def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
+    """The kept cursor of a connection. Nobody else may be using it: whoever executes a statement fetches all of its
+    rows at once."""
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    opened, cursor = connection.__dict__.get(KEPT, (None, None))
+    if opened is connection.connection and not connection.queries_logged:
+        return cursor
+    cursor = connection.cursor()
+    if not connection.queries_logged:
+        connection.__dict__[KEPT] = connection.connection, cursor
+    return cursor
+
+
+def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]:
+    """All rows that a statement finds."""
+    cursor = cursor_of(connection)
+    cursor.execute(sql, params)
+    with connection.wrap_database_errors:
+        return cursor.cursor.fetchall()
 
 
 class Slot(Value):
@@ -43,7 +72,7 @@ class Slot(Value):
 
 
 class SlotOfMany(Slot):
-    """One parameter for all of them."""
+    """A slot that takes many values as one parameter."""
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         if connection.vendor == "postgresql":
@@ -68,7 +97,7 @@ def prepared(*fields: Wanted) -> Callable[[Callable[..., QuerySet[Any, Row]]], P
 
 
 def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], PreparedUpdate]:
-    """The same for a change. The decorated function makes the query and says what its rows become."""
+    """Prepare a change. The decorated function makes the query and says what its rows become."""
     return lambda build: PreparedUpdate(build, fields)
 
 
@@ -102,7 +131,7 @@ class PreparedUpdate:
         self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
 
     def __call__(self, *values: Any) -> int:
-        """Of how many rows it was true."""
+        """Change the rows, and say how many they were."""
         connection = database()
         sql, params = self._statements.get(connection.vendor) or self._prepare(connection)
         cursor = cursor_of(connection)
@@ -125,9 +154,9 @@ def _slot(at: int, wanted: Wanted) -> Slot:
 class Statement:
     sql: str
     params: Sequence[Any]
-    # By their place in a row: how its cells become what Python knows.
+    # How cells become what Python knows, by their place in a row.
     converters: Sequence[tuple[int, Sequence[Callable[..., Any]], Any]]
-    # None: the cells themselves are wanted.
+    # What the cells are made into; None: the cells themselves are wanted.
     model: Part | None
     # What is asked for beside a model's own columns, and its place in a row.
     annotations: Sequence[tuple[str, int]]
@@ -168,7 +197,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def _quick(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Convert:
-    """The same in one step where Django takes ten, and every row has several of them."""
+    """A conversion in one step where Django takes ten; every row has several of them."""
     field = column.target if isinstance(column, Col) else None
     if isinstance(field, JSONField) and field.decoder is None and convert == field.from_db_value:
         return lambda value, *_beside: None if value is None else _decode(value)[0]
@@ -213,7 +242,7 @@ class Part:
         return cls(kind, places[0], names, places[names.index(kind._meta.pk.attname)], related)
 
     def row(self, cells: Cells) -> Model:
-        """As `Model.from_db` makes it, which looks at each column whether something is cached for it."""
+        """The row that `Model.from_db` would make, which looks at each column whether something is cached for it."""
         row = self.kind.__new__(self.kind)
         row.__dict__ |= zip(self.names, cells[self.begins : self.begins + len(self.names)], strict=True)
         row._state = ModelState()

@@ -7,16 +7,29 @@ statement again, which takes three times as long as all else about it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, cast
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, CharField, Field, ForeignKey, IntegerField, Model, TextField
+from django.db.models import (
+    BooleanField,
+    CharField,
+    DateTimeField,
+    Field,
+    ForeignKey,
+    IntegerField,
+    JSONField,
+    Model,
+    TextField,
+    UUIDField,
+)
 from django.db.models.base import ModelState
 
-from dominds.cursor import cursor_of, database, rows_of
+from dominds.prepared import cursor_of, database, rows_of
 
 # More are inserted by one statement, which has to be put into words each time.
 FEW = 3
@@ -24,7 +37,8 @@ Row = TypeVar("Row", bound=Model)
 
 
 def new(kind: type[Row], **values: Any) -> Row:
-    """As `kind(**values)` makes it, which asks each of its fields, and a router about each row that it refers to."""
+    """The row that `kind(**values)` would make, which asks each of its fields, and a router about each row that it
+    refers to."""
     row, (same, made) = kind.__new__(kind), _defaults(kind)
     row._state = ModelState()
     row.__dict__ |= same
@@ -41,7 +55,7 @@ def new(kind: type[Row], **values: Any) -> Row:
 
 
 def _refer(row: Model, field: AnyReference, other: Model | None) -> None:
-    """As its descriptor does it, where a router has no say."""
+    """Set a reference as its descriptor would, where a router has no say."""
     row.__dict__[field.attname] = getattr(other, field.target_field.attname) if other is not None else None
     field.set_cached_value(row, other)
     if other is not None and not field.remote_field.multiple:
@@ -96,10 +110,18 @@ def _insert(row: Model, conflict: str = "") -> None:
 
 AnyField: TypeAlias = "Field[Any, Any]"
 AnyReference: TypeAlias = "ForeignKey[Any, Any]"
-# How its value is read from a row, and the type of values that are written as they are, if there is one: most are.
-Column: TypeAlias = tuple[AnyField, Callable[[Model], Any], type | None]
+Write: TypeAlias = Callable[[Any, BaseDatabaseWrapper], Any]
+# How its value is read from a row; the type of values that are written as they are, if there is one: most are; and how
+# others are written.
+Column: TypeAlias = tuple[Callable[[Model], Any], type | None, Write]
 Statement: TypeAlias = tuple[str, Sequence[Column]]
 PLAIN: dict[type[AnyField], type] = {CharField: str, TextField: str, IntegerField: int, BooleanField: bool}
+# What Django writes so too, where it takes ten steps.
+SQLITE: dict[type[AnyField], tuple[type, Callable[[Any], Any]]] = {
+    UUIDField: (UUID, attrgetter("hex")),
+    DateTimeField: (datetime, lambda moment: str(moment.replace(tzinfo=None)) if moment.tzinfo is UTC else None),
+    JSONField: (dict, lambda found: None if found else "{}"),
+}
 
 
 @lru_cache(maxsize=256)
@@ -117,14 +139,14 @@ def _references(kind: type[Model]) -> dict[str, AnyReference]:
 
 @lru_cache(maxsize=256)
 def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str = "", rows: int = 1) -> Statement:
-    """Of one row it finds the id, where the database makes that."""
+    """The statement that inserts rows. For one row it returns the id, where the database makes the id."""
     options, quoted = kind._meta, connections[DEFAULT_DB_ALIAS].ops.quote_name
     fields = [one for one in options.concrete_fields if has_key or one is not options.pk]
     names = ", ".join(quoted(str(one.column)) for one in fields)
     slots = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * rows)
     sql = f"INSERT INTO {quoted(options.db_table)} ({names}) VALUES {slots}{conflict}"  # noqa: S608  names of ours
     wanted = "" if has_key or rows > 1 else f" RETURNING {quoted(str(options.pk.column))}"
-    return f"{sql}{wanted}", [_column(one, is_new=True) for one in fields]
+    return f"{sql}{wanted}", [_column(one, vendor, is_new=True) for one in fields]
 
 
 @lru_cache(maxsize=256)
@@ -133,13 +155,13 @@ def _to_update(kind: type[Model], vendor: str, names: tuple[str, ...]) -> Statem
     fields = [cast("AnyField", options.get_field(name)) for name in names]
     changes = ", ".join(f"{quoted(str(one.column))} = %s" for one in fields)
     sql = f"UPDATE {quoted(options.db_table)} SET {changes} WHERE {quoted(str(options.pk.column))} = %s"  # noqa: S608  the same
-    return sql, [_column(one, is_new=False) for one in (*fields, options.pk)]
+    return sql, [_column(one, vendor, is_new=False) for one in (*fields, options.pk)]
 
 
-def _column(field: AnyField, *, is_new: bool) -> Column:
+def _column(field: AnyField, vendor: str, *, is_new: bool) -> Column:
     written: AnyField = field.target_field if isinstance(field, ForeignKey) else field
     plain = next((plain for kind, plain in PLAIN.items() if isinstance(written, kind)), None)
-    return field, _reading(field, is_new=is_new), plain
+    return _reading(field, is_new=is_new), plain, _writing(field, written, vendor)
 
 
 def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
@@ -148,13 +170,24 @@ def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
     return attrgetter(field.attname) if is_plain else lambda row: field.pre_save(row, is_new)
 
 
+def _writing(field: AnyField, written: AnyField, vendor: str) -> Write:
+    if isinstance(written, CharField | TextField):
+        # A text is also one of its choices.
+        return lambda value, connection: value if isinstance(value, str) else field.get_db_prep_save(value, connection)
+    known = next((known for kind, known in SQLITE.items() if isinstance(written, kind)), None)
+    if known is None or vendor != "sqlite":
+        return field.get_db_prep_save
+    kind, quick = known
+
+    def write(value: Any, connection: BaseDatabaseWrapper) -> Any:
+        found = quick(value) if value.__class__ is kind else None
+        return field.get_db_prep_save(value, connection) if found is None else found
+
+    return write
+
+
 def _values(row: Model, columns: Sequence[Column], connection: BaseDatabaseWrapper) -> list[Any]:
     return [
-        value if (value := read(row)) is None or _is_plain(value, plain) else field.get_db_prep_save(value, connection)
-        for field, read, plain in columns
+        value if (value := read(row)) is None or value.__class__ is plain else write(value, connection)
+        for read, plain, write in columns
     ]
-
-
-def _is_plain(value: Any, plain: type | None) -> bool:
-    """A text is also one of its choices."""
-    return value.__class__ is plain or (plain is str and isinstance(value, str))

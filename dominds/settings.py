@@ -59,6 +59,8 @@ DOMINDS_LEASE_SECONDS = positive("DOMINDS_LEASE_SECONDS", 30)
 DOMINDS_SWEEP_SECONDS = positive("DOMINDS_SWEEP_SECONDS", 5)
 # Web processes behind one socket: each adds some 200 MB, and a core that parses requests and renders pages.
 DOMINDS_WEB_PROCESSES = int(positive("DOMINDS_WEB_PROCESSES", min(4, len(os.sched_getaffinity(0)))))
+# On PostgreSQL: how many connections a web process keeps at most; with 0 each page opens its own.
+DOMINDS_WEB_CONNECTIONS = whole("DOMINDS_WEB_CONNECTIONS", 20)
 DOMINDS_TURN_THREADS = int(positive("DOMINDS_TURN_THREADS", 16))
 DOMINDS_CONNECT_TIMEOUT = positive("DOMINDS_CONNECT_TIMEOUT", 10)
 # Longest silence between two pieces of a stream. Prompt processing on a CPU can take minutes.
@@ -147,7 +149,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "dialogs.pages.views.context.site",
+                "dialogs.pages.views.shell.site",
             ],
         },
     }

@@ -16,12 +16,12 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
-handler400 = "dialogs.pages.views.errors.bad_request"
-handler500 = "dialogs.pages.views.errors.server_error"
+handler400 = "dialogs.pages.views.shell.bad_request"
+handler500 = "dialogs.pages.views.shell.server_error"
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
-    # In place of the admin's own.
+    # Our page for signing in, in place of the admin's own.
     path("admin/login/", accounts.admin_login),
     path("admin/", admin.site.urls),
     path("v1/", include("dialogs.api.urls")),

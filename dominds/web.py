@@ -1,7 +1,9 @@
-"""`python -m dominds.web`: Daphne, except that a request that is too long is refused before it is read.
+"""`python -m dominds.web`: Daphne, except for two things.
 
-Daphne hands a body to the application when all of it has come, and holds it in memory then: whoever is let in by nobody
-could fill that with one request.
+A request that is too long is refused before it is read: Daphne hands a body to the application when all of it has come,
+and holds it in memory then, so whoever is let in by nobody could fill that with one request.
+
+Pages take connections to PostgreSQL from a pool: to open one takes longer than what a page asks.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from django.conf import settings
 # Dialog files come here. Everywhere else: what Django takes of a form, and a little more, so that it can say so itself.
 IMPORT = b"/dialogs/import/"
 SLACK_BYTES = 1024 * 1024
-# So long a client that has not finished sending is still listened to, or it would never read why it is refused.
+# How long a client that has not finished sending is listened to: else it would never read why it is refused.
 GOODBYE_SECONDS = 2.0
 
 
@@ -69,7 +71,19 @@ class Web(CommandLineInterface):
     def load_asgi_app(self, asgi_app_path: str) -> Any:
         # Daphne has put the folder that it was started in first: a `health.py` there would be taken for ours.
         sys.path.remove(".")
+        pool_connections(settings.DATABASES["default"])
         return super().load_asgi_app(asgi_app_path)
+
+
+def pool_connections(database: dict[str, Any]) -> None:
+    """Before a connection is opened. Only here: a worker of compactions forks, and a pool's threads would not follow.
+
+    Each is tried before it is used, as the database may have been started anew.
+    """
+    most = settings.DOMINDS_WEB_CONNECTIONS
+    if most and database["ENGINE"].endswith("postgresql"):
+        database["OPTIONS"] = {**database.get("OPTIONS", {}), "pool": {"min_size": 1, "max_size": most}}
+        database["CONN_HEALTH_CHECKS"] = True
 
 
 def most_bytes(path: bytes) -> int:

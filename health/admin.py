@@ -26,7 +26,8 @@ from health.tokens.calibration import Calibration
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """Of other rows the keys alone are shown. By the column's own name they would be "Dialog id" in every language."""
+    """A page that changes nothing. Of other rows the keys alone are shown. By the column's own name they would be
+    "Dialog id" in every language."""
 
     @admin.display(description=_("dialog"), ordering="dialog_id")
     def dialog_key(self, row: CompactionRun | ContextEvent) -> UUID | None:
@@ -41,7 +42,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         return row.generation_id
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Only what the page itself filters by: else a text could be guessed from the address, letter by letter."""
+        """Allow only the filters of the page: else a text could be guessed from the address, letter by letter."""
         own = {*map(str, self.list_filter), self.date_hierarchy}
         return lookup.split(LOOKUP_SEP)[0] in own and super().lookup_allowed(lookup, value, request)
 

@@ -54,7 +54,7 @@ def _window_unknown(name: str) -> CheckWarning:
 
 
 def budget_warnings(name: str, uncapped: EffectiveLimit, *, window: int | None) -> list[CheckWarning]:
-    """Of an agent, by its effective limit before the window caps it."""
+    """Warnings about an agent's effective limit, before the window caps it."""
     chosen, limit = uncapped.trace[0].tokens, uncapped.tokens
     numbers = {"name": name, "chosen": f"{chosen:,}", "limit": f"{limit:,}", "window": f"{window or 0:,}"}
     found = []
@@ -69,7 +69,7 @@ def budget_warnings(name: str, uncapped: EffectiveLimit, *, window: int | None) 
 
 
 def type_warnings(name: str, limit_type: str, config: ContextConfig) -> list[CheckWarning]:
-    """Of an LLM whose limit type is not, or no longer, one of the compaction settings'."""
+    """Warnings about an LLM whose limit type is not, or no longer, one of the compaction settings'."""
     if not limit_type or any(llm.type == limit_type for llm in config.per_llm):
         return []
     words = _("%(name)s has the limit type %(type)s, which the compaction settings do not know.")

@@ -132,7 +132,8 @@ def _is_names(chain: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _checked(config: ContextConfig) -> ContextConfig:
-    """One that was made in code can hold what YAML may not: NaN, or a share of 7."""
+    """The configuration, if its values make sense. One that was made in code can hold what YAML may not: NaN, or a
+    share of 7."""
     return config if config == DEFAULT_CONFIG else configuration.load(configuration.dump(config))
 
 

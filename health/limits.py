@@ -32,7 +32,7 @@ class Term:
         return str(self.why)
 
     def as_json(self) -> dict[str, Any]:
-        """As runs store it: the sentence for readers, the reason to translate."""
+        """The term as runs store it: the sentence for readers, the reason to translate."""
         return {"what": self.what, "tokens": self.tokens, "source": self.source, "why": self.why.as_json()}
 
 

@@ -25,12 +25,13 @@ OWNER_ONLY = 0o600
 
 
 def hash_of(dialog_id: UUID) -> str:
-    """What stands for a dialog: the same each time, and nobody without the secret key can tell which it is."""
+    """The hash that stands for a dialog: the same each time, and nobody without the secret key can tell which dialog it
+    is."""
     return salted_hmac("health.rewards", str(dialog_id), algorithm="sha256").hexdigest()[:32]
 
 
 def append(row: Row, *, unless: Callable[[], bool] = lambda: False) -> None:
-    """One line more. `unless` is asked under the lock: what was erased meanwhile does not come back."""
+    """Append one line. `unless` is asked under the lock: what was erased meanwhile does not come back."""
     line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
     with _locked():
         if not unless():
@@ -93,7 +94,7 @@ def _path() -> Path:
 
 @contextlib.contextmanager
 def _locked() -> Iterator[None]:
-    """Beside the file: that is replaced when lines go, and a lock on what was replaced would hold nobody."""
+    """Hold a lock beside the file, which is replaced when lines go: a lock on a replaced file would hold nobody."""
     with _opened(settings.DOMINDS_DATA_DIR / LOCK, os.O_APPEND) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

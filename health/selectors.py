@@ -17,7 +17,7 @@ from health.monitor.percent import clamped, percent_text
 
 # Why a reading is of a context that is no longer the dialog's.
 LEFT = ("compacted", "new_course", "other_branch")
-# Of a generation: what no meter shows, and may be long.
+# The columns of a generation that no meter shows, and that may be long.
 LARGE = tuple(
     f"generation__{name}" for name in ("manifest", "partial_text", "partial_reasoning", "usage_raw", "error_message")
 )
@@ -105,7 +105,7 @@ def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_na
 def meter_of(
     newest: HealthReading | None, *, configured: Configured, window_source: str, llm_name: str, left: str = ""
 ) -> Meter:
-    """The same of the newest reading, in no query: without what was measured before it, or failed after it."""
+    """The meter of the newest reading, without a query: without what was measured before it, or failed after it."""
     limits = _limits_now(configured, window_source=window_source, llm_name=llm_name)
     if newest is None:
         return replace(limits, stale="none_yet")
@@ -218,7 +218,7 @@ def history(dialog_id: UUID) -> tuple[Point, ...]:
 
 
 def history_before(dialog_id: UUID, *, limit: int, before: int) -> tuple[Point, ...]:
-    """The same, of those before a generation, where `before` is its id."""
+    """The points of the generations before the one with the id `before`; 0 means the newest."""
     found = _readings(dialog_id)
     return _points((found.filter(generation_id__lt=before) if before else found)[:limit])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dialogs.driver.writes.courses import open_course
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import configured
 from dialogs.models import Course, Dialog, Generation, Message, Question, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message

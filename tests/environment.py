@@ -55,5 +55,7 @@ os.environ.update(
     DOMINDS_BACKOFF_BASE_SECONDS="0.01",
     DOMINDS_BACKOFF_MAX_SECONDS="0.05",
     DOMINDS_LEASE_SECONDS="2",
+    # No worker listens: whoever waits for a compaction does it, at once.
+    DOMINDS_COMPACTION_WAIT_SECONDS="0.001",
 )
 os.environ["REDIS_URL"] = start_valkey(data_dir)

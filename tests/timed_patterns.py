@@ -33,7 +33,7 @@ FROM_THE_START = (
     "health.compaction.reading.quoting.re.compile",
     "dialogs.driver.seam._BLOCK",
     *("dialogs.driver.seam._DOTS", "dialogs.driver.seam._ONLY_DOTS"),
-    *("dialogs.admin.mcp_form.HEADER", "dialogs.admin.mcp_form.VARIABLE"),
+    *("dialogs.admin.mcp_server.HEADER", "dialogs.admin.mcp_server.VARIABLE"),
     *("health.compaction.reading.code_languages._PRAGMA", "health.compaction.reading.code_languages._TELLS"),
     *("health.compaction.reading.facts._FILE_ENDING", "health.compaction.reading.ledger_patterns._OVER"),
     *(f"health.compaction.reading.kinds.{name}" for name in ("_CODE_LINE", "_LOG_LINE", "_PLAN_LINE", "_PLAN_REF")),

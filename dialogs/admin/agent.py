@@ -8,9 +8,9 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.admin.base import KeepsDialogs
 from dialogs.admin.forms import AgentForm
-from dialogs.admin.privacy import KeepsDialogs
-from dialogs.agents.tools.workspace_paths import folder_of
+from dialogs.agents.tools.workspace import folder_of
 from dialogs.compaction.settings.what_if import traced
 from dialogs.llms.guard import config_of, guard_of
 from dialogs.llms.words import kept_by_agent
@@ -55,7 +55,7 @@ class AgentAdmin(KeepsDialogs):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """Without those that stand for an LLM: nothing can be set there that clients would ask for."""
+        """Without the hidden agents that only stand for an LLM: clients would ask for nothing that is set on them."""
         return super().get_queryset(request).filter(is_direct=False)
 
     @admin.display(description=_("its folder"))

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from dialogs.common.secrets import may_hold_key, not_for_keys
 from dialogs.compaction.settings.checking import own_faults, worded_inside
 from dialogs.compaction.settings.drawing import OWN_EXAMPLE
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import configured
 from dialogs.llms.writes.providers import InvalidProvider, clean_api_key
 from dialogs.models import LLM, Agent, Provider
 from dialogs.models.llm import ProviderKind, WindowSource
@@ -76,7 +76,7 @@ class ProviderForm(forms.ModelForm):
         return is_elsewhere(str(self.initial.get("base_url", "")), self.cleaned_data.get("base_url", ""))
 
     def _clean_address(self, data: dict[str, Any]) -> None:
-        """Here and not in clean_base_url: which addresses are taken depends on the kind."""
+        """Checked here and not by `clean_base_url`: which addresses are taken depends on the kind of provider."""
         try:
             data["base_url"] = clean_base_url(data["base_url"], kind=data["kind"])
         except InvalidAddress as error:

@@ -38,7 +38,7 @@ class GenerationAdmin(admin.ModelAdmin):
         return f"{(row.finished_at - row.started_at).total_seconds():.1f}" if row.finished_at else "—"
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Only what the page itself filters by: else a text could be guessed from the address, letter by letter."""
+        """Allow only the filters of the page: else a text could be guessed from the address, letter by letter."""
         return lookup.split(LOOKUP_SEP)[0] in {*FILTERS, MOMENT} and super().lookup_allowed(lookup, value, request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -21,7 +21,7 @@ from dialogs.api.fitting import answer_beside, fitted
 from dialogs.api.requests import ClientCall
 from dialogs.common.threads import in_db
 from dialogs.driver.live import LiveAnswer
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import refusal
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
 from dialogs.providers.bounds import bounded

@@ -65,25 +65,25 @@ def refused(error: ApiError) -> HttpResponse:
 
 
 async def key_of(request: HttpRequest) -> ApiKey:
-    key: ApiKey = await in_db(authenticate)(secret_in(request.headers))
+    key: ApiKey = await in_db(authenticate, first=True)(secret_in(request.headers))
     await admit(key)
     return key
 
 
 @door("GET")
 async def models(request: HttpRequest) -> HttpResponse:
-    return JsonResponse(await in_db(list_models)(await key_of(request)))
+    return JsonResponse(await in_db(list_models, first=True)(await key_of(request)))
 
 
 @door("GET")
 async def model(request: HttpRequest, model_id: str) -> HttpResponse:
-    return JsonResponse(await in_db(one_model)(await key_of(request), model_id))
+    return JsonResponse(await in_db(one_model, first=True)(await key_of(request), model_id))
 
 
 @door("POST")
 async def count_tokens(request: HttpRequest) -> HttpResponse:
     body = read_count(raw_body(request))
-    return JsonResponse(await in_db(counted)(await key_of(request), body))
+    return JsonResponse(await in_db(counted, first=True)(await key_of(request), body))
 
 
 @door("GET")
@@ -99,7 +99,7 @@ async def nothing(request: HttpRequest) -> HttpResponse:
 
 @door("POST")
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
-    asked: Asked = await in_db(read)(request, raw_body(request))
+    asked: Asked = await in_db(read, first=True)(request, raw_body(request))
     await admit(asked.key)
     if asked.is_background:
         return await _aside(asked)

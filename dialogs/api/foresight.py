@@ -18,18 +18,19 @@ from dialogs.api.writes.client_turns import Target, beside_messages
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
 from dialogs.context.estimate import Sizing
-from dialogs.context.present import offered_tools
+from dialogs.context.present import going_on, offered_tools
+from dialogs.context.recent import RECENT, Answered
 from dialogs.driver.guarding import Ahead, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
-from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message
+from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message, ToolCall
 from dialogs.models.message import Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from dominds.rows import new
-from health.loops.patterns import EVERY_CALLS
+from health.loops import EVERY_CALLS
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,12 @@ class Foreseen:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the new messages of a request go: below these, which are stored."""
+    """Where the new messages of a request go: below these, which are stored. `before`: how these were sent last."""
 
     dialog: Dialog
     course: Course
     branch: tuple[Message, ...] = ()
+    before: Answered | None = None
 
 
 def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> Foreseen | None:
@@ -90,12 +92,13 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
     if last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
         return None
     # The dialog that is known is taken up later, as it was read.
-    return Place(copy(last.dialog), last.course, course_branch(last))
+    before = RECENT.below(last)
+    return Place(copy(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
 
 def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
     """As it will be once it is stored, but for the ids."""
-    calls = calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])
+    calls = _calls(place)
     rows: list[Message] = []
     for number, said in enumerate(new, start=1):
         row = row_of(place.dialog, place.course, said, None, {})
@@ -105,4 +108,11 @@ def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
             calls[row.pk] = calls_of(row, said)
     branch, client = (*place.branch, *rows), place.dialog.client
     beginning = Beginning(first=standing_now(place.dialog))
-    return Context(dialog=place.dialog, branch=branch, calls=calls, beginning=beginning, client=client)
+    found = Context(dialog=place.dialog, branch=branch, calls=calls, beginning=beginning, client=client)
+    return going_on(place.before.context, found) if place.before else found
+
+
+def _calls(place: Place) -> dict[int, tuple[ToolCall, ...]]:
+    if place.before and not place.before.has_any_calls:
+        return {}
+    return calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])

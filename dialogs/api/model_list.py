@@ -23,7 +23,7 @@ from dialogs.api.writes.client_turns import Target, direct_agent
 from dialogs.context.estimate import overhead
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import active_guard
-from dialogs.llms.reads.providers import configured, loaded_window
+from dialogs.llms.reads import configured, loaded_window
 from dialogs.models import LLM, Agent, ApiKey, Dialog
 from health.compaction.terms.ports import text_sizes
 from health.compaction.terms.wire import attached_to, text_of

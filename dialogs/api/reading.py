@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from django.conf import settings
@@ -25,6 +23,7 @@ from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
 from dialogs.api.writes.client_turns import Seen, Target
+from dialogs.common.bounded import Bounded
 from dialogs.models import ApiKey
 
 # By so many messages a conversation is told from others that begin alike.
@@ -53,8 +52,7 @@ class Memory(Generic[Made]):
     """What was made of each message of a conversation, by what it is known by; the oldest are forgotten."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most, self._size, self._lock = most_bytes, 0, Lock()
-        self._known: OrderedDict[str, Remembered[Made]] = OrderedDict()
+        self._known: Bounded[str, Remembered[Made]] = Bounded(most_bytes)
 
     def of(self, key: str, messages: Raw) -> Sequence[Made]:
         """Of as many of the first messages as are the same."""
@@ -62,12 +60,7 @@ class Memory(Generic[Made]):
         return known.made[: _in_common(known.messages, messages)] if known else ()
 
     def keep(self, key: str, new: Remembered[Made]) -> None:
-        with self._lock:
-            before = self._known.pop(key, None)
-            self._known[key] = new
-            self._size += new.held - (before.held if before else 0)
-            while self._size > self._most:
-                self._size -= self._known.popitem(last=False)[1].held
+        self._known.keep(key, new, size=new.held)
 
 
 class Recent:

@@ -22,6 +22,7 @@ from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Target, conclude, know_again, take_up
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
+from dialogs.context.recent import RECENT
 from dialogs.driver.guarding import Looked
 from dialogs.driver.run import Known, begun, drive_for, read
 from dialogs.driver.streaming import Call
@@ -116,17 +117,20 @@ class ClientTurn:
 
     def _conclude(self, taken: Taken, known: Known, last: Generation, has_calls: bool) -> None:
         """In the transaction that stores the last answer."""
-        is_only = isinstance(known, Call) and known.generation is last
-        outcome = outcome_with(last, generations=1, has_calls=has_calls) if is_only else outcome_of(taken.leaf)
+        only = known if isinstance(known, Call) and known.generation is last else None
+        outcome = outcome_with(last, generations=1, has_calls=has_calls) if only else outcome_of(taken.leaf)
         know_again(taken, outcome, prefix=self._prefix)
         transaction.on_commit(partial(setattr, self, "outcome", outcome))
+        if only and last.message:
+            transaction.on_commit(partial(RECENT.keep, only.sizing.context, last.message, has_calls=has_calls))
 
     async def _take_up(self) -> tuple[Taken, Known]:
         """While another request with this history is being compacted, this one waits and gains by it."""
         told = False
         while True:
             try:
-                taken, known = await in_db(self._store)()
+                # What is asked ahead is being answered meanwhile; else nothing is before it is stored.
+                taken, known = await in_db(self._store, first=not self.foreseen)()
             except CompactingElsewhere:
                 if self.listener.has_left:
                     raise

@@ -27,8 +27,8 @@ class ChannelLayer(RedisChannelLayer):
         return create_pool({**self.hosts[index], "retry": Retry(NoBackoff(), 1, (ConnectionLost,))})
 
     async def with_listeners(self, groups: Collection[str], *, since: float) -> list[str]:
-        """Those that anybody joined, or joined anew, since this moment, in seconds since the epoch. There is one Redis,
-        which is asked once."""
+        """The groups that anybody joined, or joined anew, since this moment, in seconds since the epoch. There is one
+        Redis, which is asked once."""
         asked = self.connection(0).pipeline(transaction=False)
         for group in groups:
             asked.zcount(self._group_key(group), since, "+inf")

@@ -10,9 +10,9 @@ from health.compaction.terms.reasons import Reason, Why, from_json, text_of
 
 
 def calm_words(told: Any) -> tuple[str, str] | None:
-    """Of a run that nobody needed: what is said in one line, and what stands below it. None for all other reasons.
+    """The words for a compaction that nobody needed: one line, and what stands below it. None for all other reasons.
 
-    That there is nothing to compact, or that compaction cannot free more: then the largest contributors and what to do.
+    Either there is nothing to compact, or compaction cannot free more: then the largest contributors and what to do.
     """
     reason = told if isinstance(told, Reason) else from_json(told)
     if reason is None:

@@ -54,7 +54,7 @@ def key_in_environment(variable: str) -> str:
 
 
 def encrypt(key: str) -> str:
-    """What may be stored. The same key gives another text every time."""
+    """The secret as it may be stored. The same secret gives another text every time."""
     return _box().encrypt(key.encode()).decode()
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from heapq import heappop, heappush
+from itertools import count
+from threading import Lock
+from time import monotonic
+from typing import Any, ParamSpec, TypeVar
 
 from channels.db import DatabaseSyncToAsync
 from django.db import connections
 
-from dialogs.common.warm_threads import WarmThreads
-
+Work = Callable[[], Any]
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
 THREADS = 2
 # A worker drives many people's dialogs: there a row that is locked must not hold up the others.
@@ -29,6 +32,8 @@ THREADS_BESIDE = 8
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
+# So long all else waits for what a client must wait for before it hears a word, where there is much of that.
+PATIENCE_SECONDS = 1.0
 # Tools that read files: a folder that hangs must not take the threads on which others look up addresses.
 THREADS_FOR_TOOLS = 8
 
@@ -36,6 +41,65 @@ _pool: WarmThreads | None = None
 _beside: ThreadPoolExecutor | None = None
 _tools = ThreadPoolExecutor(max_workers=THREADS_FOR_TOOLS, thread_name_prefix="tools")
 _home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default=None)
+
+
+class WarmThreads:
+    """A few threads, of which the first that rests takes what is to be done: what can wait, after what cannot.
+
+    Each has a database connection of its own, which reads its pages again after another one has written. Where one
+    thread after the other takes its turn, as in a plain pool, that is a quarter of what SQLite does for a request.
+    """
+
+    def __init__(self, most: int, *, name: str) -> None:
+        self._threads = [ThreadPoolExecutor(1, thread_name_prefix=f"{name}_{number}") for number in range(most)]
+        self._resting = list(self._threads)
+        # What none of them has taken yet, by the moment when it is due; of two that are due at once, the older first.
+        self._waiting: list[tuple[float, int, Future[Any], Work]] = []
+        self._numbers = count()
+        self._lock = Lock()
+
+    def submit(self, work: Work, *, patience: float = 0.0) -> Future[Any]:
+        """What comes within so many seconds of `patience`, and has none itself, is done before it."""
+        future: Future[Any] = Future()
+        with self._lock:
+            heappush(self._waiting, (monotonic() + patience, next(self._numbers), future, work))
+            thread = min(self._resting, key=self._threads.index, default=None)
+            if thread:
+                self._resting.remove(thread)
+        if thread:
+            thread.submit(self._work_off, thread)
+        return future
+
+    def _work_off(self, thread: ThreadPoolExecutor) -> None:
+        while task := self._next(thread):
+            _do(*task)
+            # Not kept until there is more to do.
+            del task
+
+    def _next(self, thread: ThreadPoolExecutor) -> tuple[Future[Any], Work] | None:
+        with self._lock:
+            if self._waiting:
+                _due, _number, future, work = heappop(self._waiting)
+                return future, work
+            self._resting.append(thread)
+            return None
+
+    def end(self, last: Work) -> None:
+        """Each does this last."""
+        for thread in self._threads:
+            thread.submit(last).result()
+            thread.shutdown()
+
+
+def _do(future: Future[Any], work: Work) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # whoever waits for it raises it
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 @contextmanager
@@ -55,10 +119,13 @@ def home() -> asyncio.AbstractEventLoop | None:
     return _home.get()
 
 
-def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable[Args, Awaitable[Result]]:
-    """`function`, to be awaited. `beside`: it takes long, so it gets a thread that nobody else waits for.
+def in_db(
+    function: Callable[Args, Result], *, beside: bool = False, first: bool = False
+) -> Callable[Args, Awaitable[Result]]:
+    """`function`, to be awaited. `first`: before all else that waits for a thread. `beside`: it takes long, so it gets
+    a thread that nobody else waits for.
 
-    Not one of asyncio's own: what runs there may wait for a client that needs one of those for a moment.
+    That is not one of asyncio's own: what runs there may wait for a client that needs one of those for a moment.
     """
 
     async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
@@ -69,14 +136,16 @@ def in_db(function: Callable[Args, Result], *, beside: bool = False) -> Callable
         if _home.get() is None:
             return await DatabaseSyncToAsync(function, thread_sensitive=True)(*args, **kwargs)
         work = partial(copy_context().run, _connected(function), *args, **kwargs)
-        result: Result = await asyncio.wrap_future(_threads().submit(work))
+        begun = _threads().submit(work, patience=0.0 if first else PATIENCE_SECONDS)
+        result: Result = await asyncio.wrap_future(begun)
         return result
 
     return called
 
 
 async def in_tools_thread(function: Callable[[], Result]) -> Result:
-    """Without the database. Not on one of asyncio's own threads, which everybody in the process shares."""
+    """Run a function that needs no database on a thread for tools: asyncio's own threads are shared by everybody in the
+    process."""
     return await asyncio.get_running_loop().run_in_executor(_tools, copy_context().run, function)
 
 

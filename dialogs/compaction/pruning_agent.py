@@ -20,7 +20,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from dialogs.llms.counter import counter_without_tools
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.providers.base import (
     ChatMessage,
@@ -60,9 +60,9 @@ Answer with one JSON object and nothing else:
 {{"drop": ["id"], "summaries": [{{"ids": ["id"], "text": "what these messages said"}}], "summary": "what you did"}}
 Use only ids that are given. A call and its results go together. Name no id twice."""
 
-# So long a model may think before it decides, where its thoughts cannot be switched off.
+# How long a model may think before it decides, where its thoughts cannot be switched off.
 THOUGHT_TOKENS = 4_000
-# What a summary may have; the checks refuse one that is longer than was asked for.
+# The most tokens of a summary; the checks refuse a summary that is longer than was asked for.
 SUMMARY_TOKENS = 1_000
 _IDS = {"type": "array", "items": {"type": "string"}}
 _SUMMARY = {"type": "object", "properties": {"ids": _IDS, "text": {"type": "string"}}, "required": ["ids", "text"]}
@@ -97,7 +97,8 @@ class PruningModel:
         return cls(llm, settings_for(llm.provider), counter_without_tools(llm))
 
     async def decide(self, need: Prune, on_wait: OnWait = wait_quietly) -> str:
-        """Its answer as it said it. Raises what asking it raised, and what `on_wait` raises while it has no slot."""
+        """The model's answer, word for word. Raises what asking the model raised, and what `on_wait` raises while there
+        is no slot."""
         if not self.llm.is_usable:
             raise SwitchedOff
         request = replace(request_for(self.llm, need, self.counter), options=IN_JSON | WITHOUT_THOUGHTS)

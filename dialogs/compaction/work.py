@@ -18,12 +18,11 @@ from django.conf import settings
 from django.db import connections
 
 from dialogs.compaction.facts import facts_of
-from dialogs.compaction.log import log_beginning, log_end
+from dialogs.compaction.log import keep_reward, log_beginning, log_end
 from dialogs.compaction.preparing import LOOK_EVERY_SECONDS, prepared_for, prepared_of
 from dialogs.compaction.progress import beginning, begins, expected
 from dialogs.compaction.pruning_agent import answer_for, summarizer_for
 from dialogs.compaction.reads.compaction import BY_ITSELF
-from dialogs.compaction.reward_row import keep_reward
 from dialogs.compaction.writes import compaction
 from dialogs.compaction.writes.compaction import CLAIM_SECONDS, RunClaim, renew
 from dialogs.context.material import READS_THE_VIEW, Material, material
@@ -47,7 +46,7 @@ logger = logging.getLogger(__name__)
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
-# Of what may go of the present request: what *Compact now* leaves at best, and what is enough.
+# *Compact now* leaves at best so much of what may go of the present request, and this much is enough.
 WISHED_GOAL, WISHED_MOST = 0.5, 0.75
 # After a compaction so many more requests as large as the last ones fit below the threshold, where what must stay and a
 # choice of this share of the limit leave that much. A client, whose person sees but a pause, has all
@@ -87,8 +86,8 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
 
 
 def with_prepared(run: CompactionRun, claim: RunClaim, begun: Material) -> Material:
-    """With what the pruning agent decided beforehand. While it is still at it, it is waited for: asking anew takes
-    longer. Raises Cancelled."""
+    """What the run begins with, and what the pruning agent decided beforehand. While the agent is still deciding, the
+    run waits: asking anew takes longer. Raises Cancelled."""
     guard, until = guard_of(run.dialog), time.monotonic() + settings.DOMINDS_PRUNING_SECONDS
     while (row := prepared_for(run, guard)) is not None and row.is_under_way and time.monotonic() < until:
         _report(claim, phase=READS_THE_VIEW)

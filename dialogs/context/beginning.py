@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from dialogs.agents.reads.shown_reminders import Shown, reminders_of, share_passed, within_share
+from dialogs.agents.reads import Shown, reminders_of, share_passed, within_share
 from dialogs.models import Blob, Dialog, Generation, Message, ToolCall
 from dialogs.models.message import Role
 from dialogs.transcript import standing_rules
@@ -23,7 +23,7 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import offers_tools
 from dialogs.turns.prompts import prompt
 
-# What is longer is not told beside what it replaces: the beginning is written anew.
+# A longer note on changes is not told beside what it replaces: the beginning is written anew.
 NOTE_CHARS = 4_000
 ADDED = re.compile(r"Reminder (\d+) is added")
 
@@ -48,13 +48,14 @@ class Beginning:
 
     @property
     def kept(self) -> str:
-        """As a generation keeps it."""
+        """The beginning as a generation's row keeps it."""
         told = {"key": self.key, "since": self.since, "first": asdict(self.first)}
         return json.dumps(told, ensure_ascii=False, sort_keys=True)
 
 
 def standing_now(dialog: Dialog) -> Standing:
-    """As a new beginning tells it: reminders above their share of the room are shortened."""
+    """Rules, goal, Taskdoc and reminders as a new beginning tells them: reminders above their share of the room are
+    shortened."""
     return _told(_standing(dialog), dialog)
 
 
@@ -77,7 +78,8 @@ def _standing(dialog: Dialog) -> Standing:
 def beginning_of(
     dialog: Dialog, branch: Sequence[Message], calls: Mapping[int, Sequence[ToolCall]], *, view: int | None
 ) -> Beginning:
-    """As the newest request of this course began, where nothing was rewritten since; else as things stand now."""
+    """The beginning of the newest request of this course, where nothing was rewritten since; else a new beginning of
+    what stands now."""
     now = _standing(dialog)
     if dialog.is_client_driven or not branch:
         return Beginning(first=_told(now, dialog))
@@ -95,7 +97,7 @@ def _anew(dialog: Dialog, now: Standing, branch: Sequence[Message], key: Mapping
 
 
 def _key(dialog: Dialog, now: Standing, view: int | None) -> dict[str, Any]:
-    """Where this is another one, the request is written anew from its beginning."""
+    """What a beginning depends on. Where the key is another one, the request is written anew from its beginning."""
     return {
         "dialog": str(dialog.pk),
         "view": view,
@@ -135,7 +137,8 @@ def _reminder(number: int, content: str, left: str | None = None) -> Shown:
 
 
 def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str]) -> Standing:
-    """As the agent knows it, who made these calls since. `results` by the id of their message."""
+    """What the agent knows to stand first, after the calls that it made since. `results` are texts by the id of their
+    message."""
     reminders, taskdoc = _contents(first), first.taskdoc
     for call in calls:
         if call.status != ToolCall.Status.DONE:
@@ -165,7 +168,7 @@ def _clean(text: str) -> str:
 
 
 def _note(told: Standing, now: Standing, language: str) -> str:
-    """What a person changed, as the agent reads it; empty where nothing was."""
+    """What a person changed in rules, Taskdoc and reminders, as the agent reads it; empty where nothing was changed."""
     known, kept = _contents(told), _contents(now)
     values = {
         "rules": [rule for rule in now.rules if rule not in told.rules],

@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 from dialogs.context.beginning import Beginning, beginning_of, standing_now
 from dialogs.context.task_block import task_block
 from dialogs.llms.guard import Guard
-from dialogs.llms.reads.providers import max_output_of
+from dialogs.llms.reads import max_output_of
 from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.providers.base import ChatMessage, ChatRequest
@@ -74,7 +74,7 @@ class Context:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """What goes along after the system message, in order."""
+        """What is sent after the system message, in order."""
         view = model_view.as_said(self.branch) if self.view is None else self.view
         found = (Piece(entry, self._by_id.get(entry.message_id or 0)) for entry in view)
         pieces = [piece for piece in found if self._is_something(piece)]
@@ -92,6 +92,20 @@ class Context:
         )
 
     @cached_property
+    def said(self) -> tuple[ChatMessage, ...]:
+        """One message for each piece. An answer that was cut and then gone on with becomes one message."""
+        wired: list[ChatMessage] = []
+        before: Piece | None = None
+        for piece in self.pieces:
+            sent = _wire(piece, self)
+            if before is not None and sent.role == Role.ASSISTANT and self.goes_on(piece, before):
+                wired[-1] = replace(sent, content=wired[-1].content + sent.content)
+            else:
+                wired.append(sent)
+            before = piece
+        return tuple(wired)
+
+    @cached_property
     def marks(self) -> Mapping[int, MessageMark]:
         """What people have marked of the branch. Read when something is compacted: a request is made without."""
         return marks_of(self.branch)
@@ -105,7 +119,7 @@ class Context:
 
     @cached_property
     def failed(self) -> Mapping[int, bool]:
-        """Of the results of tools that we made: which failed. What a client made says so in its words, if at all."""
+        """Which results of our own tools are failures, by message id. A result of a client's tool says so in words."""
         made = (call for calls in self.calls.values() for call in calls if call.name != ASK_HUMAN)
         return {
             call.result_message_id: _ENDED[ToolCall.Status(call.status)]
@@ -143,17 +157,17 @@ class Context:
         return tuple(piece.message for piece in self.pieces if piece.message is not None)
 
     def seeing(self, view: Sequence[Entry]) -> Context:
-        """The same with another view."""
+        """This context with another view."""
         return replace(self, view=tuple(view), run_id=None).rewritten()
 
     def rewritten(self) -> Context:
-        """With what stands first as it is now: so it is after a compaction."""
+        """This context with a beginning of what stands now, as after a compaction."""
         now = standing_now(self.dialog)
         return replace(self, beginning=replace(self.beginning, first=now, changed=""))
 
     def whole(self) -> Context:
-        """The same course as it was said, whatever was compacted, and what a person brought back into it. Reads the
-        database where not all of the course has been read."""
+        """The course as it was said, whatever was compacted, with the quotes that a person brought back into it. Reads
+        the database where not all of the course has been read."""
         found = self if self.is_whole else replace(self, **_of_messages(course_branch(self.branch[-1])), is_whole=True)
         return found.seeing(model_view.as_said_with_quotes(self.view or (), found.branch))
 
@@ -167,7 +181,7 @@ class Piece:
 
     @property
     def content(self) -> str:
-        """What is sent of it, before any notice."""
+        """The text that is sent for this piece, before any notice."""
         if self.entry.content is not None or self.message is None:
             return self.entry.content or ""
         if not self.message.parts:
@@ -206,9 +220,9 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
 
 
 def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
-    """The same of the branch that is shown, with no more of it than the model sees, however long the course is.
+    """The context of the branch that is shown, with no more messages than the model sees, however long the course is.
 
-    None where no view holds, or where what is not seen plays a part: then all is to be read.
+    None where no view holds, or where a message that the model does not see plays a part: then all is to be read.
     """
     leaf = dialog.current_leaf
     run = _course(dialog, leaf).head_run if leaf else None
@@ -258,7 +272,7 @@ def _of_messages(branch: Sequence[Message]) -> dict[str, Any]:
 
 
 def _course(dialog: Dialog, last: Message) -> Course:
-    """With the view that holds; often it has been read already, with the dialog."""
+    """The course with its view that holds; often both have been read already, with the dialog."""
     leaf = dialog.current_leaf
     if leaf is not None and "course" in leaf._state.fields_cache and leaf.course_id == last.course_id:
         return leaf.course
@@ -277,7 +291,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     """The next request. What a client said and nobody compacted goes on so, but for calls without results."""
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
-    messages = _with_changes([*system, *_answers_whole(context)], context.beginning.changed)
+    messages = _with_changes([*system, *context.said], context.beginning.changed)
     if client is not None:
         messages = paired(messages)
     if client is None or context.run_id is not None:
@@ -294,22 +308,8 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
 
 
 def _valid(messages: list[ChatMessage], *, is_without_tools: bool) -> list[ChatMessage]:
-    """As every server takes them, whatever was left out."""
+    """The messages in an order that every server takes, whatever was left out."""
     return begun_by_a_user(merged(without_calls(messages) if is_without_tools else messages))
-
-
-def _answers_whole(context: Context) -> list[ChatMessage]:
-    """One message for each piece; an answer that was cut and gone on with is one."""
-    wired: list[ChatMessage] = []
-    before: Piece | None = None
-    for piece in context.pieces:
-        sent = _wire(piece, context)
-        if before is not None and sent.role == Role.ASSISTANT and context.goes_on(piece, before):
-            wired[-1] = replace(sent, content=wired[-1].content + sent.content)
-        else:
-            wired.append(sent)
-        before = piece
-    return wired
 
 
 def instructions_of(context: Context) -> str:

@@ -34,9 +34,9 @@ from health.compaction.terms.units import WRITTEN, ContextState, Unit, total
 
 logger = logging.getLogger(__name__)
 
-# Of the room of a request. What the person said since the last answer stands beside it.
+# The handover's share of a request's room. What the person said since the last answer stands beside it.
 SHARE = 1 / 4
-# Of the handover, where the agent curated its reminders itself: what was laid down, and what is pinned.
+# The ledger's share of a handover, where the agent curated its reminders itself: what was laid down or pinned.
 LEDGER_SHARE = 1 / 2
 # With less, its frame would be most of it.
 LEAST_TOKENS = 48
@@ -54,7 +54,7 @@ class Handover:
     laid_down: str = ""
 
     def as_parts(self) -> dict[str, object]:
-        """As the first message of the course stores it. `away`: a person took it away."""
+        """The handover as the first message of the course stores it. `away`: a person took it away."""
         return {"text": self.text, "tokens": self.tokens, "away": False, "laid_down": self.laid_down}
 
 
@@ -78,7 +78,7 @@ def unanswered_in(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def since_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """What no answer in words has followed yet, oldest first."""
+    """The messages that no answer in words has followed yet, oldest first."""
     return tuple(branch[_last_answer(branch) + 1 :])
 
 
@@ -87,7 +87,7 @@ def is_answered(branch: Sequence[Message]) -> bool:
 
 
 def _last_answer(branch: Sequence[Message]) -> int:
-    """Its place; -1 where there is none."""
+    """The place of the last answer in the branch; -1 where there is none."""
     return next((at for at in reversed(range(len(branch))) if _is_answer(branch, at)), -1)
 
 
@@ -118,7 +118,7 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
 
 
 def _whole_rounds(units: Sequence[Unit]) -> list[Unit]:
-    """Without the round that the new course breaks off: a call in it has no result yet."""
+    """The units without the round of calls that the new course breaks off: a call in it has no result yet."""
     asked = {(unit.round_id, call.id) for unit in units for call in unit.calls}
     answered = {(unit.round_id, unit.answers) for unit in units if unit.answers is not None}
     broken_off = {round_id for round_id, _call in asked ^ answered}
@@ -156,13 +156,13 @@ def _chosen(
 
 
 def _filling(config: ContextConfig) -> ContextConfig:
-    """So that the handover is filled up to its budget."""
+    """The settings changed so that a handover is filled up to its budget."""
     whole = replace(config, warning_threshold=1.0, goal=1.0, accept=1.0, recovery_mode=RecoveryMode.TRUNCATE)
     return replace(whole, select_passages=replace(whole.select_passages, fill=1.0))
 
 
 def _laid_down(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> tuple[Unit, ...]:
-    """What was laid down, and beside it what is marked to stay, the newest first while it fits."""
+    """The ledger, and beside it the messages marked to stay, the newest first while they fit."""
     ledger = _ledger(units, int(LEDGER_SHARE * budget), kit, dialog, with_facts=True)
     kept: list[Unit] = []
     left = budget - total([ledger] if ledger else [])
@@ -174,7 +174,7 @@ def _laid_down(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> 
 
 
 def _ledger(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, *, with_facts: bool = False) -> Unit | None:
-    """What was laid down in all courses, within so many tokens."""
+    """The rules and facts laid down in all courses, within so many tokens."""
     in_force = extract(units, taken_back(load(dialog.standing_rules)))
     return carry(in_force if with_facts else in_force.stated, standing=(), budget_tokens=budget, kit=kit)
 

@@ -17,7 +17,7 @@ from dialogs.providers.base import ChatRequest
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry
 
-# So much of an answer's end is sent, whatever compaction made of it.
+# How much of an answer's end is sent, whatever compaction made of it.
 TAIL_CHARS = 800
 LEFT_OUT = "[…] "
 
@@ -36,7 +36,7 @@ def cut_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def continuing(context: Context) -> Context:
-    """The same, made to go on with the answer that was cut, where one was."""
+    """The context made to ask for the rest of an answer that was cut, where one was; else the context itself."""
     pieces = cut_answer(context.branch)
     if not pieces:
         return context

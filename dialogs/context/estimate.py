@@ -12,7 +12,7 @@ from dialogs.context.border import Context, Piece, said_below, system_text
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM
 from dialogs.models.message import Role
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
 from health.compaction.terms.ports import Counter, Grade
 from health.compaction.terms.wire import is_text
@@ -66,6 +66,8 @@ class Estimate:
 # By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
 # than this around a message, or more than twice its schema for a tool.
 FRAME_TOKENS = 24
+# Where a context keeps what was measured of it.
+SAID_BYTES = "said_bytes"
 # By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
 # a template may add to a short request.
 UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
@@ -93,9 +95,9 @@ class Sizing:
         shown = _most_shown(self.context)
         if shown is None:
             return None
-        texts = [sent_text(piece, self.context) for piece in self.context.pieces]
         besides = (system_text(self.context), self.context.task, self.context.beginning.changed)
-        said = sum(len(text.encode()) + FRAME_TOKENS for text in (*texts, *besides))
+        said = said_bytes(self.context) + sum(len(text.encode()) for text in besides)
+        said += FRAME_TOKENS * (len(self.context.pieces) + len(besides))
         return said + shown + 2 * len(json.dumps(list(self.tools), ensure_ascii=False).encode())
 
     @cached_property
@@ -111,7 +113,8 @@ class Sizing:
         return "estimate" in self.__dict__
 
     def to_send(self) -> Sizing:
-        """The same for the request itself: its answer teaches how to estimate only if it is counted for that."""
+        """The sizing of the request that is sent: its answer teaches how to estimate only if the request itself is
+        counted."""
         again = replace(self, known=self.__dict__.get("estimate"))
         if "counter" in self.__dict__:
             again.__dict__["counter"] = self.counter
@@ -148,7 +151,7 @@ def surely_within(room: int, counter: Counter) -> int:
 
 def _most_shown(context: Context) -> int | None:
     """Twice of what the images of a context cost by their family and by the reports. None where nobody can tell yet."""
-    showing = [piece for piece in context.pieces if piece.parts]
+    showing = [one for one in context.pieces if one.message and one.message.parts and one.parts]
     if not showing:
         return 0
     known = calibration_of(context.dialog.llm)
@@ -213,7 +216,7 @@ def _parts(
 
 
 def foretold(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Foretold:
-    """What the report of a request so estimated is to be held against."""
+    """The estimate that the provider's report of this request is to be held against."""
     known, schemas, media = correction_of(counter), tools_tokens(llm.model_id, tools), guessed.media
     besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)
     text = round((guessed.tokens - besides) / known.ratio)
@@ -228,7 +231,7 @@ def media_of(piece: Piece, context: Context) -> Media:
 
 
 def media_tokens(piece: Piece, context: Context, counter: Counter) -> int:
-    """The same as the server's reports have corrected it."""
+    """The tokens of a piece's images and files, as the server's reports have corrected the estimate."""
     media = media_of(piece, context)
     return 0 if media is NO_MEDIA else _corrected(media, counter)
 
@@ -246,7 +249,15 @@ def sent_text(piece: Piece, context: Context) -> str:
     return "\n".join([piece.content, *asked, *said_below(message, context)])
 
 
+def said_bytes(context: Context) -> int:
+    """Of all text that its pieces send. Worked out once."""
+    known = context.__dict__
+    if SAID_BYTES not in known:
+        known[SAID_BYTES] = sum(len(sent_text(piece, context).encode()) for piece in context.pieces)
+    return int(known[SAID_BYTES])
+
+
 def _part_of(piece: Piece) -> str:
     if piece.message is None:
-        return "messages" if piece.entry.kind == quotes.KIND else "summaries"
+        return "messages" if piece.entry.kind == model_view.KIND else "summaries"
     return "tool_results" if piece.message.role == Role.TOOL else "messages"

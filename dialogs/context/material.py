@@ -13,14 +13,14 @@ from typing import Any
 
 from django.db.models import Q
 
-from dialogs.agents.reads.shown_reminders import shortening_of
+from dialogs.agents.reads import shortening_of
 from dialogs.context.border import Context, Piece, read_context, system_text
 from dialogs.context.estimate import estimate, overhead
 from dialogs.context.present import offered_tools
 from dialogs.llms.counter import counter_of
 from dialogs.models import Message, MessageMark
 from dialogs.models.message import INSERTED, MessageOrigin, Role
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
 from dialogs.transcript.model_view import HANDOVER
 from dialogs.transcript.reads.path import course_branch, stands_behind
@@ -42,8 +42,8 @@ SYSTEM = "system"
 READS_THE_VIEW = "prune_with_agent"
 # A partial answer that is longer than this share of the limit cannot be promised to stay.
 MOST_PINNED = 0.4
-# Of the room beside instructions and tools: so much of what a person said and nobody answered yet stays for sure; the
-# newest of it alone may be more.
+# The share of the room beside instructions and tools that stays for sure for what a person said and nobody answered
+# yet; the newest of it alone may be more.
 UNANSWERED_SHARE, NEWEST_UNANSWERED_SHARE = 0.5, 0.75
 TASK_CHARS = 600
 
@@ -81,7 +81,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         laid_down=_laid_down_before(context),
         config=config,
     )
-    # In a view a message may be shortened already: what it says by itself is what was said.
+    # A view may have shortened a message already: the stored content is what was said.
     said = {str(piece.message.pk): piece.content for one in (source, whole) for piece in one.pieces if piece.message}
     return Material(
         state=with_unanswered(state, context),
@@ -94,7 +94,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 
 
 def beside(context: Context, counter: Counter) -> int:
-    """What is sent with the messages and is none of them: how far the task is."""
+    """What is sent beside the messages: how far the task is."""
     return counter.count([context.task])[0] if context.task else 0
 
 
@@ -178,7 +178,7 @@ def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ..
 
 
 def units_with_flat_images(context: Context) -> tuple[Unit, ...]:
-    """The same, with one size for every image: for figures that say nothing of a model."""
+    """One unit for each message that is sent, with one size for every image: for figures that say nothing of an LLM."""
     return _sourced(parse(tuple(_messages(context))), context)
 
 
@@ -229,7 +229,7 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
 
 def _marks_of_written(kind: str) -> dict[str, Any]:
     """The view says what compaction wrote; a stored message is somebody's own, whatever its words."""
-    marks: dict[str, Any] = {"priority": 1} if kind == HANDOVER else {"pinned": kind == quotes.KIND}
+    marks: dict[str, Any] = {"priority": 1} if kind == HANDOVER else {"pinned": kind == model_view.KIND}
     written = Kind.PLACEHOLDER if kind == Kind.PLACEHOLDER else Kind.SUMMARY
     return {**marks, WRITTEN_AS: written.value}
 

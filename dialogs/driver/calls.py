@@ -16,7 +16,7 @@ from dialogs.driver.seam import Seam
 from dialogs.driver.streaming import Call
 from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
-from dialogs.llms.reads.providers import max_output_of, settings_for
+from dialogs.llms.reads import max_output_of, settings_for
 from dialogs.models import Generation
 from dialogs.providers.base import ChatRequest
 from dialogs.turns.prompts import prompt

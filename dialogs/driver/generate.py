@@ -13,10 +13,10 @@ from django.db import transaction
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
 from dialogs.common.threads import in_db
+from dialogs.context import writes
 from dialogs.context.estimate import Sizing
 from dialogs.context.reads.task_snapshot import context_stats
-from dialogs.context.writes import windows
-from dialogs.context.writes.windows import learn_from_usage
+from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.guarding import Looked
@@ -190,7 +190,7 @@ async def is_cut(call: Call, doubted: Doubted) -> bool:
     if not (doubted.is_suspect or exceeds(doubted.report, window)):
         await in_db(_believe)(call, doubted.report, doubted.before)
         return False
-    suspected: bool = await in_db(windows.suspect_cut)(call.generation, doubted.report, window=window)
+    suspected: bool = await in_db(writes.suspect_cut)(call.generation, doubted.report, window=window)
     return suspected
 
 
@@ -210,15 +210,15 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> Doubted | None:
         return None
     reported = usage.prompt_tokens
     if not (call.sizing.is_counted or _teaches(llm, call.sizing)):
-        windows.learn_from_report(generation, reported=reported)
+        writes.learn_from_report(generation, reported=reported)
         return None
     told = call.sizing.foretold
     if not generation.manifest.get("estimated"):
         generation.manifest["estimated"] = told.tokens
         change(generation, "manifest")
-    report = windows.report_of(generation, reported=reported, estimated=told.tokens)
-    before = windows.largest_before(generation)
-    if windows.is_cut_suspected(generation, report, before):
+    report = writes.report_of(generation, reported=reported, estimated=told.tokens)
+    before = writes.largest_before(generation)
+    if writes.is_cut_suspected(generation, report, before):
         return Doubted(report, before, is_suspect=True)
     if falls_short(report) and not bounds_of(llm).reports_part and kind_of(llm).reports_truly:
         return Doubted(report, before, is_suspect=False)
@@ -230,7 +230,7 @@ def _believe(call: Call, report: Report, before: Report | None) -> None:
     """Learn from a report, as far as it grew with its request."""
     llm = call.generation.llm
     if llm is not None and not bounds_of(llm).reports_part and teaches(report, before=before):
-        windows.learn_from_report(call.generation, reported=report.reported)
+        writes.learn_from_report(call.generation, reported=report.reported)
         learn_from_usage(llm=llm, foretold=call.sizing.foretold, reported=report.reported)
 
 
@@ -254,7 +254,7 @@ def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
         named=error.context_window,
         words=str(error),
     )
-    windows.learn_from_refusal(call.generation, said)
+    writes.learn_from_refusal(call.generation, said)
     if error.prompt_tokens:
         learn_from_usage(llm=llm, foretold=told, reported=error.prompt_tokens)
 

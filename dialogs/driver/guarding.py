@@ -18,7 +18,7 @@ from dialogs.context.estimate import Sizing, overhead
 from dialogs.context.material import beside, of_the_floor, with_unanswered
 from dialogs.context.present import as_stored, next_context, offered_tools
 from dialogs.llms.guard import Guard, guard_of, is_off, room_of
-from dialogs.llms.reads.providers import max_output_of
+from dialogs.llms.reads import max_output_of
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatRequest

@@ -8,7 +8,7 @@ from math import ceil
 from time import monotonic
 
 from dialogs.compaction.reads.compaction import BY_ITSELF
-from dialogs.context.growths import growth_of
+from dialogs.context.present import growth_of
 from dialogs.llms.guard import by_limit, guard_of, has_limit, room_of
 from dialogs.models import Agent, Dialog
 from dialogs.models.llm import ProviderKind

@@ -23,7 +23,7 @@ import httpx2
 from django.conf import settings
 from django.db import connection
 
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.models import LLM
 from dialogs.providers.base import ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS, load
@@ -37,9 +37,9 @@ from health.tokens.custom import counter_named
 from health.tokens.memory import Memory
 
 logger = logging.getLogger(__name__)
-# For all that one request asks.
+# How long all questions of one request may take together.
 SECONDS = 0.5
-# After a server that does not count, and after one that did not answer.
+# How long a server is not asked that does not count, and one that did not answer.
 SILENCE_SECONDS, PAUSE_SECONDS = 3600.0, 30.0
 # After one that had no time for everything.
 BREATH_SECONDS = 5.0
@@ -180,7 +180,7 @@ def _may_ask() -> bool:
 
 
 def calibration_of(llm: LLM) -> Calibrating:
-    """What the reports taught of the counter that is used now: of another one they say nothing."""
+    """What the reports taught of the counter that is used now; reports on another counter say nothing of it."""
     return _calibration(llm, _plain(llm))
 
 

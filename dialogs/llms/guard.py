@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from dialogs.llms.reads.providers import configured, loaded_window, max_output_of
+from dialogs.llms.reads import configured, loaded_window, max_output_of
 from dialogs.models import LLM, Dialog, LlmBounds
 from dialogs.models.llm import Compaction, WindowSource
 from dialogs.providers.registry import KINDS, Kind, WindowFrom
@@ -139,7 +139,7 @@ def has_limit(dialog: Dialog) -> bool:
 
 
 def is_off(dialog: Dialog) -> bool:
-    """Whoever switches it off, for the LLM, the agent or this dialog, wins."""
+    """Whether compaction is off: for the LLM, for the agent or for this dialog; one of the three is enough."""
     return Compaction.OFF in (dialog.llm.compaction, dialog.agent.compaction, dialog.compaction)
 
 
@@ -156,7 +156,7 @@ def is_window_as_loaded(llm: LLM) -> bool:
 
 
 def kind_of(llm: LLM) -> Kind:
-    """What holds for every server of its provider's kind."""
+    """The traits of every server of the LLM's kind of provider."""
     return KINDS[llm.provider.kind]
 
 
@@ -248,7 +248,7 @@ def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: b
 
 
 def _learned_as(known: Known) -> Why | None:
-    """What the room is called where it comes from what a server refused or cut."""
+    """The name of a room that was learned from what a server refused or cut."""
     if known.bound is not None and known.bound <= (known.window or known.bound):
         return Why.LIMIT_GUESSED if known.bound < (known.highest or 0) else Why.LIMIT_LEARNED
     return Why.LIMIT_LEARNED if known.window and known.source.why is Why.FROM_REFUSAL else None

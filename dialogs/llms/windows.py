@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.threads import in_db
 from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
-from dialogs.llms.reads.providers import configured, loaded_window, settings_for
+from dialogs.llms.reads import configured, loaded_window, settings_for
 from dialogs.llms.writes.providers import claim_loading, end_loading, record_limits
 from dialogs.models import LLM
 from dialogs.providers import probe

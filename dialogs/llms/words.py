@@ -26,7 +26,7 @@ SOURCES: dict[str, Promise] = {
 
 
 def kept_by_llm(llm: LLM) -> str:
-    """What keeps the dialogs with this LLM that have no limit of their own."""
+    """How dialogs with this LLM are kept from overflowing, if they have no limit of their own."""
     return kept_in_dialog(Dialog(agent=Agent(llm=llm), llm=llm))
 
 

@@ -1,4 +1,6 @@
-"""The SDK's server with our handlers. Whose dialogs it shows is asked anew for every request."""
+"""The SDK's server with our handlers: the tools, and dialogs as resources, for clients in which a person attaches one
+(`dominds://dialogs/<id>`, its newest messages). Whose dialogs it shows is asked anew for every request.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from mcp import MCPError
@@ -22,17 +25,35 @@ from mcp.types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
 )
 from pydantic import ValidationError
 
 from dialogs.api.errors import ApiError
 from dialogs.common.threads import in_db
-from dialogs.mcp_server import resources
+from dialogs.mcp_server import words
+from dialogs.mcp_server.arguments import ListDialogs, ReadDialog
 from dialogs.mcp_server.paging import UnknownPlace
-from dialogs.mcp_server.reading import NothingThere
+from dialogs.mcp_server.reading import NothingThere, list_dialogs, read_dialog
 from dialogs.mcp_server.tools import TOOLS, WRONG_CURSOR, failed
 from dominds import __version__
 
+BEFORE_ID = "dominds://dialogs/"
+MIME = "text/plain"
+MESSAGES = 50
+TEMPLATES = ListResourceTemplatesResult(
+    resource_templates=[
+        ResourceTemplate(
+            uri_template=BEFORE_ID + "{dialog_id}",
+            name="dialog",
+            title="A dialog",
+            description="Its newest messages.",
+            mime_type=MIME,
+        )
+    ]
+)
 logger = logging.getLogger(__name__)
 
 RECALL = "recall"
@@ -47,6 +68,33 @@ INSTRUCTIONS = (
 )
 LISTED = ListToolsResult(tools=[tool.listed() for tool in TOOLS.values()])
 SCHEMAS = {tool.name: tool.input_schema for tool in LISTED.tools}
+
+
+def listed(user: User, cursor: str) -> ListResourcesResult:
+    found = list_dialogs(user, ListDialogs(cursor=cursor))
+    resources = [
+        Resource(
+            uri=f"{BEFORE_ID}{one.id}",
+            name=one.title or str(one.id),
+            description=f"A dialog with {one.agent}, last active {one.last_activity:%Y-%m-%d %H:%M} UTC",
+            mime_type=MIME,
+        )
+        for one in found.dialogs
+    ]
+    return ListResourcesResult(resources=resources, next_cursor=found.next_cursor)
+
+
+def read(user: User, uri: str) -> ReadResourceResult:
+    found = read_dialog(user, ReadDialog(dialog_id=_dialog_id(uri), limit=MESSAGES))
+    text = TextResourceContents(uri=uri, mime_type=MIME, text=words.transcript(found))
+    return ReadResourceResult(contents=[text])
+
+
+def _dialog_id(uri: str) -> UUID:
+    try:
+        return UUID(uri.removeprefix(BEFORE_ID)) if uri.startswith(BEFORE_ID) else UUID("")
+    except ValueError:
+        raise NothingThere(f"There is no resource {uri}.") from None
 
 
 class Reader:
@@ -74,10 +122,10 @@ class Reader:
         return given if is_named else {**given, **self._here}
 
     async def list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        return await self._resource(resources.listed, params.cursor if params else None)
+        return await self._resource(listed, params.cursor if params else None)
 
     async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await self._resource(resources.read, params.uri)
+        return await self._resource(read, params.uri)
 
     async def _resource(self, read: Callable[[User, str], Result], name: str | None) -> Result:
         try:
@@ -113,4 +161,4 @@ async def _list_tools(context: Context, params: PaginatedRequestParams | None) -
 
 
 async def _list_templates(context: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-    return resources.TEMPLATES
+    return TEMPLATES

@@ -11,7 +11,7 @@ from django.utils import translation
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
-from dialogs.mcp_server import arguments, reading, receipts, results, words
+from dialogs.mcp_server import arguments, reading, results, words
 from dialogs.mcp_server.paging import UnknownPlace
 from dialogs.mcp_server.reading import NothingThere
 
@@ -149,7 +149,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             ),
             asked=arguments.ListCompactions,
             answer=results.Compactions,
-            read=receipts.list_compactions,
+            read=reading.list_compactions,
             in_words=words.compactions,
         ),
         ReadTool(
@@ -161,7 +161,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             ),
             asked=arguments.ReadCompaction,
             answer=results.Receipt,
-            read=receipts.read_compaction,
+            read=reading.read_compaction,
             in_words=words.receipt,
         ),
     )

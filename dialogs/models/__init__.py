@@ -1,19 +1,14 @@
-"""The tables of the dialogs app, one file a noun. Fields and constraints; no rules, no calls."""
+"""The tables of the dialogs app. Fields and constraints; no rules, no calls."""
 
 from __future__ import annotations
 
-from dialogs.models.agent import Agent
-from dialogs.models.api_key import ApiKey
+from dialogs.models.agent import Agent, McpServer
 from dialogs.models.client import ClientConversation, PrefixNode
-from dialogs.models.dialog import AutonomousRun, Course, Dialog, ViewChange
-from dialogs.models.display import CompactionDisplay
-from dialogs.models.generation import Blob, Generation
+from dialogs.models.dialog import AutonomousRun, Course, Dialog, Reminder, ViewChange
 from dialogs.models.llm import LLM, LlmBounds, Provider
-from dialogs.models.mcp_server import McpServer
 from dialogs.models.message import Message, MessageMark, QueuedMessage, SearchText
-from dialogs.models.remediation import RemediationPrompt
-from dialogs.models.reminder import Reminder
-from dialogs.models.tool_call import Question, ToolCall
+from dialogs.models.person import ApiKey, CompactionDisplay
+from dialogs.models.turn import Blob, Generation, Question, RemediationPrompt, ToolCall
 
 __all__ = [
     "LLM",

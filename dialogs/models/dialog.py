@@ -1,7 +1,8 @@
-"""A dialog, the courses and autonomous runs it goes through, and what was changed in what the model sees of them.
+"""A dialog, the courses and autonomous runs it goes through, the reminders that its agent keeps, and what was changed
+in what the model sees.
 
-The turn's bookkeeping stands here too. Work is due while `wake_seq > handled_seq`; a worker claims the
-dialog by conditional update, and `lease_token`, which only grows, fences off whoever held it before.
+The turn's bookkeeping stands here too. Work is due while `wake_seq > handled_seq`; a worker claims the dialog by
+conditional update, and `lease_token`, which only grows, fences off whoever held it before.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Dialog(models.Model):
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
     own_tools = models.CharField(max_length=10, choices=OwnTools, default=OwnTools.AUTOMATIC)
 
-    # Of a sample only: which stop of its tour is shown.
+    # In a sample only: which stop of its tour is shown.
     tour = models.CharField(max_length=12, choices=Stop, default=Stop.NO_SAMPLE, blank=True, editable=False)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
@@ -244,3 +245,36 @@ class ViewChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.course_id}: {self.why}"
+
+
+class Author(models.TextChoices):
+    AGENT = "agent", _("agent")
+    PERSON = "person", _("person")
+
+
+class Reminder(models.Model):
+    """What an agent keeps across courses, by number. Removing one hides it; a person can bring it back."""
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="reminders")
+    # The name by which the agent refers to it: never used twice in a dialog.
+    number = models.PositiveIntegerField()
+    content = models.TextField()
+    # The reminder's place in the list. Gaps are allowed.
+    position = models.PositiveIntegerField()
+    author = models.CharField(max_length=20, choices=Author)
+    # The course in which it was last written.
+    course = models.ForeignKey("dialogs.Course", on_delete=models.SET_NULL, null=True, related_name="reminders")
+    # Written by the agent while caution or critical lasted: part of its continuation package.
+    is_continuation = models.BooleanField(default=False)
+    # Raised by every change of the text, so that two editors notice each other.
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("position", "number")
+        constraints = [models.UniqueConstraint(fields=["dialog", "number"], name="reminder_number_once")]
+
+    def __str__(self) -> str:
+        return f"{self.dialog_id} reminder {self.number}"

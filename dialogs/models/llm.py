@@ -93,7 +93,7 @@ class Provider(models.Model):
         help_text=_("So many answers are asked of it at the same time; further ones wait in line. Empty: no limit."),
     )
     origin = models.CharField(_("origin"), max_length=20, choices=Origin, default=Origin.ADMIN, editable=False)
-    # What it said when it was asked whether it is an Ollama, and at which address; null: never asked.
+    # What the server said when it was asked whether it is an Ollama, and at which address; null: never asked.
     is_ollama = models.BooleanField(null=True, editable=False)
     asked_at_url = models.CharField(max_length=500, blank=True, editable=False)
     # What the catalogue wrote last, field by field: a field that differs from it was edited here.

@@ -104,7 +104,7 @@ class MessageMark(models.Model):
     message = models.OneToOneField("dialogs.Message", on_delete=models.CASCADE, related_name="mark")
     pinned = models.BooleanField(default=False)
     priority = models.PositiveSmallIntegerField(null=True, blank=True, choices=Priority)
-    # What the priority is of: "To Do List", "Calendar", or a name of the person's own.
+    # The area that has the priority: "To Do List", "Calendar", or a name of the person's own.
     area = models.CharField(_("area"), max_length=80, blank=True)
     marked_at = models.DateTimeField(auto_now=True)
 

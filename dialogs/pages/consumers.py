@@ -28,8 +28,7 @@ from django.utils import translation
 from dialogs.common.broadcast import LISTS, group_name
 from dialogs.common.channel_layer import end
 from dialogs.models import Dialog
-from dialogs.pages.frames import ListDiff, PageDiff, Rendering
-from dialogs.pages.live_view import Gathered, card_of, render_dialog, visible_version
+from dialogs.pages.live_view import Gathered, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
 from dialogs.pages.reads.transcript import SHOWN_ROWS
 from dialogs.pages.views.lists import Asked, list_context
 from dialogs.transcript.reads.dialogs import owned_dialog
@@ -110,7 +109,7 @@ class Watcher(AsyncWebsocketConsumer):
 
     @contextmanager
     def _redis_away(self) -> Iterator[None]:
-        """It may be away, full or busy: the next look makes it good."""
+        """Go on where Redis is away, full or busy: the next look makes good what was missed."""
         try:
             yield
         except Exception as error:
@@ -222,7 +221,7 @@ class ListConsumer(Watcher):
     asked: Asked
     screen: ListDiff
     group = LISTS
-    # Of all the person's dialogs, when they were last looked at.
+    # The versions of all the person's dialogs, as they were last looked at.
     versions: dict[str, Any]
     showing: asyncio.Task[None] | None = None
 

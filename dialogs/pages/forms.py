@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.common.errors import DialogError
-from dialogs.llms.reads.agents import choosable_agents
+from dialogs.llms.reads import choosable_agents
 from dialogs.models import Agent, CompactionDisplay, Dialog
 from dialogs.transfer import import_dialog, parse_json
 

@@ -1,29 +1,295 @@
-"""What all tabs of a process read of a dialog, read once for them: its version, its page, its card of compaction."""
+"""What all tabs of a process read of a dialog, read once for them: its version, its page, its card of compaction; and
+from that the HTML fragments that one browser still lacks.
+
+A PageDiff remembers what its browser shows. Every fragment replaces an element by id or adds rows at the end, so losing
+the socket costs nothing: a new PageDiff starts from the whole.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from channels.db import database_sync_to_async as in_db
 from django.db.models import QuerySet, UUIDField
+from django.template.loader import render_to_string
 from django.utils import translation
+from django.utils.html import escape
 
 from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.context.views.chart import chart
 from dialogs.models import Dialog
-from dialogs.pages.frames import Rendering, render, render_card
 from dialogs.pages.reads.page import dialog_parts
+from dialogs.pages.reads.rows import LiveRow, Row
+from dialogs.pages.reads.transcript import Transcript
+from dialogs.pages.rendering import blocks_of, made_once, render_block
 from dialogs.transcript.reads.dialogs import shown_dialog
 from dominds.prepared import prepared
 
+PARTS = (
+    "dialogs/_health_panel.html",
+    "dialogs/_turn.html",
+    "dialogs/_title.html",
+    "dialogs/_courses.html",
+    "dialogs/_earlier.html",
+    "live/sidebar_item.html",
+)
+# Where people write in the browser, and where a client drives the dialog.
+NOTEBOOK_PARTS = ("dialogs/_notebook.html", "dialogs/_notebook_count.html")
+WRITTEN_PARTS = ("dialogs/_autonomous.html", "dialogs/_tour.html", *NOTEBOOK_PARTS)
+CLIENT_PARTS = ("dialogs/_client_bar.html",)
 Key = TypeVar("Key")
 Answer = TypeVar("Answer")
 # Renderings under way, so that fifty tabs that hear of one change cause one.
 _under_way: dict[tuple[UUID, str, int | None, int], asyncio.Task[Rendering | None]] = {}
 GATHERING_SECONDS = 0.01
+
+
+class Fragment:
+    """HTML that is made once, when the first tab lacks it. Making it may read the database: never on an event loop."""
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make, self._lock = make, Lock()
+        self._html: str | None = None
+
+    @property
+    def html(self) -> str:
+        with self._lock:
+            if self._html is None:
+                self._html = self._make()
+        return self._html
+
+
+@dataclass(frozen=True)
+class RenderedRow:
+    dom_id: str
+    key: str
+    fragment: Fragment
+
+    @property
+    def html(self) -> str:
+        return self.fragment.html
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendering:
+    """All parts of one dialog at one version, as HTML; rows and transcript are made for those that lack them."""
+
+    version: int
+    transcript: Fragment
+    rows: tuple[RenderedRow, ...]
+    parts: tuple[str, ...]
+    live: LiveRow | None
+    # The card of compaction: a part that also comes alone, for it changes while the dialog's version does not.
+    card: str = ""
+    compacting: bool = False
+
+
+@dataclass
+class PageDiff:
+    """What one browser shows: rows by DOM id with their keys, parts, and the blocks of the live answer."""
+
+    version: int = 0
+    rows: dict[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
+    card: str = ""
+    generation_id: int | None = None
+    # The live answer as it is shown, its blocks, and where in it the last block begins.
+    text: str = ""
+    blocks: list[str] = field(default_factory=list)
+    last_block: int = 0
+    reasoning: str = ""
+    # The hatched part of the meter, while an answer comes.
+    growth: str = ""
+
+    def whole(self, rendering: Rendering) -> str:
+        """Everything, whatever the browser shows."""
+        self.has(rendering)
+        return "".join((rendering.transcript.html, *rendering.parts, rendering.card))
+
+    def update(self, rendering: Rendering) -> str:
+        """What has changed since the last fragment; the whole transcript when rows moved."""
+        new = {row.dom_id: row for row in rendering.rows}
+        kept = [dom_id for dom_id in self.rows if dom_id in new]
+        # Without rows the transcript is another thing: an invitation.
+        if not kept or list(new)[: len(kept)] != kept:
+            return self.whole(rendering)
+        gone = [dom_id for dom_id in self.rows if dom_id not in new]
+        changed = [row.html for row in rendering.rows if self.rows.get(row.dom_id, row.key) != row.key]
+        added = [row.html for row in rendering.rows if row.dom_id not in self.rows]
+        # A Taskdoc can be long, and what is replaced loses the reader's selection.
+        parts = [html for html in rendering.parts if html not in self.parts]
+        card = self.compaction(rendering.card)
+        if "live" in gone or "live" not in self.rows or self._is_other_answer(rendering):
+            self.has(rendering)
+        else:
+            # The live row stays as streamed: the database's copy of it lags up to a second behind.
+            self._remember_rows(rendering)
+        fragments = [f'<div id="{dom_id}" hx-swap-oob="delete"></div>' for dom_id in gone]
+        return "".join([*fragments, *changed, _appended("rows", added), *parts, card, self._settled(rendering)])
+
+    def has(self, rendering: Rendering) -> None:
+        """The browser shows all of this, because it was sent or because the page brought it."""
+        self._remember_rows(rendering)
+        generation = rendering.live.generation if rendering.live else None
+        self.generation_id = generation.pk if generation else None
+        self._show_text(generation.partial_text if generation else "")
+        self.reasoning = generation.partial_reasoning if generation else ""
+
+    def _remember_rows(self, rendering: Rendering) -> None:
+        self.version = rendering.version
+        self.rows = {row.dom_id: row.key for row in rendering.rows}
+        self.parts = rendering.parts
+        self.card = rendering.card
+
+    def _is_other_answer(self, rendering: Rendering) -> bool:
+        return rendering.live is not None and rendering.live.generation.pk != self.generation_id
+
+    def compaction(self, card: str) -> str:
+        """The card of compaction, if it is another one."""
+        changed = card if card != self.card else ""
+        self.card = card
+        return changed
+
+    def _settled(self, rendering: Rendering) -> str:
+        """No answer comes any more: nothing is hatched."""
+        gone = _growth((0, 0), translation.get_language()) if self.growth and rendering.live is None else ""
+        self.growth = "" if gone else self.growth
+        return gone
+
+    def lacks(self, at: int, thought_at: int) -> bool:
+        """What goes on from there leaves a gap: something in between was not heard of."""
+        return at > len(self.text) or thought_at > len(self.reasoning)
+
+    def stream(
+        self, *, text: str, reasoning: str, at: int = 0, thought_at: int = 0, size: Sequence[int] | None = None
+    ) -> str:
+        """The live answer's newest state: the blocks that changed, replaced; those that are new, added.
+
+        `text` and `reasoning` are what stands from these characters on. `size`: tokens of prompt and answer, estimated,
+        and the window.
+        """
+        shown = self.blocks
+        self._show_text(self.text[:at] + text)
+        blocks = self.blocks
+        replaced = [_block(at, block) for at, block in enumerate(blocks[: len(shown)]) if block != shown[at]]
+        added = [_block(at, block) for at, block in enumerate(blocks) if at >= len(shown)]
+        gone = [f'<div id="live-block-{at}" hx-swap-oob="delete"></div>' for at in range(len(blocks), len(shown))]
+        thought = self._thought(self.reasoning[:thought_at] + reasoning)
+        growth = _growth(tuple(size), translation.get_language()) if size else ""
+        grown = growth if growth != self.growth else ""
+        self.growth = growth
+        return "".join([*replaced, *gone, _appended("live-blocks", added), thought, grown])
+
+    def _show_text(self, text: str) -> None:
+        """Text that grows changes its last block only: what stands before that is not read again."""
+        if not self.blocks or not text.startswith(self.text):
+            self.blocks, self.last_block = [], 0
+        tail, begins = blocks_of(text[self.last_block :])
+        self.blocks = [*self.blocks[:-1], *tail]
+        self.text, self.last_block = text, self.last_block + begins
+
+    def _thought(self, reasoning: str) -> str:
+        """Thoughts are plain text: what is new is added to it."""
+        before, self.reasoning = self.reasoning, reasoning
+        if reasoning == before:
+            return ""
+        if before and reasoning.startswith(before):
+            return _appended("live-reasoning", [escape(reasoning[len(before) :])])
+        return render_to_string("live/reasoning.html", {"reasoning": reasoning})
+
+
+def _block(at: int, text: str) -> str:
+    return f'<div class="block" id="live-block-{at}">{render_block(text)}</div>'
+
+
+@lru_cache(maxsize=256)
+def _growth(size: Sequence[int], language: str | None) -> str:
+    """`language` is here for the cache: all tabs of a dialog are sent the same."""
+    tokens, window = size
+    share = min(1.0, tokens / window) if window else None
+    return render_to_string("live/meter.html", {"growing": tokens, "growing_share": share})
+
+
+def _appended(dom_id: str, html: Iterable[str]) -> str:
+    inner = "".join(html)
+    return f'<div hx-swap-oob="beforeend:#{dom_id}">{inner}</div>' if inner else ""
+
+
+def render(parts: dict[str, Any]) -> Rendering:
+    """Everything a screen may need. `parts` is the page's own context, from `selectors.page`."""
+    transcript: Transcript = parts["transcript"]
+    rows = tuple(RenderedRow(row.dom_id, row.key, _later(_row_html, row, parts)) for row in transcript.rows)
+    driven = parts["driven"]
+    more = (*CLIENT_PARTS, *(NOTEBOOK_PARTS if driven.has_notebook else ())) if driven else WRITTEN_PARTS
+    return Rendering(
+        version=transcript.version,
+        transcript=_later(render_to_string, "dialogs/_transcript.html", {**parts, "rendered_rows": rows}),
+        rows=rows,
+        parts=(
+            made_once("dialogs/_meter.html", meter=parts["meter"]),
+            *(render_to_string(name, parts) for name in (*PARTS, *more)),
+        ),
+        live=next((row for row in transcript.rows if isinstance(row, LiveRow)), None),
+        card=render_card(parts),
+        compacting=bool(parts["card"] and parts["card"].run.is_open),
+    )
+
+
+def render_card(parts: dict[str, Any]) -> str:
+    """The card by itself: `parts` needs `dialog` and `card` only."""
+    return render_to_string("dialogs/_compaction_card.html", parts)
+
+
+def _row_html(row: Row, parts: dict[str, Any]) -> str:
+    return render_to_string(f"dialogs/rows/{row.kind}.html", {**parts, "row": row})
+
+
+def _later(make: Callable[..., str], *given: Any) -> Fragment:
+    """In the language that is spoken now, whenever it is made."""
+    language = translation.get_language()
+
+    def made() -> str:
+        with translation.override(language):
+            return make(*given)
+
+    return Fragment(made)
+
+
+@dataclass
+class ListDiff:
+    """What one browser shows of the list: its rows by their keys, in order, and the rest as one value."""
+
+    rows: dict[str, str] = field(default_factory=dict)
+    strip: str = ""
+    rest: tuple[Any, ...] = ()
+
+    def has(self, listed: dict[str, Any]) -> None:
+        self.rows = {str(item.dialog.pk): item.key for item in listed["items"]}
+        self.strip, self.rest = repr(listed["strip"]), (listed["more_url"], listed["asked"])
+
+    def update(self, listed: dict[str, Any], language: str) -> str:
+        """The rows that read otherwise; all of the list where one came, went or moved."""
+        before = ListDiff(self.rows, self.strip, self.rest)
+        self.has(listed)
+        parts = {**listed, "is_live": True}
+        with translation.override(language):
+            if list(before.rows) != list(self.rows) or before.rest != self.rest:
+                return render_to_string("dialogs/_list_inside.html", {**parts, "pushed": True})
+            changed = [item for item in listed["items"] if before.rows[str(item.dialog.pk)] != item.key]
+            counts = (
+                "" if before.strip == self.strip else render_to_string("dialogs/_strip.html", {**parts, "pushed": True})
+            )
+            return "".join(_list_row(item, parts) for item in changed) + counts
+
+
+def _list_row(item: Any, listed: dict[str, Any]) -> str:
+    return render_to_string("dialogs/_list_item.html", {**listed, "item": item, "dialog": item.dialog, "pushed": True})
 
 
 class Gathered(Generic[Key, Answer]):

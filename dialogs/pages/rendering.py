@@ -1,13 +1,13 @@
-"""Markdown to safe HTML, on the server, block by block. Pure but for the language of a button's label.
+"""Markdown to safe HTML, on the server, block by block, and HTML of values that is made once in a process.
 
-Answers come from models, which repeat whatever they have read: raw HTML is off, images never load, and
-everything passes the sanitiser's allow-list. Blocks that are finished are rendered once.
+Pure but for the language of a button's label. Answers come from models, which repeat whatever they have read: raw HTML
+is off, images never load, and everything passes the sanitiser's allow-list. Blocks that are finished are rendered once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
 from time import monotonic
@@ -15,6 +15,7 @@ from typing import Any
 
 import nh3
 import pygments
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
@@ -53,6 +54,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "button": frozenset({"type", "class", "data-copy", "aria-label"}),
 }
 ALIGNMENTS = {"text-align:left": "start", "text-align:right": "end", "text-align:center": "center"}
+# A page has half a dozen of them; one with a long history is 30 KB.
+KEPT = 256
 
 
 def split_blocks(text: str) -> list[str]:
@@ -207,3 +210,14 @@ def _in_time(tokens: Iterable[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
 
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable(["table", "strikethrough"])
+
+
+def made_once(template: str, **values: Hashable) -> SafeString:
+    """The template knows these values and nothing else: no form may be in it, for that is a person's."""
+    return _made(template, get_language(), tuple(values.items()))
+
+
+@lru_cache(maxsize=KEPT)
+def _made(template: str, language: str | None, values: tuple[tuple[str, Hashable], ...]) -> SafeString:
+    """`language` is here for the cache."""
+    return render_to_string(template, dict(values))

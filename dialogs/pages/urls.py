@@ -9,23 +9,11 @@ from django.urls.converters import IntConverter
 from django.views.i18n import set_language
 
 from dialogs.api.views import api_keys, context_state
-from dialogs.compaction.views import archive, budget, context_settings, sent_messages, still_known
+from dialogs.compaction.views import context, context_settings
 from dialogs.context.views import standing_rules
 from dialogs.learning.views import events, insights, proposals, what_if
-from dialogs.llms.views import connect
-from dialogs.pages.views import (
-    accounts,
-    cleanup,
-    compaction,
-    courses,
-    dialog,
-    lists,
-    manage,
-    marks,
-    notebook,
-    preferences,
-    steering,
-)
+from dialogs.llms import views as connecting
+from dialogs.pages.views import accounts, cleanup, compaction, dialog, lists, manage, notebook, shell, steering
 from dialogs.sample import views as sample
 
 
@@ -47,13 +35,13 @@ DIALOG = [
     path("llm/", dialog.set_llm, name="dialog_llm"),
     path("messages/<number:message_id>/edit/", dialog.edit, name="dialog_edit"),
     path("messages/<number:message_id>/edit/form/", dialog.edit_form, name="dialog_edit_form"),
-    path("messages/<number:message_id>/attachments/<number:place>/", courses.image, name="message_image"),
+    path("messages/<number:message_id>/attachments/<number:place>/", dialog.image, name="message_image"),
     path("messages/<number:message_id>/show/", dialog.branch, name="dialog_branch"),
     path("queued/<number:queued_id>/cancel/", dialog.cancel_queued, name="dialog_cancel_queued"),
-    path("courses/<number:number>/", courses.course, name="dialog_course"),
+    path("courses/<number:number>/", dialog.course, name="dialog_course"),
     path("courses/<number:number>/handover/", steering.handover, name="dialog_handover"),
     path("courses/<number:number>/back/", steering.course_back, name="dialog_course_back"),
-    path("calls/<number:call_id>/", courses.result, name="dialog_call"),
+    path("calls/<number:call_id>/", dialog.result, name="dialog_call"),
     path("course/", steering.course_new, name="dialog_course_new"),
     path("questions/<number:question_id>/answer/", steering.answer, name="dialog_answer"),
     path("settings/", steering.settings, name="dialog_settings"),
@@ -80,22 +68,22 @@ DIALOG = [
     path("compactions/<number:run_id>/edit/", compaction.edit, name="compaction_edit"),
     path("compactions/<number:run_id>/undo/", compaction.undo, name="compaction_undo"),
     path("compactions/<number:run_id>/redo/", compaction.redo, name="compaction_redo"),
-    path("compactions/<number:run_id>/summary/", sent_messages.summary, name="compaction_summary"),
-    path("compactions/<number:run_id>/seen/", sent_messages.run, name="compaction_seen"),
+    path("compactions/<number:run_id>/summary/", context.summary, name="compaction_summary"),
+    path("compactions/<number:run_id>/seen/", context.run, name="compaction_seen"),
     path("messages/<number:message_id>/compact/", compaction.up_to, name="compaction_up_to"),
-    path("messages/<number:message_id>/pin/", marks.pin, name="message_pin"),
-    path("messages/<number:message_id>/priority/", marks.priority, name="message_priority"),
-    path("messages/<number:message_id>/done/", marks.done, name="message_done"),
-    path("generations/<number:generation_id>/seen/", sent_messages.generation, name="generation_seen"),
+    path("messages/<number:message_id>/pin/", dialog.pin, name="message_pin"),
+    path("messages/<number:message_id>/priority/", dialog.priority, name="message_priority"),
+    path("messages/<number:message_id>/done/", dialog.done, name="message_done"),
+    path("generations/<number:generation_id>/seen/", context.generation, name="generation_seen"),
     # What compaction took away, the rules that it carries, and the budget that makes it do so.
-    path("archive-of-context/", archive.archive, name="dialog_archive_search"),
-    path("archive-of-context/<number:message_id>/", archive.text, name="dialog_archive_text"),
-    path("still-known/", still_known.page, name="dialog_still_known"),
+    path("archive-of-context/", context.archive, name="dialog_archive_search"),
+    path("archive-of-context/<number:message_id>/", context.text, name="dialog_archive_text"),
+    path("still-known/", context.still_known_page, name="dialog_still_known"),
     path("rules/", standing_rules.page, name="dialog_rules"),
     path("rules/change/", standing_rules.change, name="dialog_rules_change"),
-    path("budget/", budget.budget, name="dialog_budget"),
-    path("budget/forget-window/", budget.forget_window, name="dialog_forget_window"),
-    path("messages/<number:message_id>/bring-back/", archive.bring_back, name="compaction_bring_back"),
+    path("budget/", context.budget, name="dialog_budget"),
+    path("budget/forget-window/", context.forget_window, name="dialog_forget_window"),
+    path("messages/<number:message_id>/bring-back/", context.bring_back, name="compaction_bring_back"),
     # Where programs read the state of the context, and where too much is answered to.
     path("context.json", context_state.as_json, name="dialog_context"),
     path("context/stats", context_state.stats, name="context_stats"),
@@ -115,8 +103,8 @@ urlpatterns = [
     path("dialogs/new/", lists.new, name="dialog_new"),
     path("dialogs/import/", manage.bring, name="dialog_import"),
     path("dialogs/sample/", sample.begin, name="sample"),
-    path("connect/", connect.connect, name="connect"),
-    path("connect/add/", connect.connect_add, name="connect_add"),
+    path("connect/", connecting.connect, name="connect"),
+    path("connect/add/", connecting.connect_add, name="connect_add"),
     path("settings/context/", context_settings.context_settings, name="context_settings"),
     path("settings/context/import/", context_settings.bring, name="context_settings_import"),
     path("settings/context/export.yaml", context_settings.take_out, name="context_settings_export"),
@@ -149,8 +137,8 @@ urlpatterns = [
     path("insights/what-if/<number:what_if_id>/cancel/", what_if.cancel, name="what_if_cancel"),
     path("cleanup/", cleanup.cleanup, name="cleanup"),
     path("cleanup/<number:task_id>/", cleanup.change, name="cleanup_change"),
-    path("preferences/compaction/", preferences.compaction_display, name="compaction_display"),
+    path("preferences/compaction/", shell.compaction_display, name="compaction_display"),
     # Both also serve the login page.
-    path("preferences/theme/", preferences.set_theme, name="set_theme"),
+    path("preferences/theme/", shell.set_theme, name="set_theme"),
     path("preferences/language/", login_not_required(set_language), name="set_language"),
 ]

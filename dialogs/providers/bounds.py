@@ -17,9 +17,9 @@ from django.conf import settings
 
 from dialogs.providers.base import AnswerEndless, ArgumentsDelta, BadAnswer, ReasoningDelta, StreamEvent, TextDelta
 
-# Of a stream: all between two empty lines of server-sent events, or one line. More than any call's arguments are.
+# One event of a stream: all between two empty lines of server-sent events, or one line. No call's arguments are longer.
 LONGEST_EVENT_BYTES = 8 * 1024 * 1024
-# Of what is no stream, and of what a compressed stream unfolds to.
+# A body that is no stream, and what a compressed stream unfolds to.
 LONGEST_BODY_BYTES = 64 * 1024 * 1024
 PIECE_BYTES = 64 * 1024
 STREAMS = frozenset({"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"})

@@ -6,7 +6,7 @@ Chunks are read as plain JSON that may have any shape: servers that call themsel
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,14 +60,15 @@ class ChatStream:
     reason: str = ""
     begun: bool = False
 
-    def add(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        self._note_usage(chunk)
+    def add(self, chunk: Mapping[str, Any]) -> Iterable[StreamEvent]:
+        if "usage" in chunk or "timings" in chunk:
+            self._note_usage(chunk)
         choice = as_mapping(next(iter(as_list(chunk.get("choices"))), None))
         if not choice:
-            return
+            return ()
         self.begun = True
-        yield from self._deltas(as_mapping(choice.get("delta")))
         self.reason = as_text(choice.get("finish_reason")) or self.reason
+        return self._deltas(as_mapping(choice.get("delta")))
 
     def end(self) -> Iterator[StreamEvent]:
         """What closes a whole answer. Raises a ProviderError when the answer is not whole."""
@@ -91,11 +92,13 @@ class ChatStream:
         if later(self.usage, reported) is reported:
             self.usage, self.usage_raw = reported, recordable(_raw(usage, self.timings))
 
-    def _deltas(self, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _deltas(self, delta: Mapping[str, Any]) -> Iterable[StreamEvent]:
         if len(delta) == 1 and (text := as_text(delta.get("content"))):
             # So are nearly all of them.
-            yield TextDelta(text)
-            return
+            return (TextDelta(text),)
+        return self._all_deltas(delta)
+
+    def _all_deltas(self, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
         thought = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
         if thought:
             yield ReasoningDelta(thought)

@@ -90,7 +90,7 @@ def translated(sdk: ModuleType, settings: ProviderSettings) -> Iterator[None]:
 
 def translate(error: Exception, *, sdk: ModuleType, settings: ProviderSettings) -> ProviderError | None:
     if isinstance(error.__cause__, ProviderError):
-        # Of our own, which the SDK took for a broken connection.
+        # An error of our own, which the SDK took for a broken connection.
         return error.__cause__
     if isinstance(error, sdk.APIStatusError):
         return from_answer(error.status_code, error.body, headers=error.response.headers)

@@ -1,16 +1,23 @@
-"""What the providers that speak HTTP share: how they connect, and answers that are not what was asked for."""
+"""What the providers that speak HTTP share: how they connect, answers that are not what was asked for, and what
+streams are made of: server-sent events, as OpenAI's chat completions have them, and Ollama's lines. Every word of an
+answer is one, so they are read in few steps: an SDK takes three times as many.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
+from itertools import groupby, islice
 from threading import Lock
 from typing import Any
 
 import httpx2
 
-from dialogs.providers.base import BadAnswer, ProviderSettings
+from dialogs.providers.base import BadAnswer, ProviderSettings, ReasoningDelta, StreamEvent, TextDelta
 from dialogs.providers.bounds import HOOKS
 from dialogs.providers.errors import from_answer
 
@@ -20,6 +27,12 @@ KEEP_ALIVE_SECONDS = 45.0
 # itself when it is full. Every request looks through all idle connections, so they are few.
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_SECONDS)
 _one_at_a_time = Lock()
+DONE = b"[DONE]"
+# What JSON takes for white space.
+WHITE = " \t\n\r"
+_read = json.JSONDecoder().raw_decode
+# What comes after the last event is read, or the connection could not be used again.
+REST_SECONDS = 0.1
 
 
 def connecting(settings: ProviderSettings) -> dict[str, Any]:
@@ -91,3 +104,96 @@ def as_event(sent: object) -> Mapping[str, Any]:
     if not isinstance(sent, dict):
         raise BadAnswer(f"The provider sent {type(sent).__name__} where an object is due.")
     return sent
+
+
+async def lines_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Each line that says something. Only a line feed ends one: httpx also takes signs for an end that texts hold."""
+    rest: list[bytes] = []
+    async for piece in response.aiter_bytes():
+        first, *others = piece.split(b"\n")
+        rest.append(first)
+        for other in others:
+            if (line := b"".join(rest)).strip():
+                yield line
+            rest = [other]
+    if (line := b"".join(rest)).strip():
+        yield line
+
+
+async def events_of(response: httpx2.Response) -> AsyncGenerator[Iterator[Any], None]:
+    """The JSON of the events that come at once, until the provider is done. ValueError, there, for what is no JSON."""
+    reading, pieces = Reading(), response.aiter_bytes()
+    async for piece in pieces:
+        yield reading.events(piece)
+        if reading.is_done:
+            with suppress(TimeoutError, httpx2.TransportError, BadAnswer):
+                async with asyncio.timeout(REST_SECONDS):
+                    _rest = [piece async for piece in pieces]
+            return
+
+
+def joined(events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+    """What comes at once: the first by itself, as nobody shall wait for it, and all words after that as one piece."""
+    yield from islice(events, 1)
+    for kind, alike in groupby(_until_broken(events), type):
+        if kind in (TextDelta, ReasoningDelta):
+            yield kind("".join([one.text for one in alike if isinstance(one, TextDelta | ReasoningDelta)]))
+        else:
+            yield from map(_sound, alike)
+
+
+def _until_broken(events: Iterator[StreamEvent]) -> Iterator[StreamEvent | Exception]:
+    """The events, and last the error that broke them off: what was said until then counts."""
+    try:
+        yield from events
+    except Exception as error:
+        yield error
+
+
+def _sound(event: StreamEvent | Exception) -> StreamEvent:
+    if isinstance(event, Exception):
+        raise event
+    return event
+
+
+def _json_of(text: str) -> Any:
+    """As `json.loads` reads it, in fewer steps."""
+    text = text.strip(WHITE)
+    found, end = _read(text)
+    if end < len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return found
+
+
+class Reading:
+    """A stream of events, piece by piece. Of an event only its data is kept."""
+
+    def __init__(self) -> None:
+        # The pieces of the line that has not ended yet.
+        self._rest: list[bytes] = []
+        self._data: list[bytes] = []
+        self.is_done = False
+
+    def events(self, piece: bytes) -> Iterator[Any]:
+        """The events that are whole now, until the one that says that no more will come."""
+        for data in self.add(piece):
+            if data.lstrip().startswith(DONE):
+                self.is_done = True
+                return
+            yield _json_of(data.decode())
+
+    def add(self, piece: bytes) -> Iterator[bytes]:
+        """The data of each event that is whole now."""
+        self._rest.append(piece)
+        # An image is one line in hundreds of pieces, which are put together once.
+        if b"\n" not in piece and b"\r" not in piece:
+            return
+        lines = b"".join(self._rest).splitlines(keepends=True)
+        # What ends with a carriage return may be half of a line's end.
+        self._rest = [lines.pop()] if not lines[-1].endswith(b"\n") else []
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[5:])
+            elif self._data and not line.strip():
+                yield b"".join(self._data)
+                self._data.clear()

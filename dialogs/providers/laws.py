@@ -88,9 +88,10 @@ def _calls_and_results_are_paired(messages: Sequence[ChatMessage]) -> str:
             continue
         if unanswered:
             break
-        unanswered = {call.id for call in message.tool_calls}
-        if len(unanswered) < len(message.tool_calls):
-            return "two calls have one id"
+        if message.tool_calls:
+            unanswered = {call.id for call in message.tool_calls}
+            if len(unanswered) < len(message.tool_calls):
+                return "two calls have one id"
     return f"the calls {sorted(unanswered)} have no results" if unanswered else ""
 
 

@@ -17,18 +17,19 @@ from dialogs.providers.addresses import is_openai, openai_base
 from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
 from dialogs.providers.chat_stream import ChatStream
 from dialogs.providers.errors import from_answer, translated
-from dialogs.providers.events import events_of, joined
 from dialogs.providers.http import (
     as_event,
     connecting,
+    events_of,
+    joined,
     json_of,
     refuse_error,
     refuse_other_than_stream,
     timeouts,
 )
-from dialogs.providers.model_facts import facts_in
 from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen
 from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
+from dialogs.providers.wire import facts_in
 
 NO_KEY = "none"
 
@@ -110,7 +111,8 @@ class OpenAICompatible:
         return response
 
     async def _send(self, body: dict[str, Any]) -> httpx2.Response:
-        """Not by the SDK: it makes address and headers anew for each request, by as many steps as sending it takes."""
+        """Send by our own HTTP client. The SDK makes address and headers anew for each request, in as many steps as
+        sending takes."""
         request = httpx2.Request("POST", self._url, headers=self._headers, json=body, extensions=self._patience)
         return await self._http.send(request, stream=True)
 

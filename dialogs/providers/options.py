@@ -1,7 +1,7 @@
 """Which of a client's options goes to which service, and under which name. Pure; docs/providers.md says the same.
 
 Those that change their shape on the way (`response_format`, `tool_choice`, `user`, `reasoning_effort`) are turned into
-theirs in `anthropic_request.py` and `ollama_request.py`.
+theirs in `anthropic.py` and `ollama.py`.
 
 What is not in a service's table is left out: what it does not know; what would keep the conversation elsewhere
 (`store`, `metadata`); what no answer of ours could carry (`n`, `logprobs`, `audio`, `modalities`); and whatever lets a

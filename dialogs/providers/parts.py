@@ -1,4 +1,4 @@
-"""Content parts in OpenAI's form, read for the services that have a form of their own. Pure.
+"""Content parts and calls in OpenAI's form, read for the services that have a form of their own. Pure.
 
 Nothing is left out and nothing is downloaded: a part that a service cannot take refuses the request, in words for
 whoever wrote the client.
@@ -6,11 +6,12 @@ whoever wrote the client.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dialogs.providers.base import RequestRefused
+from dialogs.providers.base import RequestRefused, ToolCall
 from dialogs.providers.wire import as_mapping, as_text
 
 PDF = "application/pdf"
@@ -54,6 +55,16 @@ def read_part(part: Mapping[str, Any]) -> Part:
     if kind == "file" and (data := as_text(as_mapping(part.get("file")).get("file_data"))):
         return _data(data)
     raise refused(f"It takes no content part of type {kind!r}{' by its id' * (kind == 'file')}.")
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call for a service that takes an object only. What the model wrote wrongly is still shown to
+    it."""
+    try:
+        parsed = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        parsed = call.arguments
+    return parsed if isinstance(parsed, dict) else {"arguments": parsed}
 
 
 def refused(why: str) -> RequestRefused:

@@ -46,7 +46,7 @@ class Shelf:
         return kept
 
     def give_back(self, kept: Kept) -> None:
-        """Without waiting for anything: whoever gives back may just have been cancelled."""
+        """Give a provider back without waiting for anything: the caller may just have been cancelled."""
         kept.borrowers -= 1
         if not kept.borrowers:
             kept.retirement = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._retire, kept)
@@ -72,7 +72,7 @@ _shelves: dict[asyncio.AbstractEventLoop, Shelf] = {}
 async def borrowed(settings: ProviderSettings) -> AsyncIterator[Provider]:
     """A provider to use but not to close. Raises NotConfigured."""
     if settings.kind == SCRIPTED:
-        # It holds no connection, and its file is to be read anew.
+        # A scripted provider holds no connection, and its file is to be read anew.
         yield make_provider(settings)
         return
     shelf = await _shelf()

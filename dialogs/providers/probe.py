@@ -22,9 +22,9 @@ from dialogs.providers.wire import as_mapping
 
 # A person waits for the answer, and no model thinks about it.
 PATIENCE_SECONDS = 20.0
-# For a question that only servers of another kind may answer.
+# How long a question may take that perhaps only servers of another kind answer.
 SHORT_PATIENCE_SECONDS = 3.0
-# At the root of its address.
+# What Ollama says at the root of its address.
 OLLAMA_SAYS = "Ollama is running"
 
 
@@ -81,7 +81,7 @@ async def load(settings: ProviderSettings, model_id: str, *, context_length: int
     """Have LM Studio load a model with this window. As patient as with an answer: it may take minutes."""
     provider = make_provider(settings)
     try:
-        # Only LM Studio can be asked to; nobody else is.
+        # Only LM Studio can be asked to load a model, and only it is asked.
         await provider.load(model_id, context_length=context_length)  # type: ignore[attr-defined]
     finally:
         await provider.aclose()

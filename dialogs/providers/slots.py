@@ -18,7 +18,7 @@ from dialogs.common.shared_redis import PATIENCE_SECONDS, Absence, client
 
 ASK_EVERY_SECONDS = 0.3
 LEASE_SECONDS = 30.0
-# Who waits and has not asked for so long is gone.
+# A request that waits and has not asked for so long has left the line.
 GONE_AFTER_SECONDS = 5.0
 
 # In microseconds of Redis's own clock: slots by the end of their lease, who waits by arrival, and by when they count as

@@ -101,7 +101,7 @@ def normalise(
 
 
 def later(before: Usage | UsageUnavailable, after: Usage | UsageUnavailable) -> Usage | UsageUnavailable:
-    """Of two reports about one generation the later complete one: reports are absolute, so they are never added."""
+    """The later complete one of two reports about one generation: reports are absolute, so they are never added."""
     return before if isinstance(before, Usage) and isinstance(after, UsageUnavailable) else after
 
 

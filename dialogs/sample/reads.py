@@ -8,8 +8,7 @@ from django.contrib.auth.models import User
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.llms.reads.agents import choosable_agents
-from dialogs.llms.reads.providers import missing_key
+from dialogs.llms.reads import choosable_agents, missing_key
 from dialogs.models import Agent, Dialog
 from dialogs.models.dialog import Stop
 from health.models import CompactionRun

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,13 +15,13 @@ from dialogs.common.errors import DialogError
 from dialogs.models.dialog import Stop
 from dialogs.sample.reads import own_sample, player
 from dialogs.sample.writes import begin_sample, close, go_on
-from dialogs.transcript.views.common import dialog_or_404
+from dialogs.transcript.views import dialog_or_404, person_of
 
 
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
     """The sample that this person has, else a new one."""
-    user = cast("User", request.user)
+    user = person_of(request)
     if dialog := own_sample(user):
         return redirect("dialog", dialog_id=dialog.pk)
     agent = player()
@@ -43,7 +41,7 @@ def step(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
             close(dialog=dialog)
             then = Stop.CLOSED
         else:
-            then = go_on(dialog=dialog, stop=stop, by=cast("User", request.user))
+            then = go_on(dialog=dialog, stop=stop, by=person_of(request))
     except DialogError as error:
         if is_fragment:
             return HttpResponse(str(error), status=422, content_type="text/plain; charset=utf-8")

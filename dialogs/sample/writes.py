@@ -41,7 +41,7 @@ def begin_sample(*, owner: User, agent: Agent) -> Dialog:
 
 
 def _moved(value: Any, later: timedelta) -> Any:
-    """The same with all its moments so much later."""
+    """The file's value with all its moments so much later."""
     if isinstance(value, list):
         return [_moved(one, later) for one in value]
     if not isinstance(value, dict):
@@ -78,7 +78,7 @@ def close(*, dialog: Dialog) -> None:
 
 
 def _look(row: Dialog, by: User) -> None:
-    """Only the next sentence."""
+    """Go on to the next sentence, and do nothing else."""
 
 
 def _ask(row: Dialog, by: User) -> None:
@@ -87,7 +87,7 @@ def _ask(row: Dialog, by: User) -> None:
 
 
 def _send_notes(row: Dialog, by: User) -> None:
-    """So long that a small window has no room for all that was said."""
+    """Send notes so long that a small window has no room for all that was said."""
     if newest_run(row, Status.APPLIED) is None:
         with translation.override(row.work_language):
             post_message(dialog=row, content=_notes())

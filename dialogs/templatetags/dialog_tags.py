@@ -1,4 +1,6 @@
-"""How values are written in the dialog's templates: Markdown, who speaks, token counts, places on a bar."""
+"""How values are written in the dialog's templates: Markdown, who speaks, token counts, places on a bar, how long a
+run has taken.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.common.made_once import made_once
 from dialogs.context.views.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Message
-from dialogs.pages.rendering import render_block, render_markdown, split_blocks
+from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
 from dialogs.transcript import speakers
 from health.models import HealthReading
 from health.selectors import Meter
@@ -80,7 +81,7 @@ def meter_words(meter: Meter) -> str:
 
 @register.filter
 def caution_source(meter: Meter) -> str:
-    """Who says where caution begins. A small window's share is written down by Dominds, not by a person."""
+    """Who says where caution begins. A small window's ceiling is written down by Dominds, not by a person."""
     if not meter.optimal_configured:
         return _("default")
     if meter.optimal_max_tokens == small_window_ceiling(meter.context_window):
@@ -90,7 +91,7 @@ def caution_source(meter: Meter) -> str:
 
 @register.filter
 def stale_word(why: str) -> str:
-    """Beside an old number: the context that it was measured in."""
+    """The context that an old number was measured in, written beside it."""
     return str(STALE.get(why, why))
 
 
@@ -127,3 +128,18 @@ def hundredths(share: float | None) -> str:
 def seconds_since(end: datetime | None, start: datetime | None) -> str:
     """How long something took, "3.2"; nothing while it lasts."""
     return f"{(end - start).total_seconds():.1f}" if end and start else ""
+
+
+@register.simple_tag
+def time_units() -> str:
+    # Translators: day, hour, minute and second as they follow a number; one word each, separated by spaces.
+    return _("d h min s")
+
+
+@register.filter
+def lasting(seconds: int) -> str:
+    """The two largest units: 260 -> "4 min 20 s"."""
+    counts = (seconds // 86_400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    parts = [f"{count} {unit}" for count, unit in zip(counts, time_units().split(), strict=False)]
+    first = next((at for at, count in enumerate(counts) if count), len(parts) - 1)
+    return " ".join(parts[first : first + 2])

@@ -14,7 +14,8 @@ register = template.Library()
 
 @register.inclusion_tag("dialogs/_sample_button.html", takes_context=True)
 def sample_button(context: RequestContext) -> dict[str, Any]:
-    """Where a socket renders it there is no request: then nobody has a sample at hand, as the list is empty."""
+    """The button that brings a sample in. A socket renders it without a request: then nobody has a sample, as the list
+    is empty."""
     request = context.get("request")
     return {
         "csrf_token": context.get("csrf_token"),

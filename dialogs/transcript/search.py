@@ -54,7 +54,7 @@ class Hit:
 
 
 def index_words(*texts: str) -> str:
-    """What is kept of a message's texts: each of their words once, in order."""
+    """The words of a message's texts that are kept for the search: each once, in order."""
     found: dict[str, None] = {}
     left = KEPT_BYTES
     for word in _cut("\n".join(texts)[:READ_CHARS], ends=True):

@@ -1,12 +1,15 @@
-"""From the tables to a dialog file. Reads only."""
+"""From the tables to a dialog file: messages and calls, generations, marks, compaction runs, and how the views of
+courses moved. Reads only.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
+from django.db.models import Model
 from django.utils import timezone
 
 from dialogs.models import (
@@ -16,17 +19,17 @@ from dialogs.models import (
     Dialog,
     Generation,
     Message,
+    MessageMark,
     Question,
     RemediationPrompt,
     ToolCall,
+    ViewChange,
 )
+from dialogs.transcript import standing_rules
 from dialogs.transcript.attachments import blobs_of, with_blobs
-from dialogs.transcript.standing_rules import load
+from dialogs.transcript.model_view import load
 from dialogs.transcript.writes.dialog_row import lock
 from dialogs.transcript.writes.trash import SENT_KEYS
-from dialogs.transfer import exporting_views
-from dialogs.transfer.entries import Seqs, entry_of
-from dialogs.transfer.exporting_views import Numbers
 from dialogs.transfer.shape import (
     FORMAT,
     UNAVAILABLE,
@@ -48,15 +51,36 @@ from dialogs.transfer.shape import (
     SentEntry,
     UsageEntry,
 )
-from dialogs.transfer.shape_events import FACT_CHARS, TRAVELS, EventEntry, TaskEntry
+from dialogs.transfer.shape_views import (
+    FACT_CHARS,
+    TRAVELS,
+    UNDER_WAY,
+    CompactionEntry,
+    EventEntry,
+    LedgerEntry,
+    LossEntry,
+    MarkEntry,
+    ReceiptEntry,
+    SeenEntry,
+    StepEntry,
+    TaskEntry,
+    TermEntry,
+    ViewChangeEntry,
+)
 from health.compaction.snapshot import from_json
-from health.models import ContextEvent
+from health.compaction.terms.reasons import text_of
+from health.models import CompactionRun, ContextEvent
+
+Entry = TypeVar("Entry")
+Seqs = dict[int, int]
+Numbers = dict[int, int]
+Part = TypeVar("Part")
 
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
     """Everything that the dialog holds, on all its branches, as JSON values."""
     with transaction.atomic():
-        # Whoever drives it waits: what is read last must not refer to what came after the first.
+        # The driver waits for this lock: rows that are read last must not refer to rows that came after the first.
         file = _file(lock(dialog))
     exported: dict[str, Any] = _as_json(asdict(file))
     return exported
@@ -78,7 +102,7 @@ def _file(dialog: Dialog) -> DialogFile:
     generations = list(Generation.objects.filter(dialog=dialog).select_related("course", "reading"))
     texts = _texts(generations)
     index = {sha256: number for number, sha256 in enumerate(texts)}
-    numbers = exporting_views.numbers_of(dialog)
+    numbers = numbers_of(dialog)
     blobs = blobs_of(message.parts for message in messages)
     return entry_of(
         DialogFile,
@@ -93,13 +117,13 @@ def _file(dialog: Dialog) -> DialogFile:
         generations=tuple(_generation(row, seqs, index, numbers) for row in generations),
         queued=tuple(entry_of(QueuedEntry, row) for row in dialog.queued.all()),
         reminders=_reminders(dialog),
-        standing_rules=tuple(RuleEntry(**asdict(rule)) for rule in load(dialog.standing_rules)),
+        standing_rules=tuple(RuleEntry(**asdict(rule)) for rule in standing_rules.load(dialog.standing_rules)),
         calls=_calls(dialog, seqs),
         prompts=_prompts(dialog, seqs),
         runs=tuple(entry_of(RunEntry, row) for row in dialog.autonomous_runs.all()),
-        marks=exporting_views.marks(dialog, seqs),
-        compactions=exporting_views.compactions(dialog, seqs, numbers),
-        view_changes=exporting_views.view_changes(dialog, numbers),
+        marks=marks(dialog, seqs),
+        compactions=compactions(dialog, seqs, numbers),
+        view_changes=view_changes(dialog, numbers),
         texts=tuple(texts.values()),
         client=_client(dialog),
         task=task(dialog),
@@ -232,3 +256,89 @@ def _event(row: ContextEvent, seqs: Seqs, courses: dict[int, int], numbers: Numb
         compactions=facts.get("compactions"),
         **{name: str(facts.get(name, ""))[:FACT_CHARS] for name in ("trigger", "cause", "reason")},
     )
+
+
+def entry_of(kind: type[Entry], row: Model, **given: Any) -> Entry:
+    """An entry with what is given, and else with what the row holds under the same names."""
+    names = {field.name for field in fields(kind)} - given.keys()  # type: ignore[arg-type]  # always a dataclass
+    return kind(**{name: getattr(row, name) for name in names}, **given)
+
+
+def numbers_of(dialog: Dialog) -> Numbers:
+    """The runs that travel along, by id: 1 for the first."""
+    over = CompactionRun.objects.filter(dialog=dialog).exclude(status__in=UNDER_WAY)
+    return {pk: number for number, pk in enumerate(over.order_by("pk").values_list("pk", flat=True), start=1)}
+
+
+def marks(dialog: Dialog, seqs: Seqs) -> tuple[MarkEntry, ...]:
+    rows = MessageMark.objects.filter(message__dialog=dialog).order_by("message__seq")
+    return tuple(entry_of(MarkEntry, row, message=seqs[row.message_id]) for row in rows)
+
+
+def view_changes(dialog: Dialog, numbers: Numbers) -> tuple[ViewChangeEntry, ...]:
+    rows = ViewChange.objects.filter(course__dialog=dialog).select_related("course").order_by("pk")
+    return tuple(
+        entry_of(
+            ViewChangeEntry,
+            row,
+            course=row.course.number,
+            before=numbers.get(row.before_id or 0),
+            after=numbers.get(row.after_id or 0),
+        )
+        for row in rows
+    )
+
+
+def compactions(dialog: Dialog, seqs: Seqs, numbers: Numbers) -> tuple[CompactionEntry, ...]:
+    rows = CompactionRun.objects.filter(pk__in=numbers).select_related("course").order_by("pk")
+    return tuple(_compaction(row, seqs, numbers) for row in rows)
+
+
+def _compaction(row: CompactionRun, seqs: Seqs, numbers: Numbers) -> CompactionEntry:
+    return entry_of(
+        CompactionEntry,
+        row,
+        number=numbers[row.pk],
+        course=row.course.number,
+        parent=numbers.get(row.parent_run_id or 0),
+        leaf=seqs[row.leaf_id],
+        chain=tuple(row.chain),
+        limit_trace=_parts(TermEntry, row.limit_trace),
+        # One that never ended says nothing of what it would have made.
+        steps=_parts(StepEntry, (step for step in row.steps if not step.get("is_running"))),
+        view=_view(row, seqs),
+        removed=_seqs(row.removed, seqs),
+        coverage=_parts(ReceiptEntry, (_about_message(receipt, seqs) for receipt in row.coverage)),
+        losses=_parts(LossEntry, (_about_message(loss, seqs) for loss in row.losses)),
+        ledger=_parts(LedgerEntry, row.ledger),
+        warnings=tuple(map(text_of, row.warnings)),
+    )
+
+
+def _parts(kind: type[Part], rows: Any) -> tuple[Part, ...]:
+    """Entries of stored JSON objects, which have the same names."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # always a dataclass
+    return tuple(kind(**{name: row[name] for name in names}) for row in rows)
+
+
+def _view(row: CompactionRun, seqs: Seqs) -> tuple[SeenEntry, ...]:
+    return tuple(
+        SeenEntry(
+            message=seqs[entry.message_id] if entry.message_id else None,
+            content=entry.content,
+            kind=entry.kind,
+            covers=_seqs(entry.covers, seqs),
+        )
+        for entry in load(row.view)
+    )
+
+
+def _seqs(ids: Any, seqs: Seqs) -> tuple[int, ...]:
+    """A ledger of an imported dialog may still name ids of the dialog that it was made in: those say nothing here."""
+    return tuple(sorted(seqs[message_id] for message_id in ids if message_id in seqs))
+
+
+def _about_message(row: dict[str, Any], seqs: Seqs) -> dict[str, Any]:
+    """The engine names units by text: a message's id, or "written-3" for what an earlier run wrote."""
+    name = str(row["message"])
+    return {**row, "message": seqs.get(int(name)) if name.isdigit() else None}

@@ -5,7 +5,7 @@ of them is written the dialog lies in the trash: nobody goes on with half of it 
 process leaves there goes with the rest of the trash.
 
 Generations, calls, compactions and events are written in files of their own. What a client drove is written in the
-browser from then on (`ordinary.py`).
+browser from then on (`adapting.py`).
 """
 
 from __future__ import annotations
@@ -40,11 +40,19 @@ from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.transcript.standing_rules import StandingRule, dump
 from dialogs.transcript.writes.trash import erase_dialog
-from dialogs.transfer.adding import add, parts, put
-from dialogs.transfer.importing_generations import add_generations, llm_named
-from dialogs.transfer.importing_views import add_compactions, add_marks, add_view_changes, set_heads
+from dialogs.transfer.adapting import at_rest, with_sound_views
+from dialogs.transfer.importing_records import (
+    add,
+    add_compactions,
+    add_generations,
+    add_marks,
+    add_view_changes,
+    llm_named,
+    parts,
+    put,
+    set_heads,
+)
 from dialogs.transfer.reading import read_file
-from dialogs.transfer.resting import at_rest
 from dialogs.transfer.shape import (
     CallEntry,
     CarriedEntry,
@@ -55,8 +63,7 @@ from dialogs.transfer.shape import (
     QuestionEntry,
     ReminderEntry,
 )
-from dialogs.transfer.shape_events import EventEntry, TaskEntry
-from dialogs.transfer.sound_views import with_sound_views
+from dialogs.transfer.shape_views import EventEntry, TaskEntry
 from dialogs.turns.writes.generations import keep_blobs
 from health.compaction.snapshot import TaskSnapshot, as_json
 from health.models import CompactionRun, ContextEvent
@@ -159,7 +166,7 @@ def _finish(dialog: Dialog, file: DialogFile, messages: Messages) -> None:
     dialog.trashed_at = None
     dialog.created_at = file.created_at
     dialog.current_leaf = messages[leaf] if leaf is not None else None
-    # Only where the row is still there.
+    # `update_fields` writes only where the row is still there.
     dialog.save(update_fields=["trashed_at", "created_at", "current_leaf"])
 
 
@@ -225,7 +232,7 @@ def _add_reminders(dialog: Dialog, entries: tuple[ReminderEntry, ...], courses: 
 
 
 # --- What an agent did and what it was asked to do, written from a checked dialog file ---
-# By the message that asked, and the place of the call in it.
+# Questions by the message that asked, and the place of the call in it.
 Questions = dict[tuple[int, int], Question]
 
 

@@ -1,24 +1,27 @@
-"""Laws of a dialog file as a whole: what refers to something finds it, and every level follows from its numbers.
+"""Laws of a dialog file as a whole: what refers to something finds it, every level follows from its numbers, and
+whatever branch is shown, each result follows its call and no call lacks one.
 
-Whether a view can be sent is another question, answered in `sound_views.py`: one that cannot is no reason to refuse.
-The laws of calls and attachments are in `laws_of_calls.py`.
+A round is the calls of one message. Its results follow that message as a chain, in the calls' order; while a round is
+open there are none, and nothing else may follow. Whether a view can be sent is another question, answered in
+`adapting.py`: one that cannot is no reason to refuse.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from dialogs.agents.writes.reminders import MOST_REMINDERS
+from dialogs.agents.writes import MOST_REMINDERS
 from dialogs.api.schemas import ChatMessage
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import hashes_in
-from dialogs.transfer.laws_of_calls import check_calls
 from dialogs.transfer.place import Place, find, once
-from dialogs.transfer.shape import DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
+from dialogs.transfer.shape import CallEntry, DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
 from dialogs.transfer.shape_views import HOLDS, CompactionEntry, Status
 from health.monitor.levels import Configured, read
 from health.monitor.usage import Usage, UsageUnavailable
@@ -29,6 +32,9 @@ ROLES = {
     MessageOrigin.TOOL: {Role.TOOL},
     MessageOrigin.CLIENT: {Role.USER, Role.ASSISTANT, Role.SYSTEM},
 }
+Messages = dict[int, MessageEntry]
+# The messages that follow each one.
+Children = defaultdict[int, list[int]]
 
 
 def check_whole(file: DialogFile) -> None:
@@ -252,3 +258,77 @@ def _check_changes(file: DialogFile, runs: dict[int, CompactionEntry]) -> None:
     for index, generation in enumerate(file.generations):
         if generation.sent.view is not None:
             find(generation.sent.view, runs, f"generations[{index}].sent.view")
+
+
+def check_calls(file: DialogFile) -> None:
+    messages = {entry.seq: entry for entry in file.messages}
+    once(((entry.message, entry.position) for entry in file.calls), "calls", "position")
+    once(((entry.message, entry.call_id) for entry in file.calls), "calls", "call_id")
+    results = (entry.result_message for entry in file.calls if entry.result_message is not None)
+    known = once(results, "calls", "result_message")
+    for index, call in enumerate(file.calls):
+        _check_call(call, messages, f"calls[{index}]")
+    for index, message in enumerate(file.messages):
+        if message.role == Role.TOOL:
+            _check_result(message, known, f"messages[{index}]")
+    _check_rounds(file)
+
+
+def _check_call(call: CallEntry, messages: Messages, path: str) -> None:
+    find(call.message, messages, f"{path}.message")
+    caller = messages[call.message]
+    if not call.call_id:
+        Place(None, f"{path}.call_id").refuse(_("must not be empty."))
+    if caller.role != Role.ASSISTANT:
+        Place(None, f"{path}.message").refuse(_("must be an answer of the agent."))
+    if call.result_message is None:
+        return
+    find(call.result_message, messages, f"{path}.result_message")
+    result = messages[call.result_message]
+    if (result.role, result.course) != (Role.TOOL, caller.course):
+        Place(None, f"{path}.result_message").refuse(_("must be a tool's message in the course of the call."))
+    if result.parts.get("tool_call_id") != call.call_id:
+        Place(None, f"{path}.result_message").refuse(_("must be a message with the “tool_call_id” of the call."))
+
+
+def _check_result(message: MessageEntry, known: set[object], path: str) -> None:
+    if message.seq not in known:
+        Place(None, path).refuse(_("must be the result of a call."))
+    if not isinstance(message.parts.get("withheld", ""), str):
+        Place(None, f"{path}.parts.withheld").refuse(_("must be a text."))
+
+
+def _check_rounds(file: DialogFile) -> None:
+    children = children_of(file)
+    for caller, calls in rounds(file).items():
+        if not is_whole(caller, calls, children, file.current_leaf):
+            Place(None, "calls").refuse(
+                _("of message %(number)s must all be followed by their results, in order.") % {"number": caller}
+            )
+
+
+def children_of(file: DialogFile) -> Children:
+    children: Children = defaultdict(list)
+    for message in file.messages:
+        if message.parent is not None:
+            children[message.parent].append(message.seq)
+    return children
+
+
+def is_whole(caller: int, calls: list[CallEntry], children: Children, leaf: int | None) -> bool:
+    """Whether a round is whole: all results follow, in the calls' order and with nothing between; or none, and nothing
+    else either."""
+    results = [call.result_message for call in calls if call.result_message is not None]
+    chain = [caller, *results]
+    complete = len(results) in (0, len(calls))
+    in_order = all(children[above] == [below] for above, below in pairwise(chain))
+    open_at_end = bool(results) or not children[caller]
+    return complete and in_order and open_at_end and leaf not in chain[: len(results)]
+
+
+def rounds(file: DialogFile) -> dict[int, list[CallEntry]]:
+    """The calls of each message that made some, in their order."""
+    found: defaultdict[int, list[CallEntry]] = defaultdict(list)
+    for call in sorted(file.calls, key=lambda call: (call.message, call.position)):
+        found[call.message].append(call)
+    return dict(found)

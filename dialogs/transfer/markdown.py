@@ -146,7 +146,7 @@ def _told_question(question: Question) -> Iterator[str]:
 
 # --- Compactions in the Markdown file ---
 Status = CompactionRun.Status
-# Of the others nothing came.
+# Runs that came to something.
 TOLD = (Status.APPLIED, Status.UNDONE, Status.FAILED)
 
 
@@ -159,7 +159,7 @@ def compactions_by_leaf(dialog: Dialog) -> defaultdict[int, list[CompactionRun]]
 
 
 def told_compaction(run: CompactionRun) -> str:
-    """Both sizes are estimates."""
+    """One line about a compaction. Both sizes are estimates."""
     row = CompactionRow(run=run)
     parts = [str(row.title), str(run.get_trigger_display())]
     if row.has_sizes and run.estimated_before is not None and run.estimated_after is not None:

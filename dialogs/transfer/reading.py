@@ -7,8 +7,8 @@ import json
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
+from dialogs.transfer.adapting import as_ordinary
 from dialogs.transfer.laws import check_whole
-from dialogs.transfer.ordinary import as_ordinary
 from dialogs.transfer.place import Place, fields_of, one_of, record
 from dialogs.transfer.shape import DialogFile
 

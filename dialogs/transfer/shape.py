@@ -1,8 +1,7 @@
 """What a dialog file holds: the field names of the JSON, as values, and what each must be. A change is a new FORMAT.
 
 Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. `reading.py` says
-which older formats are read too. What is of compaction is in `shape_views.py`, of the task and of events in
-`shape_events.py`.
+which older formats are read too. What is of compaction, of the task and of events is in `shape_views.py`.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from dialogs.agents.writes.reminders import REMINDER_CHARS, TASKDOC_CHARS
+from dialogs.agents.writes import REMINDER_CHARS, TASKDOC_CHARS
 from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
-from dialogs.models.dialog import COUNTDOWN_TURNS, OwnTools, WorkLanguage
+from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction, WindowSource
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.models.reminder import Author
 from dialogs.transcript.writes.standing_rules import MOST_RULES, RULE_CHARS
 from dialogs.transcript.writes.trash import SENT_KEYS
 from dialogs.transfer.place import (
@@ -35,8 +33,7 @@ from dialogs.transfer.place import (
     text,
     whole,
 )
-from dialogs.transfer.shape_events import EventEntry, TaskEntry
-from dialogs.transfer.shape_views import CompactionEntry, MarkEntry, ViewChangeEntry
+from dialogs.transfer.shape_views import CompactionEntry, EventEntry, MarkEntry, TaskEntry, ViewChangeEntry
 from dialogs.turns.writes.autonomous import GOAL_CHARS, MAX_GENERATIONS
 from health.models import HealthReading
 from health.monitor.levels import Level
@@ -214,7 +211,7 @@ class CallEntry:
 
     message: Counted
     position: Whole
-    # Some clients name none: see `laws_of_calls.py`.
+    # Some clients name none: see `laws.py`.
     call_id: Annotated[str, text(200)]
     name: Annotated[str, text(200)]
     arguments: LongText

@@ -1,7 +1,9 @@
-"""What a dialog file holds of compaction, as values: marks of messages, runs with the views that they made, moves.
+"""What a dialog file holds of its context, as values: marks of messages, compaction runs with the views that they
+made, moves, the snapshot of the task, and events.
 
-Every number of tokens is estimated. Messages are named by `seq`, runs by a number of the file's own. Who did it is
-left out, as people are. A change here is a new FORMAT.
+Every number of tokens is estimated. Messages are named by `seq`, runs by a number of the file's own. Who did it and
+whose agent it was is left out, as people are. Events are told as history: what steers the dialog that they happened in
+(a loop that was seen, a fresh start that is offered) stays there. A change here is a new FORMAT.
 """
 
 from __future__ import annotations
@@ -11,22 +13,28 @@ from datetime import datetime
 from typing import Annotated
 
 from dialogs.models import MessageMark, ViewChange
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.model_view import HANDOVER
 from dialogs.transcript.writes.marks import AREA_CHARS
-from dialogs.transfer.place import Counted, LongText, Name, Whole, list_of, one_of, reader, text, whole
+from dialogs.transfer.place import Counted, LongText, Name, ShortText, Whole, list_of, one_of, reader, text, whole
 from health.compaction.config import RecoveryMode
-from health.compaction.terms.outcome import Code, Extent
+from health.compaction.snapshot import GOAL_CHARS, MOST_ACTIONS, MOST_OBSERVATIONS, OBSERVATION_CHARS, PHASES
+from health.compaction.terms import outcome
+from health.compaction.terms.outcome import Extent
 from health.compaction.terms.units import Kind
-from health.models import CompactionRun
+from health.models import CompactionRun, ContextEvent
 
 Status = CompactionRun.Status
-# What is still under way, or waits for a person, belongs to the dialog that it is in alone.
+# A run that is still under way, or waits for a person, belongs to its own dialog alone and is left out.
 UNDER_WAY = (Status.QUEUED, Status.RUNNING, Status.DRAFT)
-# Its view holds, or may hold again.
+# The view of such a run holds, or may hold again.
 HOLDS = (Status.APPLIED, Status.UNDONE)
 OVER = one_of(status for status in Status.values if status not in UNDER_WAY)
 PRIORITY = whole(min(MessageMark.Priority.values), max(MessageMark.Priority.values))
+Code = ContextEvent.Code
+# The longest text beside an event's numbers.
+FACT_CHARS = 2_000
+TRAVELS = tuple(code for code in Code if code is not Code.LOOP_DETECTED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +55,7 @@ class SeenEntry:
 
     message: Counted | None
     content: LongText | None
-    kind: Annotated[str, one_of(["", HANDOVER, quotes.KIND, *Kind])]
+    kind: Annotated[str, one_of(["", HANDOVER, model_view.KIND, *Kind])]
     covers: tuple[Counted, ...]
 
 
@@ -132,7 +140,7 @@ class CompactionEntry:
     losses: tuple[LossEntry, ...]
     ledger: tuple[LedgerEntry, ...]
     warnings: tuple[LongText, ...]
-    code: Annotated[str, one_of(["", *Code])]
+    code: Annotated[str, one_of(["", *outcome.Code])]
     reason: LongText
     queued_at: datetime
     started_at: datetime | None
@@ -148,3 +156,33 @@ class ViewChangeEntry:
     after: Counted | None
     why: Annotated[str, one_of(ViewChange.Why.values)]
     changed_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEntry:
+    """As `health.compaction.snapshot.TaskSnapshot`."""
+
+    goal: Annotated[str, text(GOAL_CHARS)]
+    current_phase: Annotated[str, one_of(PHASES)]
+    completed_actions: Annotated[tuple[str, ...], list_of(text(200), most=MOST_ACTIONS)]
+    key_observations: Annotated[tuple[str, ...], list_of(text(OBSERVATION_CHARS), most=MOST_OBSERVATIONS)]
+    earlier_actions: Whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventEntry:
+    """`course`, `message` (by `seq`) and `turn` say where it happened, `run` in which compaction; null: not noted."""
+
+    code: Annotated[str, one_of(TRAVELS)]
+    run: Counted | None
+    llm: ShortText
+    estimated: Whole | None
+    limit: Whole | None
+    course: Counted | None
+    message: Counted | None
+    turn: Whole | None
+    trigger: Annotated[str, one_of(["", *CompactionRun.Trigger.values])]
+    cause: Annotated[str, text(FACT_CHARS)]
+    reason: Annotated[str, text(FACT_CHARS)]
+    compactions: Whole | None
+    happened_at: datetime

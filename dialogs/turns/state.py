@@ -9,7 +9,7 @@ from health.compaction.terms.pressure import Pressure
 from health.compaction.terms.reasons import Reason
 from health.monitor.remediation import Due
 
-# Of one request; and of one turn, where hardly anything came between them.
+# The most compactions of one request; and of one turn, where hardly anything came between them.
 MAX_RESTARTS = 3
 
 
@@ -68,7 +68,7 @@ class Guarding:
     stuck: Reason | None = None
     running: bool = False
     refused: Reason | None = None
-    # Of what was refused as too long so much is what a person said last that a new course would be refused as well.
+    # What a person said last is so much of the refused request that a new course would be refused as well.
     alone: Reason | None = None
     # The last failed try was answered by a compaction that holds.
     relieved: bool = False

@@ -17,15 +17,44 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dialogs.common.leash import LEASH
-from dominds.supervisor import restarts
 from dominds.supervisor.errors import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 
+WINDOW_SECONDS = 60.0
+MOST_DEATHS = 5
+FIRST_DELAY_SECONDS = 0.5
 POLL_SECONDS = 0.1
 # How long one child may take over its goodbye before it is killed.
 GRACE_SECONDS = 4.0
-# What a child writes without ever ending the line is no longer line than this.
+# The longest line that is taken from a child; a longer one is cut into lines.
 LINE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restart:
+    """Start it again after the delay."""
+
+    delay: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GiveUp:
+    """The process died too often."""
+
+    deaths: int
+
+
+def recent(deaths: tuple[float, ...], *, now: float) -> tuple[float, ...]:
+    """The deaths that still count."""
+    return tuple(death for death in deaths if now - death < WINDOW_SECONDS)
+
+
+def after_death(deaths: tuple[float, ...], *, now: float) -> Restart | GiveUp:
+    """What to do about the last of these deaths: each within the window doubles the wait, the fifth is the last."""
+    count = len(recent(deaths, now=now))
+    if count >= MOST_DEATHS:
+        return GiveUp(deaths=count)
+    return Restart(delay=FIRST_DELAY_SECONDS * 2 ** max(0, count - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,14 +167,14 @@ class Children:
     def bury(self, run: Run) -> None:
         now = time.monotonic()
         self.clear_away(run)
-        run.deaths = (*restarts.recent(run.deaths, now=now), now)
+        run.deaths = (*recent(run.deaths, now=now), now)
         died = f"{run.child.name} {cause_of_death(run.process.returncode)}"
-        match restarts.after_death(run.deaths, now=now):
-            case restarts.Restart(delay=delay):
+        match after_death(run.deaths, now=now):
+            case Restart(delay=delay):
                 run.restart_at = now + delay
                 self.log.line("up", f"{died}; it is started again in {delay:g} s")
-            case restarts.GiveUp(deaths=deaths):
-                often = f"{deaths} times within {restarts.WINDOW_SECONDS:.0f} s"
+            case GiveUp(deaths=deaths):
+                often = f"{deaths} times within {WINDOW_SECONDS:.0f} s"
                 raise GaveUp(f"{died}; that was {often}. Dominds stops: the lines of {run.child.name} say why.")
 
     def start_again(self, run: Run) -> None:

@@ -17,7 +17,7 @@ HOST = "127.0.0.1"
 
 def provider_in_environment() -> bool:
     """Somebody gave a key or a file of models: they have a model of their own."""
-    from dialogs.llms.reads.providers import providers_ready_by_environment
+    from dialogs.llms.reads import providers_ready_by_environment
 
     return settings.DOMINDS_LLM_FILE_REQUIRED or bool(providers_ready_by_environment())
 

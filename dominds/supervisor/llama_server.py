@@ -51,7 +51,8 @@ def parameters(*, model: Path, port: int, context: int, threads: int) -> Any:
 
 
 def speak_plainly(sampling: Any) -> None:
-    """As cool as the model's makers advise; and who repeats words pays for it, else it says one line until the end."""
+    """Sample as cool as the model's makers advise, and with a penalty for repeated words: else the model says one line
+    until the end."""
     sampling.temp, sampling.top_p, sampling.penalty_repeat = 0.2, 0.9, 1.15
 
 

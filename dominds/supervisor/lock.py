@@ -29,7 +29,7 @@ def database_in_use() -> Iterator[None]:
 
 @contextlib.contextmanager
 def database_to_oneself() -> Iterator[None]:
-    """What `restore` needs. Raises CannotStart where any `up` runs on this database."""
+    """Hold off every `up` on this database while `restore` works. Raises CannotStart where one runs."""
     with _database_lock(alone=True) as held:
         if not held:
             raise CannotStart(

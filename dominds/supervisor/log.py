@@ -23,7 +23,7 @@ NAME_WIDTH = 8
 RESET = "\x1b[0m"
 COLOURS = ("\x1b[36m", "\x1b[33m", "\x1b[35m", "\x1b[32m", "\x1b[34m")
 FILE_BYTES, FILES_KEPT = 5_000_000, 5
-# So much a pipe takes at once, if it takes anything: the whole line is in the file.
+# How much a pipe takes at once, if it takes anything: the whole line is in the file.
 TERMINAL_CHARS = 1_000
 # The secret half of a one-time sign-in link.
 ONE_TIME = re.compile(r"(/welcome/[^/\s]{1,40}/)[^/\s\"'?]+")

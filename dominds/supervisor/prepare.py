@@ -68,7 +68,7 @@ def database_problem(error: Exception) -> str:
 
 
 def database_name() -> str:
-    """Without user and password."""
+    """The database's name and host, without user and password."""
     base = connection.settings_dict
     return str(base["NAME"]) if connection.vendor == "sqlite" else f"{base['NAME']} on {base['HOST'] or 'this machine'}"
 
@@ -97,8 +97,8 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def load_catalogue() -> None:
-    from dialogs.llms.catalogue import CatalogueError
-    from dialogs.llms.catalogue import load_catalogue as load
+    from dialogs.llms.writes.catalogue import CatalogueError
+    from dialogs.llms.writes.catalogue import load_catalogue as load
 
     try:
         load()

@@ -1,4 +1,6 @@
-"""`up` itself: check, prepare, start every child, say where it runs, watch until told to stop, stop in order."""
+"""`up` itself: check, prepare, start every child, say where it runs, watch until told to stop, stop in order. The
+children are web servers and workers; a further worker is one more row of `WORKERS`.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,86 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from django.conf import settings
 from django.db import DatabaseError, connections
 
-from dominds.supervisor import demo, lock, preflight, prepare, probes, processes, valkey
-from dominds.supervisor.children import POLL_SECONDS, Children
+from dominds.supervisor import demo, lock, preflight, prepare, probes, valkey
+from dominds.supervisor.children import POLL_SECONDS, Child, Children
 from dominds.supervisor.errors import CannotStart
 from dominds.supervisor.log import Log, ToLog
 from dominds.supervisor.sweeper import Sweeper
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """A Celery worker: the child's name, the queue that it serves, and its pool."""
+
+    name: str
+    queue: str
+    pool: str
+    concurrency: int
+
+
+# Turns wait on providers: threads, many. Compaction computes: a process of its own, which loads the embedding model.
+WORKERS = (
+    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),
+    Worker(name="compaction", queue="compaction", pool="prefork", concurrency=1),
+)
+
+
+def worker(row: Worker) -> Child:
+    options = {
+        "--queues": row.queue,
+        "--pool": row.pool,
+        "--concurrency": str(row.concurrency),
+        "--hostname": f"{row.name}@%h",
+        "--loglevel": "WARNING",
+    }
+    # Workers tell each other nothing that we need, nor does anybody listen to whether they live: `up` watches
+    # them itself. A start without it is a second faster.
+    flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    command = (sys.executable, "-m", "celery", "--quiet", "--app", "dominds", "worker", *flags)
+    return Child(
+        name=row.name,
+        command=(*command, *(part for option in options.items() for part in option)),
+        # In a container root is usual, and nothing here is unpickled.
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
+    )
+
+
+def listening(host: str, port: int) -> socket.socket | None:
+    """The socket that all web processes take connections from: whichever is free takes the next. Raises OSError.
+
+    None for an address of IPv6, whose sockets Daphne cannot be handed: there one process listens by itself.
+    """
+    return None if ":" in host else socket.create_server((host, port), backlog=socket.SOMAXCONN)
+
+
+def web(*, host: str, port: int, listens: int | None) -> Iterator[Child]:
+    """The web processes: any of them serves any page, stream and websocket. `listens`: the number of their socket."""
+    # WhiteNoise warns when it is not there, and reads the sources either way.
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+    where = ("--bind", host, "--port", str(port)) if listens is None else ("--fd", str(listens))
+    command = (sys.executable, "-m", "dominds.web", *where, "--no-server-name")
+    sizes = (f"--websocket-max-{what}-size={settings.DOMINDS_SOCKET_BYTES}" for what in ("message", "frame"))
+    first = Child(
+        name="web",
+        command=(*command, *sizes, "--verbosity", "0", "dominds.asgi:application"),
+        environment={"DOMINDS_HOST": host, "DOMINDS_PORT": str(port)},
+        answers=lambda: probes.page_answers(f"http://{probes.reachable(host)}:{port}/healthz"),
+        files=() if listens is None else (listens,),
+    )
+    yield first
+    # Whoever asks is answered by any of them, so only one is waited for.
+    further = range(2, settings.DOMINDS_WEB_PROCESSES + 1) if listens is not None else ()
+    yield from (replace(first, name=f"web-{at}", answers=None) for at in further)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,16 +165,16 @@ def start(options: Options, children: Children, log: Log, held: contextlib.ExitS
         raise CannotStart(prepare.database_problem(error)) from error
     connections.close_all()
     if options.workers:
-        for row in processes.WORKERS:
-            children.start(processes.worker(row))
+        for row in WORKERS:
+            children.start(worker(row))
     if options.web:
         start_web(options, children, held)
 
 
 def start_web(options: Options, children: Children, held: contextlib.ExitStack) -> None:
-    listens = processes.listening(options.host, options.port)
+    listens = listening(options.host, options.port)
     number = held.enter_context(listens).fileno() if listens else None
-    for child in processes.web(host=options.host, port=options.port, listens=number):
+    for child in web(host=options.host, port=options.port, listens=number):
         children.start(child)
 
 
@@ -170,7 +238,7 @@ def stop_on_signals() -> None:
 
 @contextlib.contextmanager
 def one_log() -> Iterator[Log]:
-    """What this process logs goes where its children's output goes."""
+    """Send what this process logs where its children's output goes."""
     log = Log(folder=settings.DOMINDS_DATA_DIR / "log", terminal=sys.stderr)
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, [ToLog(log)]

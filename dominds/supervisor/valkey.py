@@ -63,7 +63,8 @@ def child() -> Child:
 
 
 def write_configuration() -> Path:
-    """In a file that only its owner can read: a command line would show the password to everyone."""
+    """Write the configuration into a file that only its owner can read: a command line would show the password to
+    everyone."""
     folder = settings.DOMINDS_DATA_DIR / "valkey"
     folder.mkdir(parents=True, exist_ok=True)
     address = urlsplit(settings.REDIS_URL)

@@ -1,7 +1,9 @@
 """Who answers `Embed`: MiniLM, or static vectors for a whole run where MiniLM is absent or slow. Never both in one.
+How fast an embedder is here, and for how long its vectors are kept, stands here too; clocks are handed in as `now`, in
+seconds.
 
-A run asks `embedder()` for an answerer and keeps it. The models are loaded once per process, at the first text, and
-let one thread in at a time; vectors are cached by embedder and text.
+A run asks `embedder()` for an answerer and keeps it. The models are loaded once per process, at the first text, and let
+one thread in at a time; vectors are cached by embedder and text.
 """
 
 from __future__ import annotations
@@ -10,17 +12,26 @@ import hashlib
 import logging
 import threading
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from health.adapters.minilm import MiniLM
-from health.adapters.pace import Cache, Pace, Row
 from health.adapters.static_vectors import StaticVectors
 from health.compaction.terms.ports import Embed, Embedded
 
+Row = NDArray[np.float32]
+
+# The bound for one text. One that was slow is tried again after a while, and must then be clearly faster.
+SLOW_MS, FAST_MS = 100.0, 80.0
+RETRY_SECONDS = 600.0
+# A verdict needs so many texts, and is about the last so many.
+FEWEST_MEASURED, MOST_MEASURED = 16, 256
 logger = logging.getLogger(__name__)
 
 Embedder = Callable[[Embed], Embedded | None]
@@ -33,6 +44,63 @@ QUERY_SECONDS = 300.0
 MOST_CACHED, MOST_QUERIES = 20_000, 1_000
 # Texts embedded between two looks at the clock.
 SLICE = 32
+
+
+@dataclass
+class Cache:
+    """The vectors of texts: at most `most`, the least used leave first; each for `seconds` after it was made."""
+
+    most: int
+    seconds: float = float("inf")
+    _rows: OrderedDict[bytes, tuple[float, Row]] = field(default_factory=OrderedDict)
+
+    def get(self, key: bytes, now: float) -> Row | None:
+        made, row = self._rows.get(key, (0.0, None))
+        if row is None or now - made >= self.seconds:
+            return None
+        self._rows.move_to_end(key)
+        return row
+
+    def put(self, key: bytes, row: Row, now: float) -> None:
+        self._rows[key] = (now, row)
+        self._rows.move_to_end(key)
+        if len(self._rows) > self.most:
+            self._rows.popitem(last=False)
+
+
+@dataclass
+class Pace:
+    """Whether a model keeps under 100 ms a text: judged over many texts, and slow to change its mind."""
+
+    slow_since: float | None = None
+    _measured: deque[tuple[int, float]] = field(default_factory=deque)
+
+    def note(self, texts: int, seconds: float, now: float) -> None:
+        """Adds a measurement of so many texts, and judges."""
+        self._measured.append((texts, seconds))
+        while self._texts - self._measured[0][0] >= MOST_MEASURED:
+            self._measured.popleft()
+        if self._texts >= FEWEST_MEASURED:
+            bound = SLOW_MS if self.slow_since is None else FAST_MS
+            self.slow_since = now if self.milliseconds > bound else None
+
+    @property
+    def milliseconds(self) -> float:
+        """The mean for one text, 0 before any."""
+        return 1000 * sum(seconds for _, seconds in self._measured) / (self._texts or 1)
+
+    def may_begin(self, now: float) -> bool:
+        """Whether a new run may use the model. One that was slow begins again with an empty record."""
+        if self.slow_since is None:
+            return True
+        if now - self.slow_since < RETRY_SECONDS:
+            return False
+        self._measured.clear()
+        return True
+
+    @property
+    def _texts(self) -> int:
+        return sum(texts for texts, _ in self._measured)
 
 
 class UnsupportedEmbedder(ValueError):
@@ -80,7 +148,7 @@ class Embeddings:
         self._lock = threading.RLock()
 
     def run(self, kind: str = DEFAULT) -> Embedder:
-        """One embedder from the first text on, and None from the first failure on."""
+        """An embedder for one run: the same model from the first text on, and None from the first failure on."""
         return Run(self, canonical(kind))
 
     def choose(self, kind: str) -> Model | None:

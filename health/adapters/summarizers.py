@@ -80,7 +80,8 @@ def from_callable(
 
 
 def _in_time(reading: _Reading, seconds: float) -> Summarised | None:
-    """What the reading comes to, or None. It runs in a thread that nobody waits for longer than that."""
+    """The result of a reading that is done in time, or None. It runs in a thread that nobody waits for longer than
+    that."""
     answers: SimpleQueue[Summarised | None] = SimpleQueue()
 
     def read() -> None:
@@ -110,7 +111,7 @@ class _Reading:
     read_chars: dict[str, int] = field(default_factory=dict)
 
     def summary(self) -> Summarised:
-        """Raises GaveUp, and what the caller's function raises."""
+        """The summary of all pieces. Raises GaveUp, and what the caller's function raises."""
         for unit in self.need.source:
             self.read_chars[unit.id] = len(unit.content)
         pieces = list(self._packed(_told(self.need.source)))

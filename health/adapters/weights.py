@@ -24,7 +24,7 @@ def folder(package: str) -> Path:
 
 
 def check(path: Path, sha256: Mapping[str, str]) -> None:
-    """Raises Unavailable, naming the file, if one is not what it was when it was tried."""
+    """Raise Unavailable, naming the file, if one differs from the file that was tried."""
     for name, expected in sha256.items():
         try:
             digest = hashlib.sha256((path / name).read_bytes()).hexdigest()

@@ -13,7 +13,8 @@ class NotProposable(ValueError):
 
 
 def check_change(kind: str, change: Mapping[str, Any]) -> None:
-    """Raises NotProposable for every key but the one of its kind, and for a value that is none."""
+    """Check what a proposal changes. Raises NotProposable for every key but the one of its kind, and for an unfit
+    value."""
     key = PROPOSABLE.get(kind)
     if key is None or set(change) != {key}:
         raise NotProposable(f"{kind}: {', '.join(map(str, change)) or 'nothing'} cannot be proposed.")

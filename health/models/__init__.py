@@ -1,17 +1,11 @@
-"""The tables of the health app, one file a noun. They point at the dialogs' tables by string only."""
+"""The tables of the health app. They point at the dialogs' tables by string only."""
 
 from __future__ import annotations
 
-from health.models.calibration import LlmCalibration
-from health.models.compaction_run import CompactionRun
-from health.models.counted_text import CountedText
-from health.models.event import ContextEvent
-from health.models.learning import CleanupTask, Proposal
-from health.models.prepared_pruning import PreparedPruning
-from health.models.price import LlmPrice
-from health.models.reading import HealthReading
-from health.models.settings import ContextSettings, SettingsChange
-from health.models.what_if import WhatIf
+from health.models.calibration import CountedText, LlmCalibration
+from health.models.compaction import CompactionRun, ContextSettings, PreparedPruning, SettingsChange
+from health.models.learning import CleanupTask, ContextEvent, Proposal, WhatIf
+from health.models.reading import HealthReading, LlmPrice
 
 __all__ = [
     "CleanupTask",

@@ -1,12 +1,20 @@
-"""How far estimates for one LLM have been off, as `health.tokens.calibration` learns it."""
+"""What estimates of tokens rest on: how far those for one LLM have been off, as `health.tokens.calibration` learns it;
+and how many tokens a text is to a server that counts itself, asked once and kept by hash, never the text.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Sample, Uncalibrated
 from health.tokens.counters import SERVER
+
+# Some 100 bytes a row. What is older is asked again.
+MOST_ROWS = 100_000
+_AT_ONCE = 500
 
 
 class LlmCalibration(models.Model):
@@ -16,7 +24,7 @@ class LlmCalibration(models.Model):
     # [[estimated, foretold, reported, of which tools, of which images, how many images]], the newest last, at most 20.
     # Older rows end after the third or fourth number.
     samples = models.JSONField(_("samples"), default=list)
-    # Who counted them; older rows do not say it, and were counted here.
+    # Who counted the estimates; older rows do not say so, and were counted here.
     counter = models.CharField(_("counter"), max_length=60, blank=True, default="")
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
@@ -49,3 +57,34 @@ def _row(one: Sample) -> list[int]:
 def _sample(estimated: int, foretold: int, reported: int, tools: int = 0, images: int = 0, pictures: int = 0) -> Sample:
     raw = RawEstimate(text=estimated - tools - images, tools=tools, images=images, pictures=pictures)
     return Sample(raw=raw, foretold=foretold, reported=reported)
+
+
+class CountedTexts(models.Manager["CountedText"]):
+    def known(self, digests: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for start in range(0, len(digests), _AT_ONCE):
+            rows = self.filter(digest__in=digests[start : start + _AT_ONCE])
+            found |= dict(rows.values_list("digest", "tokens"))
+        return found
+
+    def keep(self, sizes: Mapping[str, int]) -> None:
+        """The oldest go where there are too many."""
+        rows = [self.model(digest=digest, tokens=tokens) for digest, tokens in sizes.items()]
+        self.bulk_create(rows, ignore_conflicts=True, batch_size=_AT_ONCE)
+        newest = self.order_by("-id").values_list("id", flat=True).first()
+        self.filter(id__lte=(newest or 0) - MOST_ROWS).delete()
+
+
+class CountedText(models.Model):
+    # SHA-256 of the server's address, the model's name and the text.
+    digest = models.CharField(_("hash"), max_length=64, unique=True)
+    tokens = models.PositiveIntegerField(_("tokens"))
+
+    objects = CountedTexts()
+
+    class Meta:
+        verbose_name = _("counted text")
+        verbose_name_plural = _("counted texts")
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]}: {self.tokens}"

@@ -13,9 +13,9 @@ from django.conf import LazySettings
 from django.core.checks import run_checks
 
 from dialogs import checks
-from dialogs.llms.catalogue import load_catalogue
+from dialogs.llms.writes.catalogue import load_catalogue
 from dialogs.models import LLM
-from dominds.doctor.llms import limits
+from dominds.doctor import limits
 
 SQLITE = {"default": {"ENGINE": "django.db.backends.sqlite3"}}
 POSTGRES = {"default": {"ENGINE": "django.db.backends.postgresql"}}

@@ -27,7 +27,7 @@ AWAKE = [{"match": "<history>", "text": "no JSON at all"}, {"text": "Done."}]
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, CompactionDisplay, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from health.models import ContextSettings
 from tests.dialogs.compacting_builders import a_history
 PRUNE = 'context_config: {how: chain, breaking_strategy: {chain_order: [prune_with_agent, prioritize_recent]}}'

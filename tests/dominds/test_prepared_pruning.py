@@ -19,7 +19,7 @@ ROWS = """
 import json
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from health.models import ContextSettings
 from tests.dialogs.compacting_builders import a_history, calibrate
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")

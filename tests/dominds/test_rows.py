@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models import Model
+from django.db.models import (
+    BooleanField,
+    CharField,
+    DateTimeField,
+    Field,
+    IntegerField,
+    JSONField,
+    Model,
+    TextField,
+    UUIDField,
+)
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog, Message, PrefixNode, SearchText
 from dialogs.models.message import MessageOrigin, Role
-from dominds.cursor import cursor_of, rows_of
-from dominds.rows import FEW, add, add_all, new
+from dominds.prepared import cursor_of, rows_of
+from dominds.rows import FEW, _column, _values, add, add_all, new
 
 pytestmark = pytest.mark.django_db
 MODELS = [one for name in ("dialogs", "health") for one in apps.get_app_config(name).get_models()]
@@ -55,6 +68,35 @@ def test_a_new_row_is_stored_as_it_is(dialog: Dialog) -> None:
     assert {name: getattr(stored, name) for name in said} == said
     assert (stored.dialog_id, stored.course_id, stored.parent_id) == (dialog.pk, course.pk, None)
     assert SearchText.objects.get(message=message).words == "hello"
+
+
+MOMENTS = [
+    datetime(2026, 11, 26, 9, 5, 7, 120_000, tzinfo=UTC),
+    datetime(2026, 11, 26, 9, 5, 7, tzinfo=UTC),
+    datetime(2026, 11, 26, 9, 5, 7, tzinfo=timezone(timedelta(hours=8))),
+]
+VALUES = {
+    UUIDField: [uuid4(), str(uuid4())],
+    DateTimeField: MOMENTS,
+    JSONField: [{}, [], {"a": None}, {"\u4f60": [1.5, "\u597d"]}, "", 0, False, [{}]],
+    CharField: ["", "a", Role.USER],
+    TextField: ["\u4f60\u597d", MessageOrigin.CLIENT],
+    IntegerField: [0, 7, -1, True],
+    BooleanField: [True, False],
+}
+
+
+@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind in VALUES for value in [None, *VALUES[kind]]])
+def test_a_value_is_written_as_django_writes_it(kind: type[Field[Any, Any]], value: Any) -> None:
+    field = kind(name="one")
+    field.set_attributes_from_name("one")
+    read, plain, write = _column(field, connection.vendor, is_new=False)
+
+    found = _values(SimpleNamespace(one=value), [(read, plain, write)], connection)  # type: ignore[arg-type]
+
+    theirs = field.get_db_prep_save(value, connection)
+    assert found == [theirs]
+    assert isinstance(found[0], type(theirs))
 
 
 def test_a_field_that_is_not_there_is_an_error() -> None:

@@ -24,7 +24,7 @@ SETTINGS = {"DOMINDS_ADMIN_PASSWORD": PASSWORD}
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 provider, _ = Provider.objects.get_or_create(name="scripted", kind="scripted", base_url="script.json")
 llm, _ = LLM.objects.get_or_create(provider=provider, model_id="tiny", context_length=100_000)
 agent, _ = Agent.objects.get_or_create(name="Helper", slug="helper", llm=llm)

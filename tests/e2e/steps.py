@@ -15,8 +15,8 @@ PATIENCE_MS = 180_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 BEGIN = """
 from django.contrib.auth.models import User
-from dialogs.llms.reads.agents import choosable_agents
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.llms.reads import choosable_agents
+from dialogs.pages.writes import create_dialog
 print(create_dialog(owner=User.objects.get(username="admin"), agent=choosable_agents().get()).pk)
 """
 

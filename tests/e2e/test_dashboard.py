@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 me = User.objects.get(username="admin")
 provider = Provider.objects.create(name="local", kind="scripted", base_url="script.json")
 llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=1000, context_length_source="server")
@@ -75,7 +75,7 @@ def test_a_filter_cuts_the_list_that_still_follows_and_arrows_walk_all_of_it(hom
     assert "agent=" in home.url
 
     stack.shell(
-        "from dialogs.models import Dialog; from dialogs.pages.writes.dialogs import rename_dialog\n"
+        "from dialogs.models import Dialog; from dialogs.pages.writes import rename_dialog\n"
         "rename_dialog(dialog=Dialog.objects.get(title='With Helper'), title='Renamed elsewhere')"
     )
     expect(row(home, "Renamed elsewhere")).to_be_visible(timeout=PATIENCE_MS)

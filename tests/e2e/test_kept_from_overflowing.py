@@ -20,7 +20,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
 from dialogs.models import LLM, Agent, Dialog, Generation, LlmBounds, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from tests.dialogs.compacting_builders import a_history
 from tests.builders import an_answer
 from dialogs.turns.writes.messages import post_message

@@ -17,8 +17,8 @@ Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provid
 """
 AGENT = """
 from dialogs.models import Dialog
-from dialogs.models.reminder import Author
-from dialogs.agents.writes.reminders import add_reminder, remove_reminder, update_reminder, write_taskdoc
+from dialogs.models.dialog import Author
+from dialogs.agents.writes import add_reminder, remove_reminder, update_reminder, write_taskdoc
 dialog, agent = Dialog.objects.latest("created_at"), Author.AGENT
 """
 

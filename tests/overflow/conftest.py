@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,9 +16,7 @@ Build = Callable[..., House]
 
 
 @pytest.fixture
-def build(transactional_db: None, alice: User, settings: Any) -> Iterator[Build]:
-    # No worker runs here: whoever waits for a compaction does it, at once.
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0
+def build(transactional_db: None, alice: User) -> Iterator[Build]:
     with ExitStack() as opened:
         yield lambda **ways: opened.enter_context(house(CompatibleStandin(**ways), alice))
     # Threads that keep their connections would keep the test's database.

@@ -9,13 +9,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from dialogs.models import LLM, Agent, Dialog, LlmBounds, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle
 from tests.dialogs.pages.views.forms import sent
@@ -31,8 +30,7 @@ ANSWER = prose(3, TALK.chars)
 
 
 @pytest.fixture
-def studio(transactional_db: None, agent: Agent, settings: LazySettings) -> Iterator[LMStudioStandin]:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+def studio(transactional_db: None, agent: Agent) -> Iterator[LMStudioStandin]:
     standin = LMStudioStandin(context=WINDOW, answer=ANSWER)
     with serving(standin.app()) as url:
         Provider.objects.update(kind="lmstudio", base_url=url)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle

@@ -13,7 +13,7 @@ from dialogs.compaction.work import perform
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.message import MessageOrigin
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle

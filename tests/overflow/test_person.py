@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.models import Agent, Dialog
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.transcript.reads.path import course_branch
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask, drive_until_idle

@@ -20,7 +20,8 @@ class ToolError(Exception):
 
 
 class TransientError(ToolError):
-    """It may go well in a moment. `unsent`: it certainly has not been asked for yet, so nothing can happen twice."""
+    """The call failed, and may go well in a moment. `unsent`: the tool has certainly not been asked yet, so nothing can
+    happen twice."""
 
     def __init__(self, message: str, *, unsent: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -49,7 +50,7 @@ class OutsideTool:
     description: str
     parameters: Mapping[str, Any]
     perform: Callable[[Arguments, str], Awaitable[str]]
-    # What it is called where it comes from, if that is another name.
+    # The tool's name on its own server, if that is another name.
     own_name: str = ""
     idempotent: bool = False
     parallel: bool = False
@@ -68,7 +69,7 @@ def schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": kept, "required": required, "additionalProperties": False}
 
 
-# What a call is checked by, but no model need read: every token of a tool is paid for in every request.
+# Keys of a schema by which a call is checked, but which no model need read: each token is paid for in every request.
 CHECKED_ONLY = frozenset({"additionalProperties", "minLength", "minimum", "maximum", "maxItems"})
 
 

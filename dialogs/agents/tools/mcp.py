@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from dialogs.agents.reads.mcp import servers_of, servers_to_ask
+from dialogs.agents.reads import servers_of, servers_to_ask
 from dialogs.agents.tools.base import Arguments, OutsideTool
 from dialogs.common.threads import in_db
 from dialogs.models import Agent, McpServer
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 # What providers take as a tool's name.
 NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 4_000
-# In the record of a tool that is not offered: why.
+# The key under which the record of a tool says why the tool is not offered.
 LEFT_OUT = "leftOut"
 # What closing a session may take beyond the server's own time.
 CLOSING_SECONDS = 10.0

@@ -1,20 +1,51 @@
-"""Speaking to MCP servers: calling a tool, and asking what there is. Each call has a session of its own."""
+"""Speaking to MCP servers: calling a tool, and asking what there is.
+
+Each call has a session of its own, bounded in time and closed whatever happens: every turn has an event loop of its
+own. All that can go wrong with a server becomes a ToolError in words, for an agent and an admin. What the server itself
+said is quoted with its secrets blacked out: the words go to a model, and into a page.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
-from typing import Any
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, TextIO, TypeVar
 
-from mcp import Client
-from mcp.types import CallToolResult, ContentBlock, EmbeddedResource, TextContent, TextResourceContents, Tool
+import anyio
+import httpx2
+from django.utils.translation import gettext as _
+from mcp import Client, Implementation, MCPError, StdioServerParameters, stdio_client
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import (
+    CONNECTION_CLOSED,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    TextContent,
+    TextResourceContents,
+    Tool,
+)
 
-from dialogs.agents.tools.base import Arguments, ToolError
+from dialogs.agents.reads import secrets_of
+from dialogs.agents.tools.base import Arguments, ToolError, TransientError
 from dialogs.agents.tools.mcp import LEFT_OUT, MAX_DESCRIPTION_CHARS
-from dialogs.agents.tools.mcp_session import in_session
 from dialogs.agents.tools.schemas import problem_of
-from dialogs.agents.writes.mcp import record_problem, record_tools
+from dialogs.agents.writes import record_problem, record_tools
+from dialogs.common.leash import LEASH
+from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
+from dialogs.providers.bounds import HOOKS
+from dialogs.providers.errors import retry_after
+from dominds import __version__
 
 MAX_RESULT_CHARS = 200_000
 MAX_PAGES = 100
@@ -24,6 +55,12 @@ MAX_NAME_CHARS = 200
 KEY = "dominds/idempotencyKey"
 # A person, or a turn, waits while a server is asked what it has.
 LISTING_SECONDS = 30.0
+Answer = TypeVar("Answer")
+WHO_WE_ARE = Implementation(name="dominds", version=__version__)
+KEPT_BYTES = 2_000
+QUOTED_CHARS = 300
+# HTTP's words for "not now".
+BUSY = frozenset({408, 429, 502, 503, 504})
 
 
 async def call_tool(server: McpServer, name: str, arguments: Arguments, *, key: str = "") -> str:
@@ -110,3 +147,180 @@ def record_all(servers: list[McpServer], listings: list[Listing]) -> None:
             record_problem(server=server, problem=str(listing))
         else:
             record_tools(server=server, tools=listing)
+
+
+async def in_session(
+    server: McpServer, work: Callable[[Client], Awaitable[Answer]], *, seconds: float | None = None
+) -> Answer:
+    """What `work` makes of an open session. Raises ToolError; leaves no process behind."""
+    overheard = Overheard()
+    seconds = min(seconds or server.timeout_seconds, server.timeout_seconds)
+    try:
+        return await bounded(_work_in_session(server, work, overheard), seconds)
+    except Exception as error:
+        raise trouble(server, error, overheard, seconds=seconds) from error
+
+
+async def bounded(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
+    """The answer, or TimeoutError. Whoever cancels has to wait until the work has cleaned up behind itself.
+
+    The SDK shields its cleaning up from its own kind of cancelling, but not from asyncio's: that is why the
+    work has a task to itself, which nobody cancels in asyncio's way.
+    """
+    scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+    task = asyncio.create_task(_in_scope(scope, work))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+            scope.cancel()
+    if cancelled is None:
+        return task.result()
+    task.exception()  # Looked at, or asyncio complains that nobody did.
+    raise cancelled
+
+
+async def _in_scope(scope: anyio.CancelScope, work: Coroutine[Any, Any, Answer]) -> Answer:
+    with scope:
+        return await work
+    raise TimeoutError
+
+
+async def _work_in_session(
+    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: Overheard
+) -> Answer:
+    async with AsyncExitStack() as stack:
+        if server.transport == McpServer.Transport.STDIO:
+            errlog = await stack.enter_async_context(overheard.listening())
+            transport = stdio_client(_program(server), errlog=errlog)
+        else:
+            http = httpx2.AsyncClient(
+                headers=secrets_of(server),
+                timeout=server.timeout_seconds,
+                event_hooks={**HOOKS, "response": [overheard.note_answer, *HOOKS["response"]]},
+            )
+            await stack.enter_async_context(http)
+            transport = streamable_http_client(server.url, http_client=http)
+        client = Client(transport, client_info=WHO_WE_ARE, message_handler=overheard.hear, cache=None)
+        session = await stack.enter_async_context(client)
+        overheard.is_open = True
+        return await work(session)
+
+
+def _program(server: McpServer) -> StdioServerParameters:
+    """The command on a leash: it ends with us even when we are killed. It gets a bare environment and its secrets."""
+    secrets = secrets_of(server)
+    program, *arguments = shlex.split(server.command)
+    if not shutil.which(program, path=(get_default_environment() | secrets).get("PATH")):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+    leash = ["-I", "-S", LEASH, str(os.getpid())]
+    return StdioServerParameters(
+        command=sys.executable,
+        args=[*leash, program, *arguments],
+        env=secrets,
+        # What is not UTF-8 is not MCP either, and is passed over like every other line that is not.
+        encoding_error_handler="replace",
+    )
+
+
+class Overheard(asyncio.Protocol):
+    """What a server says beside the protocol: the end of its stderr, whether its stdout held anything but MCP, how it
+    answered over HTTP; and whether a session was opened, after which a request may have been heard."""
+
+    def __init__(self) -> None:
+        self.stderr = b""
+        self.garbage = False
+        self.is_open = False
+        self.status = 0
+        self.retry_after: float | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self.stderr = (self.stderr + data)[-KEPT_BYTES:]
+
+    async def hear(self, message: object) -> None:
+        self.garbage = self.garbage or isinstance(message, Exception)
+
+    async def note_answer(self, response: httpx2.Response) -> None:
+        """Requests go by POST; what else is asked of a server decides nothing."""
+        if response.request.method == "POST":
+            self.status = response.status_code
+            self.retry_after = retry_after(response.headers, now=datetime.now(UTC))
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[TextIO]:
+        """A file for the program's stderr. However much is written to it, only the end is kept, and none is logged."""
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb", 0) as ours, os.fdopen(writing, "w") as theirs:
+            transport, _protocol = await asyncio.get_running_loop().connect_read_pipe(lambda: self, ours)
+            try:
+                yield theirs
+            finally:
+                transport.close()
+
+    @property
+    def last_line(self) -> str:
+        lines = self.stderr.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][-QUOTED_CHARS:] if lines else ""
+
+
+def trouble(server: McpServer, error: Exception, overheard: Overheard, *, seconds: float) -> ToolError:
+    words = _in_words(server, error, overheard, seconds)
+    if not _may_pass(_first(error), overheard):
+        return ToolError(words)
+    wait = overheard.retry_after if overheard.status in BUSY else None
+    return TransientError(words, unsent=not overheard.is_open, retry_after=wait)
+
+
+def _may_pass(error: BaseException, overheard: Overheard) -> bool:
+    """Whether it lies with the way to the server, or with its being busy; not with what was asked of it."""
+    match error:
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+            return False
+        case MCPError(code=code):
+            return code == CONNECTION_CLOSED or overheard.status in BUSY
+    return isinstance(error, TimeoutError | ConnectionError | httpx2.TransportError | anyio.BrokenResourceError)
+
+
+def _in_words(server: McpServer, error: Exception, overheard: Overheard, seconds: float) -> str:
+    said = [_what_happened(server, _first(error), seconds)]
+    if overheard.garbage:
+        said.append(_("It wrote something to its output that is not MCP."))
+    if overheard.last_line:
+        said.append(_("Its last words: %(words)s") % {"words": overheard.last_line})
+    return _without_secrets(server, " ".join(said))
+
+
+def _first(error: BaseException) -> BaseException:
+    """The SDK's task groups wrap whatever happened inside them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _what_happened(server: McpServer, error: BaseException, seconds: float) -> str:
+    facts = {"server": server.name, "seconds": f"{seconds:g}", "error": str(error) or type(error).__name__}
+    match error:
+        case TimeoutError():
+            return _("The MCP server %(server)s did not answer within %(seconds)s seconds.") % facts
+        case KeyUnreadable():
+            return f"{server.name}: {error}"
+        case FileNotFoundError() | PermissionError():
+            facts["error"] = f"{error.strerror} ({error.filename})"
+            return _("The MCP server %(server)s cannot be started: %(error)s.") % facts
+        case MCPError(code=code) if code == CONNECTION_CLOSED:
+            return _("The MCP server %(server)s ended before it had answered.") % facts
+        case MCPError():
+            return _("The MCP server %(server)s refused: %(error)s") % facts
+    return _("The MCP server %(server)s cannot be used: %(error)s") % facts
+
+
+def _without_secrets(server: McpServer, text: str) -> str:
+    try:
+        secrets = secrets_of(server)
+    except KeyUnreadable:
+        return text
+    for secret in sorted(secrets.values(), key=len, reverse=True):
+        text = text.replace(secret, "•••") if secret else text
+    return text

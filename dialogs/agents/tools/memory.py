@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dialogs.agents import writes
 from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, schema
-from dialogs.agents.writes import reminders
 from dialogs.models import Dialog, Reminder
-from dialogs.models.reminder import Author
+from dialogs.models.dialog import Author
 from dialogs.transcript.reads.courses import course_page
 from dialogs.transcript.writes.dialog_row import current_course
 from dialogs.turns.writes.remediation import mark_curated
@@ -15,7 +15,7 @@ NUMBER = {"type": "integer", "minimum": 1}
 
 
 def add_reminder(dialog: Dialog, arguments: Arguments) -> str:
-    added = reminders.add_reminder(dialog=dialog, content=arguments["content"], author=Author.AGENT)
+    added = writes.add_reminder(dialog=dialog, content=arguments["content"], author=Author.AGENT)
     mark_curated(current_course(dialog))
     return f"Reminder {added.number} is added."
 
@@ -23,7 +23,7 @@ def add_reminder(dialog: Dialog, arguments: Arguments) -> str:
 def update_reminder(dialog: Dialog, arguments: Arguments) -> str:
     number = arguments["number"]
     before = Reminder.objects.filter(dialog=dialog, number=number).values_list("version", flat=True).first()
-    changed = reminders.update_reminder(dialog=dialog, number=number, content=arguments["content"], author=Author.AGENT)
+    changed = writes.update_reminder(dialog=dialog, number=number, content=arguments["content"], author=Author.AGENT)
     if changed.version == before:
         return f"Reminder {number} says just that already."
     mark_curated(current_course(dialog))
@@ -31,17 +31,17 @@ def update_reminder(dialog: Dialog, arguments: Arguments) -> str:
 
 
 def delete_reminder(dialog: Dialog, arguments: Arguments) -> str:
-    reminders.remove_reminder(dialog=dialog, number=arguments["number"])
+    writes.remove_reminder(dialog=dialog, number=arguments["number"])
     return f"Reminder {arguments['number']} is removed."
 
 
 def update_taskdoc(dialog: Dialog, arguments: Arguments) -> str:
-    reminders.write_taskdoc(dialog=dialog, content=arguments["content"])
+    writes.write_taskdoc(dialog=dialog, content=arguments["content"])
     return "The Taskdoc is written."
 
 
 def read_reminder(dialog: Dialog, arguments: Arguments) -> str:
-    return reminders.kept_reminder(dialog, arguments["number"]).content
+    return writes.kept_reminder(dialog, arguments["number"]).content
 
 
 def read_course(dialog: Dialog, arguments: Arguments) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialogs.agents.reads.shown_reminders import reminders_of, share_passed
+from dialogs.agents.reads import reminders_of, share_passed
 from dialogs.agents.tools.base import Tool
 from dialogs.agents.tools.mcp import mcp_tools
 from dialogs.agents.tools.memory import READ_COURSE, READ_REMINDER, REMINDERS
@@ -36,8 +36,8 @@ def tools_for(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, .
 
 
 def own_tools(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, ...]:
-    """Those of Dominds itself: together at most a twentieth of the room, unless somebody wants more of them. Where
-    reminders are shown shortened, the one that reads them comes on top."""
+    """Dominds' own tools, which take together at most a twentieth of the room, unless somebody wants more of them.
+    Where reminders are shown shortened, the tool that reads them comes on top."""
     if not offers_own_tools(dialog):
         return ()
     archive = (RECALL,) if offers_recall(dialog, compacted=compacted) else ()

@@ -20,7 +20,7 @@ MOST_CHARS = 60_000
 DEEPEST = 40
 # Keywords held against a value, in one check: a few definitions that name one another can ask for millions.
 MOST_STEPS = 300_000
-# Of so many items it is not looked whether two are alike.
+# In a list with more items it is not checked whether two are alike.
 MOST_COMPARED = 500
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -54,7 +54,7 @@ def check(arguments: Any, schema: Mapping[str, Any]) -> None:
     kind.check_schema(schema)
     # A schema that names its draft would be checked by jsonschema's own class for it, wherever it is referred to.
     unnamed = {name: value for name, value in schema.items() if name != "$schema"}
-    # Only what the schema itself holds: another address in it is not asked.
+    # References inside the schema only: an address elsewhere is not asked.
     checker = _counting(kind, iter(range(MOST_STEPS)))(unnamed, registry=Registry())
     if error := best_match(checker.iter_errors(arguments)):
         raise error

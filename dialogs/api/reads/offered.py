@@ -6,8 +6,7 @@ from typing import Any
 
 from django.db.models import CharField, QuerySet
 
-from dialogs.llms.reads.agents import choosable_agents
-from dialogs.llms.reads.providers import missing_key
+from dialogs.llms.reads import choosable_agents, missing_key
 from dialogs.models import LLM, Agent
 from dominds.prepared import prepared
 

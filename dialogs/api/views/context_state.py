@@ -17,7 +17,7 @@ from dialogs.api.auth import authenticate, require_read, secret_in
 from dialogs.api.errors import ApiError
 from dialogs.compaction.reads.context_state import context_state
 from dialogs.context.reads.task_snapshot import context_stats, present_messages, snapshot_for_programs
-from dialogs.transcript.views.common import dialog_or_404
+from dialogs.transcript.views import dialog_or_404
 from health.compaction.snapshot import TaskSnapshot
 from health.compaction.snapshot import as_json as snapshot_as_json
 

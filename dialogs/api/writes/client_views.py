@@ -17,7 +17,7 @@ from dialogs.api.writes.client_forks import Copies, about, ids_of, translated
 from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, ToolCall, ViewChange
 from dialogs.models.message import Role
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry, as_said, dump, is_in_force, load
 from dialogs.transcript.reads.path import course_branch, is_behind, read_tree
 from dialogs.transcript.reads.tool_calls import calls_by_message
@@ -79,7 +79,7 @@ def _pins(head: CompactionRun, branch: Sequence[Message]) -> Iterator[Entry]:
     pinned = Message.objects.filter(course=head.course_id, mark__pinned=True).exclude(pk__in=[one.pk for one in branch])
     for message in pinned.select_related("course").order_by("seq"):
         if message.content.strip() not in said:
-            yield Entry(content=quotes.quote(message, message.content), kind=quotes.KIND, covers=(message.pk,))
+            yield Entry(content=model_view.quote(message, message.content), kind=model_view.KIND, covers=(message.pk,))
 
 
 def _newest(course: Course) -> CompactionRun | None:

@@ -23,7 +23,7 @@ PAGE = 25
 SHOWN_CHARS = 1_200
 COUNTED_CHARS = 20_000
 SHOWN_LOSSES = 60
-# Of a run; its view and what was read of each message are long.
+# The columns of a run that are read; its view and what was read of each message are long.
 TOLD_OF_RUN = ("trigger", "queued_at", "estimated_before", "estimated_after", "losses")
 # What the user ruled comes first; bare numbers are many, and say least.
 ORDER = {"binding": 0, "number": 2}
@@ -114,7 +114,7 @@ def _group(
 
 
 def _standing(dialog: Dialog) -> str:
-    """All text that the model sees now. What was brought back stands there, and is no loss."""
+    """All text that the model sees now. A message that was brought back stands there, and is no loss."""
     return "\n".join(piece.content for piece in next_context(dialog).pieces)
 
 

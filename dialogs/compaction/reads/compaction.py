@@ -27,6 +27,10 @@ BY_THE_GUARD = (Trigger.PRE_REQUEST, Trigger.TOOL_RESULT, Trigger.STREAM)
 BY_ITSELF = (*BY_THE_GUARD, Trigger.OVERFLOW)
 # An answer that filled the window before a word of it was said: with thoughts, or the arguments of a call.
 FILLED = "context_filled"
+# The codes of generations that failed because their request was too large: refused by us, by the provider.
+OVERFLOWS = ("context_compaction_failed", "compaction_off", "context_overflow", "context_filled")
+# What must stay is more than the room: a compaction would find the same again.
+NOTHING_TO_FREE = ("cannot_free_more", "p1_alone", "words_alone")
 
 
 def open_run(dialog_id: UUID) -> CompactionRun | None:
@@ -171,3 +175,8 @@ def overdue_drafts() -> list[CompactionRun]:
     """Previews whose time to review has run out: they apply themselves."""
     late = CompactionRun.objects.filter(status=Status.DRAFT, draft_until__lt=timezone.now())
     return list(late.select_related("dialog"))
+
+
+def can_be_reported(failed: Generation) -> bool:
+    """Whether a compaction could help an answer that failed because the context was too large."""
+    return failed.error_code in OVERFLOWS and failed.why.get("code") not in NOTHING_TO_FREE

@@ -1,24 +1,26 @@
-"""The card of a dialog's newest compaction: phase, bar, colour, badge and details, from the run's row."""
+"""The card of a dialog's newest compaction, from the run's row: phase, bar, colour and badge; in its fold what the
+compaction took, what it left, what was lost (all estimates); and how a person wants to see it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery, UUIDField
+from django.db.models import BigIntegerField, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.reasons import calm_words, in_words
 from dialogs.compaction.progress import PINNED
 from dialogs.compaction.reads.compaction import BY_ITSELF
-from dialogs.compaction.reads.compaction_details import Details, details_of
-from dialogs.compaction.reads.compaction_phases import phase
-from dialogs.compaction.reads.display import display_of
-from dialogs.llms.guard import config_of
+from dialogs.compaction.reads.compaction_phases import phase, strategy_label
+from dialogs.llms.guard import config_of, known_of
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
+from dialogs.transcript.model_view import HANDOVER
 from dialogs.transcript.reads.lineage import lineage_of
 from dialogs.transcript.reads.path import course_branch
 from dominds.prepared import prepared
@@ -31,10 +33,14 @@ Status = CompactionRun.Status
 INDETERMINATE = -1
 # Red, whatever else holds.
 IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
-# Only these go by themselves: nobody may miss a recovery or a failure.
+# Only these cards go away by themselves: nobody may miss a recovery or a failure.
 HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
 # What has ended otherwise is news so long, and in its course. Events and the page of each run keep it.
 NEWS_FOR = timedelta(hours=24)
+# Steps of the engine's own, which are no strategies.
+FRAME = frozenset({"detection", "recovery", "success"})
+PREVIEW_CHARS = 1_200
+MOST_LOSSES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +137,7 @@ def _is_old(dialog: Dialog, run: CompactionRun) -> bool:
 
 
 def end_of(run: CompactionRun) -> str:
-    """How it ended, as a phase: an applied run was a success, a recovery or a truncation."""
+    """How the run ended, as a phase: an applied run was a success, a recovery or a truncation."""
     if run.status != Status.APPLIED:
         return run.status
     if run.recovered == "truncate":
@@ -233,3 +239,103 @@ def _badge(run: CompactionRun) -> str:
     named = _("pinned") if run.priority_area == PINNED else run.priority_area
     area = named or {1: _("To Do List"), 2: _("Calendar")}.get(run.priority, "")
     return f"P{run.priority}: {area}" if area else f"P{run.priority}"
+
+
+def display_of(user_id: int) -> CompactionDisplay:
+    return _said_by.first(user_id) or CompactionDisplay(user_id=user_id)
+
+
+@prepared(BigIntegerField())
+def _said_by(user_id: Any) -> QuerySet[CompactionDisplay]:
+    return CompactionDisplay.objects.filter(pk=user_id).order_by()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepLine:
+    label: str
+    before: int
+    after: int
+    changed: bool
+    ms: float
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Details:
+    """`losses` are the facts that only the archive still has, the first of `lost`; `preview` is empty without one.
+
+    `freed` are tokens, 0 where nothing is known of it, or nothing holds.
+    """
+
+    steps: tuple[StepLine, ...]
+    freed: int
+    discarded: int
+    preview: str
+    is_handover: bool
+    in_full: int
+    in_part: int
+    not_at_all: int
+    kept: int
+    lost: int
+    losses: tuple[str, ...]
+    # The model's, where it is known; the run's limit is the room in it, or an admin's.
+    window: int | None
+
+    @property
+    def used(self) -> tuple[StepLine, ...]:
+        """Steps that made it shorter."""
+        return tuple(step for step in self.steps if step.changed)
+
+    @property
+    def facts(self) -> int:
+        return self.kept + self.lost
+
+
+def details_of(run: CompactionRun) -> Details:
+    written = _written(run)
+    read = Counter(row["extent"] for row in run.coverage)
+    lost = [loss["text"] for loss in run.losses if not loss["kept"]]
+    return Details(
+        steps=tuple(_steps(run)),
+        freed=_freed(run),
+        discarded=len(run.removed),
+        preview=_shortened(written.get("content", "")),
+        is_handover=written.get("kind") == HANDOVER,
+        in_full=read["in full"],
+        in_part=read["in part"],
+        not_at_all=read["not at all"],
+        kept=len(run.losses) - len(lost),
+        lost=len(lost),
+        losses=tuple(lost[:MOST_LOSSES]),
+        window=known_of(run.dialog).window,
+    )
+
+
+def _freed(run: CompactionRun) -> int:
+    """What is left after the first change is read again by a server that keeps what it has read, so never more."""
+    if run.status != CompactionRun.Status.APPLIED or run.estimated_before is None or run.estimated_after is None:
+        return 0
+    return max(0, run.estimated_before - run.estimated_after)
+
+
+def _written(run: CompactionRun) -> dict[str, Any]:
+    """The handover, else the newest summary."""
+    entries = {row["kind"]: row for row in run.view if row.get("kind") in {HANDOVER, "summary"}}
+    return entries.get(HANDOVER) or entries.get("summary") or {}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= PREVIEW_CHARS else f"{text[:PREVIEW_CHARS].rstrip()}…"
+
+
+def _steps(run: CompactionRun) -> Iterator[StepLine]:
+    for step in run.steps:
+        if step["phase"] not in FRAME and not step.get("is_running"):
+            yield StepLine(
+                label=strategy_label(step["phase"]),
+                before=step["estimated_before"],
+                after=step["estimated_after"],
+                changed=step["changed"],
+                ms=step["ms"],
+                note=in_words(step.get("why") or step["note"]),
+            )

@@ -112,7 +112,8 @@ class CompactionRow:
 
     @property
     def is_thin(self) -> bool:
-        """Nobody has to do anything about it, and it must not part one answer in two."""
+        """Whether the row is drawn thin: nobody has to do anything about the run, and its row must not part one answer
+        in two."""
         return self.state in {"continued", "carried"} or (
             self.state == "skipped" and (self.is_by_itself or self._calm is not None)
         )
@@ -152,7 +153,7 @@ class CompactionRow:
 
     @property
     def has_reason(self) -> bool:
-        """Why nothing came of it; of the others the numbers say it."""
+        """Whether the row tells a reason: for a run that came to nothing. Of other runs the numbers tell enough."""
         return (
             bool(self.run.reason)
             and self._calm is None

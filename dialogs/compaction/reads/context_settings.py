@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from django.core.paginator import Page, Paginator
 
-from dialogs.llms.reads.agents import choosable_agents
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import choosable_agents, configured
 from dialogs.models import LLM, Agent
 from dialogs.models.agent import WhenFull
 from health.compaction.terms import configuration

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from dialogs.compaction.reads.budget import FREE, RESERVE, Budget, budget
 from dialogs.compaction.reads.compaction import BY_ITSELF, compactions_of_request, open_run, runs_of_turn
-from dialogs.compaction.reads.compaction_details import FRAME
+from dialogs.compaction.reads.compaction_card import FRAME
 from dialogs.compaction.reads.compaction_rows import HEAVY
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import active_guard, config_of
@@ -219,7 +219,7 @@ def _counters(dialog: Dialog, newest: CompactionRun | None) -> dict[str, Count]:
 
 
 def iterations_of(run: CompactionRun | None) -> int:
-    """How often the chain was gone through: as often as the strategy that was tried most."""
+    """How often the run went through its chain: as often as the strategy that was tried most."""
     steps = run.steps if run else []
     tried = Counter(step["phase"] for step in steps if step["phase"] not in FRAME and not step.get("is_running"))
     return max(tried.values(), default=0)

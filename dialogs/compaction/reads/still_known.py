@@ -102,7 +102,7 @@ def _known(dialog: Dialog, *, then: str | None) -> Iterator[Known]:
     now, by_hand = _text_of_request(dialog), load(dialog.standing_rules)
     for rule in by_hand:
         if rule.holds:
-            # It stands among the instructions, which no compaction touches.
+            # The rule stands among the instructions, which no compaction touches.
             stands = Presence.KEPT if rule.text in now else Presence.GONE
             after = None if then is None else Presence.KEPT
             yield Known(text=rule.text, kind="", said_at=rule.at, source=None, course=None, now=stands, then=after)

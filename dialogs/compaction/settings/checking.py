@@ -1,4 +1,5 @@
-"""What is wrong with a sheet or a file: every key that is refused, not only the first, in the reader's language.
+"""What is wrong with a sheet or a file: every key that is refused, not only the first, in the reader's language; and
+what is odd about limits and the pruning agent now, as the settings page and `check --database` tell it.
 
 The rules are `configuration.load`'s; here they are asked again and again, each time without what was refused before.
 Beside them stand the rules of lists: no strategy that is not known, nothing twice.
@@ -13,15 +14,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import yaml
+from django.core.checks import CheckMessage
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dialogs.compaction.reads.context_settings import lost_pruning_agent
 from dialogs.compaction.settings.sheet import CHAIN, LLMS, TOOLS, Sheet
+from dialogs.llms.reads import choosable_agents, configured
+from dialogs.models import LLM, Agent
+from health.checks import budget_warnings, limit_warnings, type_warnings
 from health.compaction.config import ContextConfig
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms import configuration
 from health.compaction.terms.configuration import ABOVE_IT_ANSWERS_ARE_CUT, BREAKING, OWN, ROOT, InvalidConfig
+from health.limits import effective_limit
+from health.models import ContextSettings
+from health.monitor.levels import context_window
 
 # What a refused text is replaced by, to see what else is refused: by the end of the input's name.
 STAND_INS = {".type": "stand-in", ".limit": "1", ".tool": "stand-in"}
@@ -68,21 +77,8 @@ def check(sheet: Sheet) -> Checked:
 
 def faults_of(config: ContextConfig) -> Iterator[tuple[str, str]]:
     """What `configuration.load` lets pass and nothing can be done with, by the key's path."""
-    yield from ((f"{CHAIN}[0]", words) for words in _faults_of_repeating(config.chain_order))
-    yield from _faults_of_chain(config)
-    yield from _faults_of_types(config)
-
-
-def _faults_of_chain(config: ContextConfig) -> Iterator[tuple[str, str]]:
-    for at, name in enumerate(config.chain_order):
-        if name not in REGISTRY:
-            yield f"{CHAIN}[{at}]", _("There is no such strategy: %(name)s.") % {"name": name}
-    for name, count in Counter(config.chain_order).items():
-        if count > 1:
-            yield CHAIN, _("%(name)s stands here twice.") % {"name": name}
-
-
-def _faults_of_types(config: ContextConfig) -> Iterator[tuple[str, str]]:
+    for place, words in _faults_of_chain(config.chain_order):
+        yield f"{CHAIN}{place}", words
     for at, llm in enumerate(config.per_llm):
         yield from ((f"{LLMS}[{at}].{OWN}", words) for words in own_faults(llm.own))
     types = [llm.type for llm in config.per_llm]
@@ -91,19 +87,22 @@ def _faults_of_types(config: ContextConfig) -> Iterator[tuple[str, str]]:
             yield f"{LLMS}[{at}].type", _("%(name)s stands here twice.") % {"name": name}
 
 
-def _faults_of_repeating(chain: Sequence[str]) -> Iterator[str]:
-    if list(chain) == ["hybrid"]:
-        yield _("It repeats what stands before it: put another strategy there.")
-
-
 def own_faults(own: str) -> Iterator[str]:
-    """What is wrong with the chain of an agent's or a type's own settings: a name unknown or twice, a lone hybrid."""
+    """What is wrong with the chain of an agent's or a type's own settings."""
     chain = json.loads(own).get(BREAKING, {}).get("chain_order", []) if own else []
-    yield from _faults_of_repeating(chain)
-    yield from (_("There is no such strategy: %(name)s.") % {"name": name} for name in chain if name not in REGISTRY)
+    yield from (words for _place, words in _faults_of_chain(chain))
+
+
+def _faults_of_chain(chain: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A lone strategy that repeats others, a name unknown or twice; with the place in the chain where there is one."""
+    if list(chain) == ["hybrid"]:
+        yield "[0]", _("It repeats what stands before it: put another strategy there.")
+    for at, name in enumerate(chain):
+        if name not in REGISTRY:
+            yield f"[{at}]", _("There is no such strategy: %(name)s.") % {"name": name}
     for name, count in Counter(chain).items():
         if count > 1:
-            yield _("%(name)s stands here twice.") % {"name": name}
+            yield "", _("%(name)s stands here twice.") % {"name": name}
 
 
 def worded(error: InvalidConfig) -> str:
@@ -136,3 +135,35 @@ def _doubled_tools(sheet: Sheet) -> Iterator[tuple[str, str]]:
         elif tool in seen:
             yield f"{TOOLS}[{row}].tool", _("%(name)s stands here twice.") % {"name": tool}
         seen.add(tool)
+
+
+def odd_limits(config: ContextConfig) -> Iterator[CheckMessage]:
+    """A warning for each limit of an LLM or agent in use that makes little sense."""
+    for llm in LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider"):
+        yield from limit_warnings(llm.slug, configured(llm))
+        yield from type_warnings(llm.slug, llm.limit_type, config)
+    for agent in choosable_agents().select_related("llm__provider"):
+        if agent.context_budget or agent.llm.limit_type:
+            yield from _odd_budget(agent, config)
+
+
+def _odd_budget(agent: Agent, config: ContextConfig) -> Iterator[CheckMessage]:
+    limit = agent.context_limit if agent.context_budget else None
+    uncapped = effective_limit(config, agent_limit=limit, llm_type=agent.llm.limit_type, is_p1=agent.is_p1)
+    window = context_window(configured(agent.llm))
+    yield from budget_warnings(agent.name, uncapped, window=window)
+
+
+def pruning_problem(settings: ContextSettings) -> str:
+    """Why the chosen pruning agent does not prune; empty where it does, or none is chosen."""
+    lost, chosen = lost_pruning_agent(settings), settings.pruning_agent
+    if lost:
+        return _("The chosen pruning agent “%(name)s” was deleted. Each dialog's own LLM prunes instead.") % {
+            "name": lost
+        }
+    if chosen is None or choosable_agents().filter(pk=chosen.pk).exists():
+        return ""
+    return _(
+        "The chosen pruning agent “%(name)s” cannot be used: it, its LLM or its provider is switched off. "
+        "Each dialog's own LLM prunes instead."
+    ) % {"name": chosen}

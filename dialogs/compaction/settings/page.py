@@ -19,11 +19,10 @@ from dialogs.compaction.reads.context_settings import (
     pruning_agents,
     when_full,
 )
-from dialogs.compaction.settings.checking import check
+from dialogs.compaction.settings.checking import check, odd_limits, pruning_problem
 from dialogs.compaction.settings.drawing import FIRST, STRATEGIES, Drawing, id_of
 from dialogs.compaction.settings.fields import AIMS, HOW, LEARNING, LIMITS, LM_STUDIO, PARAMETERS, RECOVERY, RETRIES
 from dialogs.compaction.settings.importing import read_agents
-from dialogs.compaction.settings.remarks import odd_limits, pruning_problem
 from dialogs.compaction.settings.sheet import CHAIN, LLMS, TOOLS, Sheet
 from dialogs.compaction.writes.context_settings import changes, own_changes, when_full_changes
 from dialogs.models import Agent
@@ -36,7 +35,7 @@ from health.models import ContextSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What somebody has before them: texts, the agent that prunes, and the version that they began with."""
+    """The page as a person has it before them: texts, the agent that prunes, and the version that they began with."""
 
     sheet: Sheet
     agent: Agent | None

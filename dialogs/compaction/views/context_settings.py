@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -22,7 +21,7 @@ from dialogs.compaction.settings.importing import read_yaml
 from dialogs.compaction.settings.page import Asked, context_of
 from dialogs.compaction.settings.what_if import what_if
 from dialogs.compaction.writes.context_settings import SettingsOutdated, save_settings
-from dialogs.transcript.views.common import staff_only
+from dialogs.transcript.views import person_of, staff_only
 from health import rewards
 from health.services import record_reward_export
 
@@ -51,7 +50,7 @@ def _save(request: HttpRequest, asked: Asked) -> HttpResponse:
         changed = save_settings(
             config=checked.config,
             pruning_agent=asked.agent,
-            by=_person(request),
+            by=person_of(request),
             version=asked.version,
             own=asked.own,
             when_full=asked.when_full,
@@ -69,7 +68,7 @@ def _what_if(request: HttpRequest, asked: Asked) -> HttpResponse:
     checked = check(asked.sheet)
     if checked.config is None:
         return _page(request, asked, errors=checked.errors, status=422)
-    return _page(request, asked, happenings=list(what_if(checked.config, owner=_person(request))))
+    return _page(request, asked, happenings=list(what_if(checked.config, owner=person_of(request))))
 
 
 @staff_only
@@ -99,7 +98,7 @@ def take_out(request: HttpRequest) -> HttpResponse:
 def take_out_rewards(request: HttpRequest) -> HttpResponse:
     """What compactions were worth, a line of JSON for each, as `manage.py rewards export` prints it."""
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rewards.rows()]
-    record_reward_export(lines=len(lines), by=_person(request))
+    record_reward_export(lines=len(lines), by=person_of(request))
     headers = {"Content-Disposition": 'attachment; filename="rewards.jsonl"'}
     return HttpResponse("".join(lines), content_type="application/jsonl; charset=utf-8", headers=headers)
 
@@ -109,7 +108,3 @@ def _page(request: HttpRequest, asked: Asked, *, status: int = 200, **context: A
     template = "_context_settings.html" if request.htmx else "context_settings.html"  # type: ignore[attr-defined]
     everything = context_of(asked, errors=context.pop("errors", {}), page=request.GET.get("page", "")) | context
     return render(request, f"dialogs/{template}", everything, status=status)
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)

@@ -24,7 +24,7 @@ from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, active_guard, by_limit
 from dialogs.models import Dialog, Message, MessageMark, ToolCall
 from dialogs.models.message import INSERTED
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry, as_said, dump, placed
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -36,7 +36,8 @@ LINE_CHARS = 600
 
 @transaction.atomic
 def bring_back(*, dialog: Dialog, message_id: int, text: str | None = None, by: User) -> CompactionRun:
-    """Raises DialogError where the model sees it already, where it does not fit, and while the dialog is busy."""
+    """Bring back a message or a line of it. Raises DialogError where the model sees it already, where it does not fit,
+    and while the dialog is busy."""
     row = resting(lock(dialog))
     message = Message.objects.select_related("course").filter(dialog=row, pk=message_id).first()
     if message is None or row.current_leaf is None or row.trashed_at:
@@ -69,7 +70,7 @@ def _entries(message: Message, text: str | None, context: Context) -> tuple[Entr
     quoted = _whole_text(message) if text is None else line_with(message.content, text)
     if not quoted.strip():
         raise InvalidMessage(_("This line is not in the message."))
-    return (Entry(content=quotes.quote(message, quoted), kind=quotes.KIND, covers=(message.pk,)),)
+    return (Entry(content=model_view.quote(message, quoted), kind=model_view.KIND, covers=(message.pk,)),)
 
 
 def round_of(message: Message) -> tuple[int, ...]:

@@ -170,7 +170,7 @@ def finish_run(claim: RunClaim, *, status: str, facts: Mapping[str, Any]) -> Com
     if status == Status.APPLIED and run.is_draft:
         status = Status.DRAFT
         if run.draft_until:
-            # Who reviews it has the whole time from the moment on when there is something to review.
+            # The reviewer has the whole time from the moment on when there is something to review.
             run.draft_until += run.finished_at - run.queued_at
     if status == Status.APPLIED and not apply_run(row, run):
         status, went = Status.SKIPPED, Reason(Why.WENT_ANOTHER_WAY)

@@ -1,4 +1,6 @@
-"""Changing the compaction settings: all keys at once, one line in the audit trail for each that changed."""
+"""Changing the compaction settings: all keys at once, one line in the audit trail for each that changed. Also how a
+person wants to see compactions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.context_settings import PRUNING_AGENT, lost_pruning_agent
-from dialogs.models import Agent
+from dialogs.models import Agent, CompactionDisplay
 from dialogs.models.agent import WhenFull
 from health.compaction.config import ContextConfig
 from health.compaction.terms import configuration
@@ -74,7 +76,7 @@ def changes(before: ContextConfig, after: ContextConfig) -> Iterator[tuple[str, 
 
 
 def own_changes(own: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """The same of agents' own settings."""
+    """(key, old value, new value) of every agent whose own settings differ."""
     for slug, before in Agent.objects.filter(slug__in=own).order_by("slug").values_list("slug", "own_settings"):
         if before != own[slug]:
             yield f"agents.{slug}.own_settings", before, own[slug]
@@ -106,3 +108,9 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _name(agent: Agent | None) -> str:
     return agent.slug if agent else ""
+
+
+def set_display(*, user: User, **values: Any) -> CompactionDisplay:
+    """Keep how a person wants to see compactions. `CompactionDisplayForm` has checked every value."""
+    display, _created = CompactionDisplay.objects.update_or_create(user=user, defaults=values)
+    return display

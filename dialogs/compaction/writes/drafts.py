@@ -15,8 +15,7 @@ from dialogs.compaction.writes.compaction import cancel_run
 from dialogs.compaction.writes.view_changes import apply_draft, draft_of
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog
-from dialogs.transcript.writes.cleaning import clean_text
-from dialogs.transcript.writes.dialog_row import lock, save
+from dialogs.transcript.writes.dialog_row import clean_text, lock, save
 from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.models import CompactionRun
 

@@ -1,7 +1,8 @@
-"""Compactions that a person wants: now, up to a message, as a preview, or from the beginning.
+"""Compactions that a person wants: now, up to a message, as a preview, from the beginning, at a milestone, or to
+report an overflow and go on.
 
-Whether anything is gained is found by the run itself; a wish is refused only where a run cannot begin. The guard has
-no part here.
+Whether anything is gained is found by the run itself; a wish is refused only where a run cannot begin. The guard has no
+part here.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogBusy, InvalidMessage
-from dialogs.compaction.reads.display import display_of
+from dialogs.compaction.reads.compaction import OVERFLOWS, can_be_reported
+from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
 from dialogs.context.present import present_tokens
-from dialogs.llms.guard import Guard, bounds_of, by_limit, guard_of
-from dialogs.models import LLM, Dialog, Message
+from dialogs.llms.guard import Guard, bounds_of, by_limit, guard_of, is_off
+from dialogs.models import LLM, Dialog, Generation, Message, MessageMark
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.writes.dialog_row import lock, written_here
+from dialogs.transcript.writes.marks import set_priority
 from dialogs.turns.reads.turns import dialog_to_drive
-from health.compaction.config import chain_for
+from dialogs.turns.writes.events import Code, log
+from health.compaction.config import AtMilestone, chain_for
 from health.compaction.terms.reasons import Reason, Why
+from health.configured import context_config
 from health.limits import Term
-from health.models import CompactionRun
+from health.models import CompactionRun, ContextEvent
 
 Trigger = CompactionRun.Trigger
 FRESH_START = "fresh_start"
@@ -126,7 +131,7 @@ class Present:
 
 
 def present(dialog: Dialog) -> Present:
-    """What who wants a compaction is told beforehand."""
+    """What a person is told before they ask for a compaction."""
     fresh = dialog_to_drive(dialog.pk)
     guard = guard_of(fresh)
     limit = guard.limit if guard else bounds_of(fresh.llm).accepted
@@ -135,8 +140,8 @@ def present(dialog: Dialog) -> Present:
 
 
 def _guard(dialog: Dialog) -> Guard:
-    """With the real room as its limit. Where that is unknown, the largest prompt that the model ever read, or the
-    present request, which is counted before the row is locked: it may take a second."""
+    """A guard whose limit is the real room. Where the room is unknown, the limit is the largest prompt that the model
+    ever read, or the present request, which is counted before the row is locked: that may take a second."""
     fresh = dialog_to_drive(dialog.pk)
     guard = guard_of(fresh)
     if guard is None:
@@ -170,3 +175,44 @@ def _supersede(row: Dialog) -> None:
     if row.llm_after is not None:
         row.llm_after = None
         row.save(update_fields=["llm_after"])
+
+
+def complete(*, dialog: Dialog, message_id: int, by: User) -> bool:
+    """The task is done. True where a fresh start is to be offered: if it is automatic, also while the agent answers,
+    and where nothing is compacted by itself."""
+    marks = MessageMark.objects.filter(message__dialog=dialog, message_id=message_id, priority=MessageMark.Priority.P1)
+    if not marks.exists():
+        raise InvalidMessage(_("Only the task of a P1 message can be done."))
+    set_priority(dialog=dialog, message_id=message_id, priority="")
+    wanted = context_config().at_milestone
+    if wanted is not AtMilestone.AUTOMATIC:
+        return wanted is AtMilestone.OFFER
+    if is_off(dialog):
+        return True
+    try:
+        reset(dialog=dialog, by=by)
+    except DialogBusy:
+        return True
+    return False
+
+
+@transaction.atomic
+def report_and_continue(*, dialog: Dialog, by: User) -> CompactionRun:
+    """Report an overflow and compact, in one transaction: the run's worker finds the report when the run is over."""
+    row = written_here(lock(dialog))
+    failed = Generation.objects.filter(dialog=row).order_by("-pk").first()
+    if failed is None or failed.status != Generation.Status.FAILED or failed.error_code not in OVERFLOWS:
+        raise InvalidMessage(_("The last answer did not fail because the context was too large."))
+    if not can_be_reported(failed):
+        raise InvalidMessage(failed.error_message)
+    run = request(dialog=dialog, by=by, is_asked=False)
+    known = ContextEvent.objects.filter(dialog=row, estimated__isnull=False).first()
+    log(
+        Code.REPORTED,
+        row,
+        run=run,
+        estimated=known.estimated if known else None,
+        limit=known.limit if known else None,
+        message=failed.prompt_leaf_id,
+    )
+    return run

@@ -29,7 +29,7 @@ def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> boo
     ViewChange.objects.create(
         course_id=run.course_id, before_id=run.parent_run_id, after=run, why=ViewChange.Why.APPLIED, by=by
     )
-    # It was for the view that held until now: who undoes this run does not get it again.
+    # The prepared pruning was for the view that held until now: undoing this run does not bring it back.
     PreparedPruning.objects.filter(dialog=row.pk).delete()
     lift(row, Course.objects.get(pk=run.course_id))
     return True

@@ -22,7 +22,7 @@ class OwnToolsNow:
     tokens: int
     share: float | None
     choice: str
-    # Not all of them are offered, to spare a small room.
+    # Not all of our tools are offered, to spare a small room.
     is_spared: bool
     # The LLM takes no tools, so there is nothing to choose.
     has_none: bool

@@ -15,9 +15,9 @@ from dialogs.models import Blob, Generation, Message
 from dialogs.transcript.model_view import Entry, load
 from health.models import CompactionRun
 
-# In the order in which most templates send them.
+# What is sent ahead of the messages, in the order of most templates.
 AHEAD = ("tools", "instructions", "taskdoc", "reminders")
-# What is sent, so that equal parts are equal, and how long it is.
+# A part of a request as a value that is equal for equal parts, and its length.
 Part = tuple[object, int]
 
 

@@ -33,7 +33,7 @@ class SeenPart:
 
     @property
     def is_cut(self) -> bool:
-        """Only here: the model got all of it."""
+        """Whether the page shows less than the whole text; the model got all of it."""
         return self.chars > len(self.text)
 
 

@@ -24,13 +24,14 @@ LOOKED_AT = 2_000
 
 
 def task_snapshot(dialog: Dialog) -> TaskSnapshot | None:
-    """With as many of its newest actions as the settings say. None where no task has begun."""
+    """The dialog's snapshot, with as many of its newest actions as the settings say. None where no task has begun."""
     snapshot = from_json(dialog.task_snapshot)
     return snapshot.shown(context_config().payloads.max_actions) if snapshot else None
 
 
 def snapshot_for_programs(dialog: Dialog) -> TaskSnapshot | None:
-    """The same; of a dialog that a client drives it is read out of its messages, as nobody tells us of its task."""
+    """The dialog's snapshot. Where a client drives the dialog, nobody tells us of its task, so the snapshot is read out
+    of the messages."""
     if not dialog.is_client_driven:
         return task_snapshot(dialog)
     leaf = dialog.current_leaf

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.common.errors import DialogError
 from dialogs.context.reads.standing_rules import standing_rules
-from dialogs.transcript.views.common import dialog_or_404, go_back
+from dialogs.transcript.views import dialog_or_404, go_back
 from dialogs.transcript.writes import standing_rules as service
 
 

@@ -8,16 +8,16 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.common.text import storable
 from dialogs.context.carry_over import Handover, handover_for
 from dialogs.driver.writes import courses
 from dialogs.models import Course, Dialog, Question, ToolCall
-from dialogs.models.reminder import Author
+from dialogs.models.dialog import Author
 from dialogs.transcript.reads.tool_calls import calls_of
 from dialogs.transcript.writes.dialog_row import current_course, save
-from dialogs.turns.reads.remediation_state import has_curated, only_clears
+from dialogs.turns.reads.remediation import has_curated, only_clears
 from dialogs.turns.writes.lease import Claim, fenced
 from dialogs.turns.writes.remediation import mark_curated
 from dialogs.turns.writes.tool_calls import add_results, close_call

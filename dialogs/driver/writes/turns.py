@@ -10,7 +10,7 @@ from django.db import transaction
 
 from dialogs.common.errors import DialogBusy
 from dialogs.compaction.reads.compaction import branch_of_turn
-from dialogs.compaction.reads.display import display_of
+from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.compaction import REVIEW_SECONDS, queue_run, skip_run
 from dialogs.compaction.writes.manual_compaction import FRESH_START
 from dialogs.context.carry_over import handover_for
@@ -24,12 +24,12 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import offers_own_tools
 from dialogs.transcript.writes.dialog_row import add_message, close_answer, count_anew, save, want_answer
 from dialogs.turns.prompts import DONE_MARK, prompt
-from dialogs.turns.reads.remediation_state import clearing_is_futile
+from dialogs.turns.reads.remediation import clearing_is_futile
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, lease, remediation
+from dialogs.turns.writes.events import is_fresh_start_due
 from dialogs.turns.writes.lease import Claim, fenced
 from dialogs.turns.writes.messages import add_typed
-from dialogs.turns.writes.over_hits import is_fresh_start_due
 from dialogs.turns.writes.tool_calls import withdraw_open_calls
 from health.compaction.terms.reasons import Reason
 from health.models import CompactionRun

@@ -1,23 +1,30 @@
-"""The page of context events: a person's own with filters and files, and for staff the counts of everybody's."""
+"""The page of context events: a person's own with filters and files, and for staff the counts of everybody's. `Asked`
+reads out of an address which events or numbers it asks for, for this page and for Insights.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable
-from typing import Any, cast
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
 
-from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from dialogs.learning.views.filters import PERIODS, Asked
-from dialogs.transcript.views.common import key_in, render_part, staff_only
+from dialogs.transcript.views import key_in, person_of, render_part, staff_only
 from dialogs.turns.reads.events import (
+    Filter,
     agents_to_choose,
     cause_of,
     codes_to_choose,
@@ -27,16 +34,47 @@ from dialogs.turns.reads.events import (
 )
 from health.models import ContextEvent
 
+DAYS = 30
+PERIODS = {"1": _("The last day"), "7": _("The last 7 days"), str(DAYS): _("The last 30 days"), "": _("All time")}
 PAGE = 50
 MOST_IN_FILE = 10_000
 # What begins like this is a formula to a spreadsheet.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Nonsense is read as the default, never an error."""
+
+    code: str
+    agent: int
+    llm: int
+    days: str
+
+    @classmethod
+    def of(cls, query: QueryDict) -> Asked:
+        code, days = query.get("code", ""), query.get("days", str(DAYS))
+        return cls(
+            code=code if code in ContextEvent.Code.values else "",
+            agent=key_in(query, "agent"),
+            llm=key_in(query, "llm"),
+            days=days if days in PERIODS else str(DAYS),
+        )
+
+    @property
+    def filter(self) -> Filter:
+        since = timezone.now() - timedelta(days=int(self.days)) if self.days else None
+        return Filter(code=self.code, agent_id=self.agent or None, llm_id=self.llm or None, since=since)
+
+    def url(self, name: str, **more: Any) -> str:
+        values = {"code": self.code, "agent": self.agent, "llm": self.llm, "days": self.days} | more
+        return f"{reverse(name)}?{urlencode({key: value for key, value in values.items() if value or key == 'days'})}"
+
+
 @never_cache
 @require_safe
 def events(request: HttpRequest) -> HttpResponse:
-    asked, person = Asked.of(request.GET), _person(request)
+    asked, person = Asked.of(request.GET), person_of(request)
     # Staff filter everybody's counts too.
     there = ContextEvent.objects.all() if person.is_staff else ContextEvent.objects.filter(owner=person)
     before = key_in(request.GET, "before")
@@ -86,7 +124,7 @@ def as_json(request: HttpRequest) -> HttpResponse:
 
 
 def _for_file(request: HttpRequest) -> Iterable[ContextEvent]:
-    return events_of(_person(request), Asked.of(request.GET).filter)[:MOST_IN_FILE]
+    return events_of(person_of(request), Asked.of(request.GET).filter)[:MOST_IN_FILE]
 
 
 def _row(event: ContextEvent) -> dict[str, Any]:
@@ -110,7 +148,3 @@ def _harmless(value: object) -> object:
 
 def _named(kind: str) -> dict[str, str]:
     return {"Content-Disposition": content_disposition_header(True, f"context-events.{kind}") or ""}
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -17,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dialogs.common.errors import DialogError
 from dialogs.learning.reads.proposals import decided_proposals, open_proposals
 from dialogs.learning.writes import proposals as service
-from dialogs.transcript.views.common import number_or_zero, staff_only
+from dialogs.transcript.views import number_or_zero, person_of, staff_only
 from health.models import Proposal
 
 # A person waits for the page; the beat has more time.
@@ -54,17 +53,17 @@ def decide(request: HttpRequest, proposal_id: int) -> HttpResponse:
 
 
 def _accept(request: HttpRequest, proposal_id: int) -> str:
-    service.accept(proposal_id=proposal_id, by=_person(request), change=_typed(request))
+    service.accept(proposal_id=proposal_id, by=person_of(request), change=_typed(request))
     return _("It is in force. You can undo it below.")
 
 
 def _dismiss(request: HttpRequest, proposal_id: int) -> str:
-    service.dismiss(proposal_id=proposal_id, by=_person(request))
+    service.dismiss(proposal_id=proposal_id, by=person_of(request))
     return _("It is dismissed, and not proposed again this week.")
 
 
 def _undo(request: HttpRequest, proposal_id: int) -> str:
-    service.undo(proposal_id=proposal_id, by=_person(request))
+    service.undo(proposal_id=proposal_id, by=person_of(request))
     return _("What was in force before is in force again.")
 
 
@@ -72,13 +71,9 @@ DEEDS: dict[str, Callable[[HttpRequest, int], str]] = {"accept": _accept, "dismi
 
 
 def _typed(request: HttpRequest) -> dict[str, Any] | None:
-    """What somebody made of it; None where the form has no field for it."""
+    """The proposal as a person changed it; None where the form has no field for it."""
     if Proposal.Kind.LIMIT in request.POST:
         return {"limit": number_or_zero(request.POST["limit"].replace(",", ""))}
     if Proposal.Kind.CHAIN in request.POST:
         return {"chain": [name.strip() for name in request.POST["chain"].split(",") if name.strip()]}
     return None
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)

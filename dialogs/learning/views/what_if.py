@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 from threading import Thread
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.models import User
 from django.db import connections
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -22,7 +21,7 @@ from dialogs.learning.what_if.variants import CHAINS, LIMITS, MOST_DIALOGS, NO_L
 from dialogs.learning.what_if.work import first_row, perform
 from dialogs.learning.writes import what_if as service
 from dialogs.models import Agent
-from dialogs.transcript.views.common import key_in
+from dialogs.transcript.views import key_in, person_of
 from health.compaction.strategies import REGISTRY
 from health.models import WhatIf
 
@@ -44,7 +43,7 @@ def what_if(request: HttpRequest) -> HttpResponse:
         rows = [first_row(variant) for variant in variants(asked, agent)]
     except InvalidVariants as error:
         return _page(request, asked, agent, problem=str(error), status=422)
-    made = service.ask(owner=_person(request), agent=agent, rows=rows, most_dialogs=MOST_DIALOGS)
+    made = service.ask(owner=person_of(request), agent=agent, rows=rows, most_dialogs=MOST_DIALOGS)
     # So that the form below the table stands as it was sent.
     return redirect(reverse("what_if_shown", args=[made.pk]) + _written(asked))
 
@@ -105,7 +104,7 @@ def _page(
     choices = {
         "asked": asked,
         "agent": agent,
-        "agents": agents_of(_person(request)),
+        "agents": agents_of(person_of(request)),
         "limits": LIMITS.items(),
         "chains": CHAINS.items(),
         "strategies": sorted(REGISTRY),
@@ -116,20 +115,16 @@ def _page(
 
 def _asked_agent(request: HttpRequest, query: QueryDict) -> Agent | None:
     """The agent asked for, if this person speaks to it; never one of another's dialogs alone."""
-    return agents_of(_person(request)).filter(pk=key_in(query, "agent")).first()
+    return agents_of(person_of(request)).filter(pk=key_in(query, "agent")).first()
 
 
 def _some_agent(request: HttpRequest) -> Agent | None:
-    """One to begin with."""
-    return agents_of(_person(request)).first()
+    """The agent that the page begins with."""
+    return agents_of(person_of(request)).first()
 
 
 def _found(request: HttpRequest, what_if_id: int) -> WhatIf:
-    row = what_if_of(_person(request), what_if_id)
+    row = what_if_of(person_of(request), what_if_id)
     if row is None:
         raise Http404(_("There is no such comparison."))
     return row
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)

@@ -1,27 +1,50 @@
-"""Working at a "what if": replay after replay, each kept at once, in slices between which others have their turn."""
+"""Working at a "what if": replay after replay, each kept at once, in slices between which others have their turn.
+
+A replay takes one dialog under one limit and one chain through the critic's replay, with the engine itself for every
+compaction in it. No model is asked, nothing is stored, and static vectors do, as in a worker of the turns. All numbers
+are estimates.
+"""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
+from math import inf
 from time import monotonic
 from typing import Any
 
-from dialogs.learning.what_if.engine import Course, Halfway, Replayed, read_course, replayed
+from dialogs.compaction.facts import LEAST_GAIN
+from dialogs.compaction.work import config_for
+from dialogs.context.material import Material, material
+from dialogs.context.present import growth_of
 from dialogs.learning.what_if.variants import Variant
 from dialogs.learning.writes import what_if as service
+from dialogs.llms.guard import active_guard, config_of
 from dialogs.models import Dialog
-from health.models import LlmPrice, WhatIf
+from health.adapters import embeddings
+from health.compaction.chain import compact
+from health.compaction.choosing.losses import BINDING, MOST_LOSSES
+from health.compaction.config import ContextConfig
+from health.compaction.runner import run
+from health.compaction.terms.outcome import CompactionOutcome, Loss, Status
+from health.compaction.terms.ports import Answer, Embed, Need
+from health.critic.replay import Growth, Happening, Rules, gone_through, to_the_goal
+from health.models import CompactionRun, LlmPrice, WhatIf
 
 logger = logging.getLogger(__name__)
 # The worker of compactions is one. A live one waits that long for what nobody needs at once, and until a dialog is read
 # and the compaction under way is done: no slice begins another after its time.
 SLICE_SECONDS = 1.0
-# In a row: a replay that another slice goes on with.
+# The key in a row under which a replay is kept that another slice goes on with.
 HALFWAY = "halfway"
 A_MILLION = 1_000_000
 Row = dict[str, Any]
+EMBEDDER = "static"
+# How long the compactions of one replay may take. After that the goal counts as reached, and the row says so.
+MOST_SECONDS = 10.0
 
 
 def first_row(variant: Variant) -> Row:
@@ -93,3 +116,135 @@ def _added(row: Row, one: Replayed, price: Decimal | None) -> Row:
     }
     cost = Decimal(row.get("cost", 0)) + (price or Decimal(0)) * one.happening.tokens_sent / A_MILLION
     return row | {name: row.get(name, 0) + value for name, value in numbers.items()} | {"cost": str(cost)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """`lost` are facts that stand only in the archive in the end, `bindings` the sentences among them that bind."""
+
+    happening: Happening
+    lost: int = 0
+    bindings: int = 0
+    # So many facts are lost that the engine stops listing them.
+    are_more_lost: bool = False
+    is_cut_short: bool = False
+
+
+@dataclass(kw_only=True)
+class Halfway:
+    """What the compactions of a replay came to until now: tokens left, by the message's place as text, for JSON.
+
+    What was lost is told by the newest. With these another slice goes on: what is known is not compacted again.
+    """
+
+    left: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    lost: int = 0
+    bindings: int = 0
+    are_more_lost: bool = False
+
+
+class OutOfTime(Exception):
+    """The slice is over; `Engine.halfway` says how far it came."""
+
+
+@dataclass(kw_only=True)
+class Course:
+    """A dialog's course, read once for all that is tried on it."""
+
+    dialog: Dialog
+    growth: Growth
+    config: ContextConfig = field(default_factory=ContextConfig)
+
+    @cached_property
+    def material(self) -> Material:
+        """Read when it is needed: under a high limit it never is. The run is a wish that nobody stores, of no limit."""
+        wish = CompactionRun(
+            dialog=self.dialog,
+            leaf=self.dialog.current_leaf,
+            trigger=CompactionRun.Trigger.PRE_REQUEST,
+            limit_tokens=0,
+            reserve_tokens=self.growth.reserve,
+        )
+        return material(wish, config_for(wish))
+
+
+def read_course(dialog: Dialog) -> Course:
+    config = config_of(dialog)
+    guard = active_guard(dialog, config)
+    growth = growth_of(dialog, reserve=guard.reserve if guard else 0)
+    return Course(dialog=dialog, growth=growth, config=guard.config if guard else config)
+
+
+def replayed(
+    course: Course, variant: Variant, halfway: Halfway | None = None, *, until: float = inf
+) -> Replayed | Halfway:
+    """From where another slice stopped. Halfway again where the time is over; each slice compacts once at least."""
+    config = course.config
+    rules = Rules(limit=variant.limit, threshold=config.warning_threshold, goal=config.goal)
+    found = halfway or Halfway()
+    engine = Engine(course, variant, rules, found, until=until)
+    try:
+        happening = gone_through(course.growth, rules, engine.compacted)
+    except OutOfTime:
+        return found
+    return Replayed(
+        happening=happening,
+        lost=found.lost,
+        bindings=found.bindings,
+        are_more_lost=found.are_more_lost,
+        is_cut_short=engine.is_cut_short,
+    )
+
+
+class Engine:
+    """Compacts the course up to a message, from the originals each time, as the guard does."""
+
+    def __init__(self, course: Course, variant: Variant, rules: Rules, halfway: Halfway, *, until: float) -> None:
+        self.course, self.variant, self.halfway = course, variant, halfway
+        self.is_cut_short = False
+        self._goal = to_the_goal(course.growth, rules)
+        self._embed = embeddings.embedder(EMBEDDER)
+        self._until = until
+        self._has_compacted = False
+
+    def compacted(self, at: int, total: int) -> int:
+        if (known := self.halfway.left.get(str(at))) is not None:
+            return known
+        if self.halfway.seconds > MOST_SECONDS:
+            self.is_cut_short = True
+            return self._goal(at, total)
+        if self._has_compacted and monotonic() > self._until:
+            raise OutOfTime
+        self._has_compacted = True
+        left = self.halfway.left[str(at)] = self._left(at, total)
+        return left
+
+    def _left(self, at: int, total: int) -> int:
+        outcome = self._outcome(at)
+        after = outcome.estimated_tokens_after
+        gain = 1 - after / max(1, total)
+        if outcome.status is not Status.APPLIED or (gain < LEAST_GAIN and total <= self.variant.limit):
+            return total
+        self._note(outcome.losses)
+        return after
+
+    def _note(self, losses: Iterable[Loss]) -> None:
+        gone = [loss for loss in losses if not loss.kept]
+        self.halfway.lost = len(gone)
+        self.halfway.bindings = sum(loss.kind == BINDING for loss in gone)
+        self.halfway.are_more_lost = len(gone) >= MOST_LOSSES
+
+    def _outcome(self, at: int) -> CompactionOutcome:
+        begun = self.course.material
+        units = begun.state.units
+        # The system message comes first where there is one; a growth counts it to its base.
+        offset = len(units) - len(self.course.growth.sizes)
+        state = replace(begun.state, units=units[: offset + at + 1], limit=self.variant.limit)
+        since = monotonic()
+        outcome = run(compact(state, begun.kit, chain=self.variant.chain, judge=False), answer=self._answer)
+        self.halfway.seconds += monotonic() - since
+        return outcome
+
+    def _answer(self, need: Need) -> Answer:
+        return self._embed(need) if isinstance(need, Embed) else None

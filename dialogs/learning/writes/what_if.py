@@ -49,7 +49,7 @@ def cancel(row: WhatIf) -> None:
 
 
 def claim(what_if_id: int) -> Claim | None:
-    """Take it, if nobody works at it."""
+    """Claim the "what if", if nobody works at it."""
     now = timezone.now()
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
     taken = WhatIf.objects.filter(free, pk=what_if_id, status__in=OPEN).update(
@@ -59,7 +59,7 @@ def claim(what_if_id: int) -> Claim | None:
 
 
 def keep(held: Claim, *, rows: Sequence[dict[str, Any]], done: int) -> bool:
-    """One replay more. False: somebody cancelled it, or another works at it now."""
+    """Keep one more replay. False: somebody cancelled the "what if", or another worker has it now."""
     until = timezone.now() + timedelta(seconds=CLAIM_SECONDS)
     return bool(_held(held).update(rows=list(rows), done=done, claimed_until=until))
 

@@ -1,28 +1,78 @@
-"""Asking a server what it serves, before and while it is added. Called by a person's click, never in a transaction."""
+"""Connecting a server: what a person writes, and asking the server what it serves, before and while it is added.
+Called by a person's click, never in a transaction.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from asgiref.sync import async_to_sync
+from django import forms
+from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from dialogs.llms.connecting.offers import ADVICE, Offer
-from dialogs.llms.reads.providers import llms_at, provider_at, settings_for
+from dialogs.llms.connecting.offers import ADVICE, OFFERS, Offer
+from dialogs.llms.reads import llms_at, provider_at, settings_for
 from dialogs.llms.words import kept_by_agent
-from dialogs.llms.writes.providers import connect, record_server
+from dialogs.llms.writes.providers import InvalidProvider, clean_api_key, connect, record_server
 from dialogs.models import LLM, Agent
 from dialogs.providers import probe
-from dialogs.providers.addresses import native_root
+from dialogs.providers.addresses import InvalidAddress, clean_base_url, native_root
 from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS
 
-# For all questions of one click together: a person waits for the page.
+EXACT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+# The longest that all questions of one click may take together: a person waits for the page.
 PATIENCE_SECONDS = 20.0
 # More would fill the page; a part of the name finds the rest.
 MOST_SHOWN = 40
+
+
+class ConnectForm(forms.Form):
+    """The key never comes back out: the browser keeps it in its field while the rest of the form is drawn anew."""
+
+    offer = forms.ChoiceField(choices=[(name, name) for name in OFFERS], widget=forms.HiddenInput)
+    address = forms.CharField(
+        label=gettext_lazy("Address"), max_length=500, widget=forms.TextInput(attrs={"inputmode": "url", **EXACT})
+    )
+    key = forms.CharField(
+        label=gettext_lazy("Key"),
+        required=False,
+        max_length=4096,
+        widget=forms.PasswordInput(attrs={"hx-preserve": "true", **EXACT}),
+        help_text=gettext_lazy("Only if the server wants one. It is stored encrypted, once you add a model."),
+    )
+    part = forms.CharField(label=gettext_lazy("Part of the model's name"), required=False, max_length=100)
+
+    def __init__(self, data: QueryDict | None = None, *, offer: Offer, address: str = "") -> None:
+        initial = {"offer": offer.name, "address": address or offer.address}
+        super().__init__(data, initial=initial, auto_id="connect-%s", label_suffix="")
+        if not offer.is_hosted:
+            self.fields["part"].help_text = gettext_lazy("Empty: all of them.")
+
+    def clean_key(self) -> str:
+        try:
+            return clean_api_key(self.cleaned_data["key"])
+        except InvalidProvider as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def clean(self) -> dict[str, Any]:
+        """The address here: which ones are taken depends on the kind."""
+        data = super().clean() or self.cleaned_data
+        if "offer" in data and "address" in data:
+            try:
+                data["address"] = clean_base_url(data["address"], kind=OFFERS[data["offer"]].kind)
+            except InvalidAddress as error:
+                self.add_error("address", str(error))
+        return data
+
+    def wish(self) -> Wish:
+        data = self.cleaned_data
+        return Wish(offer=OFFERS[data["offer"]], address=data["address"], key=data["key"], part=data["part"].strip())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +93,7 @@ class Found:
     models: tuple[Model, ...] = ()
     hidden: int = 0
     problem: str = ""
-    # Where it is an Ollama that is being connected as some other server: its address.
+    # The address of an Ollama that is being connected as some other server.
     ollama: str = ""
     advice: tuple[Promise, ...] = ()
 
@@ -64,7 +114,7 @@ class Model:
 
 
 def look(wish: Wish) -> Found:
-    """What this server serves."""
+    """Ask what this server serves."""
     return async_to_sync(_bounded)(wish, _settings(wish), _added(wish))
 
 
@@ -106,7 +156,7 @@ async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Added])
 
 
 async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
-    """What the server tells of this one; what the list told where it does not."""
+    """What the server says of this one model; where it says nothing, what its list said."""
     try:
         return await probe.read_limits(settings, facts.model_id)
     except ProviderError:

@@ -1,24 +1,79 @@
-"""Writing the catalogue into rows, without touching what an admin has edited.
+"""The catalogue of providers and models: the built-in file, what overrides it, and its way into the rows, without
+touching what an admin has edited. Called at every start.
 
-Each row remembers what the catalogue wrote last (`catalogue_values`). A field that still holds that value
-follows the catalogue; one that differs was edited here and stays. What the catalogue no longer names is
-switched off, never deleted: dialogs may hang on it.
+Each row remembers what the catalogue wrote last (`catalogue_values`). A field that still holds that value follows the
+catalogue; one that differs was edited here and stays. What the catalogue no longer names is switched off, never
+deleted: dialogs may hang on it. Reading one file is `catalogue_file.py`'s work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
-from dialogs.llms.catalogue_file import ModelEntry, ProviderEntry
+from dialogs.llms.catalogue_file import CatalogueError, ModelEntry, ProviderEntry, read_catalogue
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import LLM, Provider
 from dialogs.models.llm import Origin, WindowSource
 
+BUILT_IN = Path(settings.BASE_DIR) / "dominds" / "defaults.yaml"
 OURS = (Origin.CATALOGUE, Origin.FILE)
+
+
+def load_catalogue() -> CatalogueReport:
+    """Bring the rows up to date with both files. Raises CatalogueError and writes nothing when one is wrong."""
+    return write_catalogue(_catalogue())
+
+
+def catalogue_problem() -> CatalogueError | None:
+    """What would stop a load, for the system checks."""
+    try:
+        _catalogue()
+    except CatalogueError as error:
+        return error
+    return None
+
+
+def ignored_values() -> list[CatalogueError]:
+    """What the override file says that is not followed. None of a file that cannot be read."""
+    ignored: list[CatalogueError] = []
+    with suppress(CatalogueError):
+        _override(ignored)
+    return ignored
+
+
+def _catalogue() -> dict[str, Sourced]:
+    """Whole providers of the override file take the place of built-in ones with the same name."""
+    built_in = {name: Sourced(entry=entry, origin=Origin.CATALOGUE) for name, entry in _read(BUILT_IN).items()}
+    override = {name: Sourced(entry=entry, origin=Origin.FILE) for name, entry in _override().items()}
+    return built_in | override
+
+
+def _override(ignored: list[CatalogueError] | None = None) -> dict[str, ProviderEntry]:
+    """The override file. It may be absent, unless somebody said where it is."""
+    path = Path(settings.DOMINDS_LLM_FILE)
+    if not path.exists() and not settings.DOMINDS_LLM_FILE_REQUIRED:
+        return {}
+    return _read(path, ignored)
+
+
+def _read(path: Path, ignored: list[CatalogueError] | None = None) -> dict[str, ProviderEntry]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise CatalogueError(file=str(path), problem="there is no such file (DOMINDS_LLM_FILE names it)") from error
+    except OSError as error:
+        raise CatalogueError(file=str(path), problem=f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise CatalogueError(file=str(path), line=line, problem="is not written in UTF-8") from error
+    return read_catalogue(text, file=str(path), ignored=ignored)
 
 
 @dataclass(frozen=True, kw_only=True)

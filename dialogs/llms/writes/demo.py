@@ -47,7 +47,7 @@ def _place_provider(base_url: str) -> Provider:
     if provider is None:
         taken = Provider.objects.filter(name=NAME).exists()
         name = f"embedded-{NAME}" if taken else NAME
-        # Its server answers one request at a time.
+        # The demo's server answers one request at a time.
         provider = Provider(name=name, label="Demo (this machine)", origin=Origin.DEMO, max_concurrent=1)
     provider.kind, provider.base_url, provider.enabled = ProviderKind.LLAMACPP, base_url, True
     provider.save()

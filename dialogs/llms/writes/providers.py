@@ -16,7 +16,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from dialogs.common.secrets import encrypt, may_hold_key, not_for_keys
-from dialogs.llms.reads.providers import provider_at, providers_ready_by_environment
+from dialogs.llms.reads import provider_at, providers_ready_by_environment
 from dialogs.models import LLM, Agent, LlmBounds, Provider
 from dialogs.models.llm import Origin, ToolCalling, WindowSource
 from dialogs.providers.addresses import InvalidAddress, clean_base_url

@@ -1,17 +1,28 @@
-"""`manage.py context_stats DIALOG`: how full a dialog's context is and what became of it, in a terminal."""
+"""`manage.py context_stats DIALOG`: all that is known of a dialog's context, in a terminal: as JSON, or as lines.
+Estimates carry their `≈`.
+"""
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from dialogs.compaction.context_report import lines, report
-from dialogs.models import Dialog
+from dialogs.compaction.reads.context_state import context_state
+from dialogs.context.reads.task_snapshot import context_stats, snapshot_for_programs
+from dialogs.llms.counter import counter_of
+from dialogs.models import Dialog, Message
+from dialogs.transcript.reads.archived_messages import archived_ids
+from health.compaction.snapshot import as_json
+
+Told = Mapping[str, Any]
+SHOWN_RUNS = 10
 
 
 class Command(BaseCommand):
@@ -34,3 +45,80 @@ def _dialog(named: str) -> Dialog:
         return Dialog.objects.select_related("agent", "llm__provider", "current_leaf__course").get(pk=named)
     except (Dialog.DoesNotExist, ValidationError) as error:
         raise CommandError(f"There is no dialog {named!r}.") from error
+
+
+def report(dialog: Dialog) -> dict[str, Any]:
+    """`dialog` with its agent, LLM and provider."""
+    task = snapshot_for_programs(dialog)
+    return {
+        "dialog": str(dialog.pk),
+        "title": str(dialog),
+        "agent": dialog.agent.slug,
+        "llm": dialog.llm.slug,
+        "sent": context_stats(dialog).message_count,
+        "task": as_json(task) if task else None,
+        **asdict(context_state(dialog)),
+        "archive": _archive(dialog),
+    }
+
+
+def _archive(dialog: Dialog) -> dict[str, int]:
+    """What the model no longer sees as it was said."""
+    texts = list(Message.objects.filter(pk__in=archived_ids(dialog.pk)).values_list("content", flat=True))
+    return {"messages": len(texts), "estimated_tokens": sum(counter_of(dialog.llm).count(texts)) if texts else 0}
+
+
+def lines(told: Told) -> Iterator[str]:
+    yield f"{told['title']}, with {told['agent']} ({told['llm']})"
+    yield f"Messages: {told['messages']:,} stored, {told['sent']:,} would be sent."
+    yield f"Measured: {_measured(told['health'])}"
+    yield from _estimated(told["budget"])
+    yield from _task(told["task"])
+    yield from _compactions(told["compactions"])
+    archive = told["archive"]
+    yield f"Archive: {archive['messages']:,} messages, ≈{archive['estimated_tokens']:,} tokens."
+
+
+def _measured(health: Told | None) -> str:
+    if health is None:
+        return "nothing yet."
+    if health["prompt_tokens"] is None:
+        return f"unknown ({health['reason']})."
+    window = f" of {health['context_window']:,}" if health["context_window"] else ""
+    stale = f" ({health['stale']})" if health["stale"] else ""
+    return f"{health['prompt_tokens']:,}{window} prompt tokens, {health['level']}{stale}."
+
+
+def _estimated(budget: Told) -> Iterator[str]:
+    limit = f" of {budget['limit']:,}" if budget["limit"] else ""
+    pressure = f", pressure {budget['pressure']}" if budget["pressure"] else ", nobody guards it"
+    yield f"Estimated: ≈{budget['tokens']:,}{limit} tokens{pressure} ({budget['counter']}, {budget['grade']})."
+    for name, tokens in budget["parts"].items():
+        yield f"  {name.replace('_', ' '):<14} ≈{tokens:,}"
+    if budget["reserve"]:
+        yield f"  {'for the answer':<14} {budget['reserve']:,}"
+    for term in budget["trace"]:
+        yield f"Limit: {term['tokens']:,} by {term['what']} ({term['source']})."
+
+
+def _task(task: Told | None) -> Iterator[str]:
+    if task is None:
+        yield "Task: none has begun."
+        return
+    actions = task["completedActions"]
+    yield f"Task: {' '.join(task['goal'].split())}"
+    yield f"  {task['currentPhase']}, {task['earlierActions'] + len(actions):,} actions"
+    if actions:
+        yield f"  newest: {', '.join(actions)}"
+    yield from (f"  seen: {observation}" for observation in task["keyObservations"])
+
+
+def _compactions(runs: list[Told]) -> Iterator[str]:
+    yield f"Compactions: {len(runs):,}"
+    for run in runs[-SHOWN_RUNS:]:
+        sizes = f"{_about(run['estimated_before'])} → {_about(run['estimated_after'])}"
+        yield f"  {run['queued_at']:%Y-%m-%d %H:%M}  {run['trigger']}  {run['status']}  {sizes}  {run['code']}".rstrip()
+
+
+def _about(tokens: int | None) -> str:
+    return "?" if tokens is None else f"≈{tokens:,}"

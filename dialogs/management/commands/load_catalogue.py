@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dialogs.llms.catalogue import CatalogueError, load_catalogue
+from dialogs.llms.writes.catalogue import CatalogueError, load_catalogue
 
 
 class Command(BaseCommand):

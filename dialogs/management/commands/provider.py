@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dialogs.llms.reads.providers import list_providers, missing_key, settings_for
+from dialogs.llms.reads import list_providers, missing_key, settings_for
 from dialogs.llms.words import better_as_ollama, command_for_ollama, kept_by_llm
 from dialogs.llms.writes.providers import (
     InvalidProvider,

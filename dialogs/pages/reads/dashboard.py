@@ -32,7 +32,7 @@ DOING = (WAITING, FAILED, PAUSED, RUNNING)
 RANKS = {WAITING: 0, FAILED: 1, PAUSED: 1, "critical": 2, RUNNING: 3, "caution": 4}
 LEVELS = ("critical", "caution", "healthy", "unknown")
 WORDS_SHOWN = 240
-# Of a dialog: what no list shows, and may be long.
+# The columns of a dialog that no list shows, and that may be long.
 LARGE = ("taskdoc", "standing_rules", "task_snapshot")
 
 

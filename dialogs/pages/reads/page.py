@@ -11,16 +11,15 @@ from django.db.models import QuerySet, UUIDField
 
 from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.context.reads.task_snapshot import task_snapshot
-from dialogs.llms.reads.providers import missing_key
+from dialogs.llms.reads import missing_key
 from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
 from dialogs.pages.reads.rows import AttemptRow
 from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript
 from dialogs.sample.reads import tour_of
 from dialogs.transcript.reads.autonomous import rest_reason, run_status
 from dialogs.transcript.reads.dialogs import dialog_meter
-from dialogs.turns.reads.cleanup import has_open_task
-from dialogs.turns.reads.loops import loop_notice
-from dialogs.turns.reads.over_hits import is_fresh_start_offered
+from dialogs.turns.reads.events import has_open_task
+from dialogs.turns.reads.loops import is_fresh_start_offered, loop_notice
 from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.reads.turns import turn_status
 from dominds.prepared import prepared
@@ -28,7 +27,7 @@ from health.selectors import history
 
 
 def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str, Any]:
-    """Context for every partial of `dialogs.pages.frames`, for the card of compaction, and for `_transcript.html`.
+    """Context for every partial of `dialogs.pages.live_view`, for the card of compaction, and for `_transcript.html`.
 
     Nothing is asked of an agent whose dialog a client drives: neither does it rest.
     """
@@ -100,7 +99,7 @@ class DrivenBy:
     tools: int
     chat: str
     asked_at: datetime | None
-    # Its model may keep reminders.
+    # Whether the client's model may keep reminders.
     has_notebook: bool
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import headline
+from dialogs.compaction.reads.compaction import OVERFLOWS, can_be_reported
 from dialogs.compaction.reads.compaction_rows import CompactionRow
-from dialogs.llms.reads.learned_window import lowered, most_asked
+from dialogs.llms.learned_window import lowered, most_asked
 from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
 from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.transcript.model_view import load
 from dialogs.transcript.reads.attached import Attachment
-from dialogs.transcript.reads.visibility import Visibility
 from dialogs.turns.reads.call_rows import CallRow
+from health.models import CompactionRun
 
 # Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
 ASIDE_FOLDED_ABOVE = (240, 3)
@@ -23,15 +27,6 @@ SAID_FOLDED_ABOVE = (2_000, 30)
 SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.driver.writes.cutting` cut.
 CUT = "compaction"
-# The codes of generations that failed because their request was too large: refused by us, by the provider.
-OVERFLOWS = ("context_compaction_failed", "compaction_off", "context_overflow", "context_filled")
-# What must stay is more than the room: a compaction would find the same again.
-NOTHING_TO_FREE = ("cannot_free_more", "p1_alone", "words_alone")
-
-
-def can_be_reported(failed: Generation) -> bool:
-    """Whether a compaction could help an answer that failed because the context was too large."""
-    return failed.error_code in OVERFLOWS and failed.why.get("code") not in NOTHING_TO_FREE
 
 
 def _is_longer(text: str, than: tuple[int, int]) -> bool:
@@ -50,7 +45,7 @@ class MessageRow:
     versions: tuple[int, ...]
     is_last_user: bool = False
     is_last_answer: bool = False
-    # It stands in the course that goes on: a person may mark it, compact up to it, bring it back.
+    # The message stands in the course that goes on: a person may mark it, compact up to it, bring it back.
     is_current: bool = False
     # What the model sees of it, and of its calls' results, where that is not what was said.
     visibility: Visibility | None = None
@@ -187,7 +182,7 @@ class AttemptRow:
     kind: ClassVar[str] = "attempt"
     generation: Generation
     can_retry: bool
-    # It may be said anew: the person's last message, below which nothing came.
+    # The person's last message, which may be said anew because nothing came below it.
     editable: int | None = None
 
     @property
@@ -219,7 +214,7 @@ class AttemptRow:
 class LiveRow:
     kind: ClassVar[str] = "live"
     generation: Generation
-    # It goes on with an answer that was cut for a compaction.
+    # The text goes on with an answer that was cut for a compaction.
     continues: bool = False
     dom_id: ClassVar[str] = "live"
 
@@ -244,3 +239,23 @@ class QueuedRow:
 
 
 Row = MessageRow | AttemptRow | CompactionRow | LiveRow | QueuedRow
+
+
+class Visibility(StrEnum):
+    """How the model sees a message that it does not see as it was said. The archive has it all the same."""
+
+    REMOVED = "removed"
+    SHORTENED = "shortened"
+
+
+def hidden_or_shortened(run: CompactionRun | None, branch: Sequence[int]) -> dict[int, Visibility]:
+    """By message id, of a branch given by its ids, oldest first, on which the view of this run holds.
+
+    Tools' results are messages too.
+    """
+    if run is None:
+        return {}
+    shortened = {entry.message_id: entry.content is not None for entry in load(run.view)}
+    covered = branch[: branch.index(run.leaf_id) + 1]
+    found = {pk: Visibility.SHORTENED if shortened.get(pk) else Visibility.REMOVED for pk in covered}
+    return {pk: visibility for pk, visibility in found.items() if shortened.get(pk, True)}

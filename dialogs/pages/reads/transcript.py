@@ -1,18 +1,24 @@
-"""The transcript: the current course's rows, and the earlier courses above it, folded.
-
-`course_page` reads one of the earlier courses; the rows of either are made by `transcript_rows`.
+"""The transcript: the current course's rows, and the earlier courses above it, folded; `course_page` reads one of
+them. A row is a message with all that is shown of it, or what stands between messages.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet, UUIDField
+from django.db.models import BigIntegerField, Q, QuerySet, UUIDField
 
-from dialogs.models import Course, Dialog, Question, QueuedMessage
-from dialogs.pages.reads.rows import LiveRow, MessageRow, QueuedRow, Row
-from dialogs.pages.reads.transcript_rows import rows_of
+from dialogs.compaction.reads.compaction_rows import compaction_rows
+from dialogs.llms.counter import counter_of
+from dialogs.llms.guard import guard_of
+from dialogs.models import Course, Dialog, Generation, Message, MessageMark, Question, QueuedMessage
+from dialogs.models.message import MessageOrigin, Role
+from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow, Row, Visibility, hidden_or_shortened
+from dialogs.transcript.reads.attached import Attachment, attachments_of
 from dialogs.transcript.reads.courses import (
     SHOWN_COURSES,
     EarlierCourse,
@@ -22,10 +28,16 @@ from dialogs.transcript.reads.courses import (
     earlier_ids,
     stretch,
 )
-from dominds.prepared import prepared
+from dialogs.transcript.reads.lineage import lineage_of
+from dialogs.turns.reads.call_rows import CallRow, call_rows
+from dominds.prepared import Many, prepared
 
 SHOWN_ROWS = 100
 COURSE_PAGE_ROWS = 50
+Status = Generation.Status
+Messages = Mapping[int, Message]
+# What stands below a message, each with the moment that orders it.
+Below = defaultdict[int, list[tuple[datetime, Row]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,3 +91,201 @@ def course_page(dialog: Dialog, *, course_id: int, last_id: int, page: int) -> t
     course = Course.objects.get(pk=course_id)
     rows = rows_of(dialog, course, path, path.page(page, COURSE_PAGE_ROWS), is_current=False)
     return tuple(row for row in rows if not isinstance(row, LiveRow)), len(path.said) > page * COURSE_PAGE_ROWS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """What may be done at the end of a branch, and to which message. Nothing may where it is only read: in an
+    earlier course, and where a client drives the dialog."""
+
+    edit: int | None = None
+    repeat: int | None = None
+    retry: frozenset[int | None] = frozenset()
+    # An answer to this message is wanted: another try may come.
+    due_after: int | None = None
+    # Answers that were cut for a compaction and go on in another message.
+    continued: frozenset[int | None] = frozenset()
+
+
+def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch, *, is_current: bool) -> Iterator[Row]:
+    """`shown` is the part of the course's `path` that is asked for.
+
+    The message that asks to go on with a cut answer is none that a person sees: what is below it is below the answer.
+    """
+    messages = {message.pk: message for message in _said(shown.said)}
+    made_by = {generation.message_id: generation for generation in _answers(shown.said)}
+    ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else Ends()
+    below = _tries(shown.ids, ends, messages)
+    lineage = lineage_of(course, frozenset(path.ids))
+    for row in compaction_rows(course, shown.ids, lineage if is_current else None):
+        below[row.run.leaf_id].append((row.run.queued_at, row))
+    make = _Making(
+        messages=messages,
+        made_by=made_by,
+        calls=call_rows(shown.said),
+        attachments=attachments_of(messages.values()),
+        versions=_versions(dialog, messages) if is_current else {},
+        visibilities=hidden_or_shortened(lineage.view_run, path.ids),
+        ends=ends,
+        pins=_pins(dialog, path, messages) if is_current else {},
+        is_current=is_current,
+    )
+    for pk in shown.ids:
+        if pk in messages and messages[pk].origin != MessageOrigin.CONTINUATION:
+            yield make.row(messages[pk])
+        yield from (row for _moment, row in sorted(below[pk], key=lambda pair: pair[0]))
+
+
+@prepared(Many(BigIntegerField()))
+def _said(ids: Any) -> QuerySet[Message]:
+    return Message.objects.select_related("remediation_prompt", "mark").filter(pk__in=ids).order_by()
+
+
+@prepared(Many(BigIntegerField()))
+def _answers(ids: Any) -> QuerySet[Generation]:
+    return Generation.objects.select_related("reading").filter(message_id__in=ids).defer("usage_raw").order_by()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Making:
+    """All that the rows of messages are made from, by message id."""
+
+    messages: Messages
+    made_by: Mapping[int | None, Generation]
+    calls: Mapping[int, tuple[CallRow, ...]]
+    attachments: Mapping[int, tuple[Attachment, ...]]
+    versions: Mapping[int | None, tuple[int, ...]]
+    visibilities: Mapping[int, Visibility]
+    ends: Ends
+    pins: Mapping[int, float]
+    is_current: bool
+
+    def row(self, message: Message) -> MessageRow:
+        pk = message.pk
+        calls = self.calls.get(pk, ())
+        results = {call.call.result_message_id for call in calls}
+        return MessageRow(
+            message=message,
+            generation=self.made_by.get(pk),
+            calls=calls,
+            attachments=self.attachments.get(pk, ()),
+            versions=self.versions.get(message.parent_id, (pk,)),
+            is_last_user=pk == self.ends.edit,
+            is_last_answer=pk == self.ends.repeat,
+            is_current=self.is_current,
+            visibility=self.visibilities.get(pk),
+            has_shortened_results=any(self.visibilities.get(result or 0) == Visibility.SHORTENED for result in results),
+            is_to_be_continued=pk in self.ends.continued,
+            continues=_begun(message, self.messages),
+            pinned_share=self.pins.get(pk),
+        )
+
+
+def _begun(message: Message, messages: Messages) -> tuple[str, ...]:
+    """The pieces of the same answer that came before this message, where it was cut for a compaction."""
+    asked = messages.get(message.parent_id or 0)
+    if asked is None or asked.origin != MessageOrigin.CONTINUATION:
+        return ()
+    cut = messages.get(asked.parent_id or 0)
+    return (*_begun(cut, messages), cut.content) if cut else ()
+
+
+def _pins(dialog: Dialog, path: Stretch, messages: Messages) -> dict[int, float]:
+    """The share of the limit that is pinned, at the message that was marked last, where it is too much."""
+    marks = [message.mark for message in messages.values() if hasattr(message, "mark")]
+    pinned = [mark for mark in marks if mark.pinned or mark.priority == MessageMark.Priority.P1]
+    share = pinned_share(dialog, path.ids) if pinned else None
+    if share is None or share <= MOST_PINNED_SHARE:
+        return {}
+    return {max(pinned, key=lambda mark: mark.marked_at).message_id: share}
+
+
+def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Generation]) -> Ends:
+    typed = [message.pk for message in messages if message.origin == MessageOrigin.TYPED]
+    asked = [message.pk for message in messages if message.role == Role.USER]
+    last = messages[-1] if messages else None
+    going_on = [message for message in messages if message.origin == MessageOrigin.CONTINUATION]
+    given_up = going_on[-1:] if last in going_on and not dialog.answer_due else []
+    end = given_up[0].parent_id if given_up else last and last.pk
+    may_not = dialog.is_busy or dialog.is_client_driven
+    return Ends(
+        edit=typed[-1] if typed else None,
+        repeat=end if end in made_by and not dialog.is_client_driven else None,
+        retry=frozenset() if may_not else frozenset({dialog.current_leaf_id, *asked[-1:]}),
+        due_after=dialog.current_leaf_id if dialog.answer_due else None,
+        continued=frozenset(message.parent_id for message in going_on if message not in given_up),
+    )
+
+
+def _versions(dialog: Dialog, messages: dict[int, Message]) -> dict[int | None, tuple[int, ...]]:
+    """All messages that follow the same one as each of these, by what they follow, oldest first."""
+    parents = {message.parent_id for message in messages.values()}
+    found: defaultdict[int | None, list[int]] = defaultdict(list)
+    read = _following_or_first if None in parents else _following
+    for pk, parent_id in read(dialog.pk, parents - {None}):
+        found[parent_id].append(pk)
+    return {parent_id: tuple(ids) for parent_id, ids in found.items()}
+
+
+@prepared(UUIDField(), Many(BigIntegerField()))
+def _following(dialog_id: Any, ids: Any) -> QuerySet[Message, Any]:
+    return _versions_in(dialog_id, Q(parent_id__in=ids))
+
+
+@prepared(UUIDField(), Many(BigIntegerField()))
+def _following_or_first(dialog_id: Any, ids: Any) -> QuerySet[Message, Any]:
+    return _versions_in(dialog_id, Q(parent_id__in=ids) | Q(parent=None))
+
+
+def _versions_in(dialog_id: Any, which: Q) -> QuerySet[Message, Any]:
+    return Message.objects.filter(which, dialog=dialog_id).order_by("seq").values_list("pk", "parent_id")
+
+
+def _tries(shown: tuple[int, ...], ends: Ends, messages: Messages) -> Below:
+    """The tries that follow each message and became none, and the answer that is being made.
+
+    A try without text is shown only while it is the newest: later ones, and one to come, explain it away.
+    """
+    rows: Below = defaultdict(list)
+    newest: set[int] = set()
+    for generation in _tries_below(shown):
+        leaf = generation.prompt_leaf_id
+        is_newest = leaf not in newest
+        another_comes = generation.retry_at is not None and leaf == ends.due_after
+        newest.add(leaf)
+        row: Row | None = None
+        if generation.status == Status.RUNNING:
+            row = LiveRow(generation=generation, continues=_is_continuation(messages.get(leaf)))
+        elif generation.message_id is None and (generation.partial_text or (is_newest and not another_comes)):
+            editable = leaf if leaf == ends.edit else None
+            row = AttemptRow(generation=generation, can_retry=is_newest and leaf in ends.retry, editable=editable)
+        if row:
+            rows[leaf].append((generation.started_at, row))
+    return rows
+
+
+@prepared(Many(BigIntegerField()))
+def _tries_below(ids: Any) -> QuerySet[Generation]:
+    return (
+        Generation.objects.select_related("reading").filter(prompt_leaf_id__in=ids).defer("usage_raw").order_by("-id")
+    )
+
+
+def _is_continuation(message: Message | None) -> bool:
+    return message is not None and message.origin == MessageOrigin.CONTINUATION
+
+
+# --- How much of the limit is taken by messages that no compaction may touch. Estimated ---
+# Above this share of the limit a person is warned: what is protected leaves no room to compact.
+MOST_PINNED_SHARE = 0.25
+PROTECTED = Q(mark__pinned=True) | Q(mark__priority=MessageMark.Priority.P1)
+
+
+def pinned_share(dialog: Dialog, branch: Collection[int]) -> float | None:
+    """The share of the limit, else of the window, that protected messages take; None where neither is known."""
+    guard = guard_of(dialog)
+    room = guard.room if guard else dialog.llm.context_length or dialog.llm.input_length
+    if not room:
+        return None
+    texts = Message.objects.filter(PROTECTED, pk__in=branch).values_list("content", flat=True)
+    return sum(counter_of(dialog.llm).count(list(texts))) / room

@@ -3,10 +3,6 @@ and "Report & Continue"."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import cast
-from uuid import UUID
-
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,13 +11,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from dialogs.pages.views.dialog import act
-from dialogs.pages.writes.overflow_reports import report_and_continue
-from dialogs.transcript.views.common import dialog_or_404, number_or_zero
-from dialogs.turns.reads.cleanup import assignable, tasks_for
-from dialogs.turns.writes import cleanup as service
+from dialogs.compaction.writes.manual_compaction import report_and_continue
+from dialogs.pages.views.dialog import action
+from dialogs.transcript.views import number_or_zero, person_of
+from dialogs.turns.reads.events import assignable, tasks_for
+from dialogs.turns.writes import events as service
+from dialogs.turns.writes.events import decline
 from dialogs.turns.writes.loops import dismiss
-from dialogs.turns.writes.over_hits import decline
 
 MOST_CLOSED = 20
 
@@ -29,7 +25,7 @@ MOST_CLOSED = 20
 @never_cache
 @require_safe
 def cleanup(request: HttpRequest) -> HttpResponse:
-    person, tasks = _person(request), tasks_for(_person(request))
+    person, tasks = person_of(request), tasks_for(person_of(request))
     context = {
         "tasks": tasks.filter(closed_at=None),
         "closed": tasks.exclude(closed_at=None).order_by("-closed_at")[:MOST_CLOSED],
@@ -42,7 +38,7 @@ def cleanup(request: HttpRequest) -> HttpResponse:
 @require_POST
 def change(request: HttpRequest, task_id: int) -> HttpResponse:
     """Save what is ticked and who does it; "close" also ends the task."""
-    person = _person(request)
+    person = person_of(request)
     task = tasks_for(person).filter(pk=task_id, closed_at=None).first()
     if task is None:
         raise Http404(_("There is no such task."))
@@ -58,23 +54,6 @@ def change(request: HttpRequest, task_id: int) -> HttpResponse:
     return redirect("cleanup")
 
 
-@require_POST
-def no_fresh_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(decline, dialog=dialog))
-
-
-@require_POST
-def no_loop(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(dismiss, dialog=dialog))
-
-
-@require_POST
-def report(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(report_and_continue, dialog=dialog, by=_person(request)))
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)
+no_fresh_start = action(decline)
+no_loop = action(dismiss)
+report = action(report_and_continue, by=True)

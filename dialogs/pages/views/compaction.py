@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404
 from django.utils.functional import Promise
@@ -21,10 +19,9 @@ from dialogs.compaction.writes.compaction import cancel_run
 from dialogs.compaction.writes.drafts import discard as discard_draft
 from dialogs.compaction.writes.drafts import edit_draft
 from dialogs.models import Dialog, Message
-from dialogs.pages.views.dialog import act
+from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
-from dialogs.pages.views.sheets import sent, sheet
-from dialogs.transcript.views.common import dialog_or_404, number_or_zero
+from dialogs.transcript.views import dialog_or_404, number_or_zero, person_of
 
 TEXT = "text-"
 _RESET_QUESTION: dict[str, Promise | str] = {
@@ -40,10 +37,6 @@ _RESET_QUESTION: dict[str, Promise | str] = {
 _MILESTONE_QUESTION = _RESET_QUESTION | {"question": gettext_lazy("The task is done. Begin afresh?")}
 
 
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)
-
-
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def now(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
@@ -52,7 +45,7 @@ def now(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     if request.method != "POST":
         return _form(request, dialog)
     focus, preview = request.POST.get("focus", ""), "preview" in request.POST
-    begin = partial(manual_compaction.request, dialog=dialog, by=_person(request), focus=focus, preview=preview)
+    begin = partial(manual_compaction.request, dialog=dialog, by=person_of(request), focus=focus, preview=preview)
     return sent(request, dialog, begin, partial(_form, request, dialog, focus=focus, preview=preview))
 
 
@@ -72,7 +65,7 @@ def _form(request: HttpRequest, dialog: Dialog, **typed: Any) -> HttpResponse:
 def up_to(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     message = get_object_or_404(Message, dialog=dialog, pk=message_id)
-    begin = partial(manual_compaction.request, dialog=dialog, by=_person(request), up_to=message)
+    begin = partial(manual_compaction.request, dialog=dialog, by=person_of(request), up_to=message)
     return act(request, dialog, begin)
 
 
@@ -81,19 +74,11 @@ def reset(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     if request.method != "POST":
         return confirm(request, dialog, _MILESTONE_QUESTION if "milestone" in request.GET else _RESET_QUESTION)
-    return act(request, dialog, partial(manual_compaction.reset, dialog=dialog, by=_person(request)))
+    return act(request, dialog, partial(manual_compaction.reset, dialog=dialog, by=person_of(request)))
 
 
-@require_POST
-def cancel(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(cancel_run, dialog=dialog, run_id=run_id))
-
-
-@require_POST
-def discard(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(discard_draft, dialog=dialog, run_id=run_id))
+cancel = action(cancel_run)
+discard = action(discard_draft)
 
 
 @require_POST
@@ -104,14 +89,14 @@ def edit(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
 
 @require_POST
 def apply(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    """With the words as they stand in the form, if it was sent along."""
+    """Apply a draft, with the words as they stand in the form, if the form was sent along."""
     dialog = dialog_or_404(request, dialog_id)
     texts = _texts(request.POST)
 
     def edit_and_apply() -> None:
         if texts:
             edit_draft(dialog=dialog, run_id=run_id, texts=texts)
-        view_changes.apply_draft(dialog=dialog, run_id=run_id, by=_person(request))
+        view_changes.apply_draft(dialog=dialog, run_id=run_id, by=person_of(request))
 
     return act(request, dialog, edit_and_apply)
 
@@ -122,16 +107,5 @@ def _texts(sent: QueryDict) -> dict[int, str]:
     return {number_or_zero(place): str(sent[f"{TEXT}{place}"]) for place in places if place.isdecimal()}
 
 
-@require_POST
-def undo(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    return _move(request, dialog_id, run_id, view_changes.undo)
-
-
-@require_POST
-def redo(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    return _move(request, dialog_id, run_id, view_changes.redo)
-
-
-def _move(request: HttpRequest, dialog_id: UUID, run_id: int, way: Callable[..., None]) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(way, dialog=dialog, run_id=run_id, by=_person(request)))
+undo = action(view_changes.undo, by=True)
+redo = action(view_changes.redo, by=True)

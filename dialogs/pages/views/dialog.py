@@ -1,14 +1,16 @@
-"""One dialog: its page, and what a person does to its messages. Reading and writing are done elsewhere."""
+"""One dialog: its page, what a person does to its messages, and what a transcript leaves out until it is asked for
+(the messages of an earlier course, the whole result of a call). Reading and writing are done elsewhere.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-from django.contrib.auth.models import User
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import get_language
@@ -17,15 +19,19 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.common.errors import DialogError
-from dialogs.compaction.writes.manual_compaction import Shortfall, compact_and_change, shortfall
+from dialogs.compaction.writes.manual_compaction import Shortfall, compact_and_change, complete, shortfall
 from dialogs.context.views.chart import chart
 from dialogs.llms.words import switched_off
 from dialogs.models import LLM, Dialog, Message
 from dialogs.pages.reads.page import choosable_llms, dialog_parts
-from dialogs.pages.reads.transcript import SHOWN_ROWS
+from dialogs.pages.reads.transcript import SHOWN_ROWS, course_page
 from dialogs.pages.views.lists import sidebar
-from dialogs.pages.writes.dialogs import change_llm
-from dialogs.transcript.views.common import dialog_or_404, render_part, way_back
+from dialogs.pages.writes import change_llm
+from dialogs.transcript.reads.attached import attached_image
+from dialogs.transcript.reads.courses import current_course, earlier_course
+from dialogs.transcript.views import View, dialog_or_404, number_or_zero, person_of, render_part, way_back, whole_text
+from dialogs.transcript.writes.marks import set_pin, set_priority
+from dialogs.turns.reads.call_rows import whole_result
 from dialogs.turns.writes import messages as service
 
 
@@ -46,7 +52,7 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
         "renaming": "rename" in request.GET,
         # One sending of what is typed: sent twice, it is one message.
         "sending": uuid4().hex,
-        "sidebar": sidebar(cast("User", request.user)),
+        "sidebar": sidebar(person_of(request)),
         "socket_url": f"/ws/dialogs/{dialog.pk}/?{urlencode(query)}",
     }
 
@@ -85,28 +91,10 @@ def edit_form(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpRes
 
 
 @require_POST
-def retry(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, lambda: service.retry(dialog=dialog))
-
-
-@require_POST
 def branch(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     message = _message(dialog, message_id)
     return act(request, dialog, lambda: service.choose_branch(dialog=dialog, message=message))
-
-
-@require_POST
-def cancel_queued(request: HttpRequest, dialog_id: UUID, queued_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, lambda: service.cancel_queued(dialog=dialog, queued_id=queued_id))
-
-
-@require_POST
-def stop(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, lambda: service.request_stop(dialog=dialog))
 
 
 @require_POST
@@ -117,7 +105,7 @@ def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
         raise Http404(_("There is no such LLM."))
     how = request.POST.get("how", "")
     if how == "compact":
-        by = cast("User", request.user)
+        by = person_of(request)
         return act(request, dialog, lambda: compact_and_change(dialog=dialog, llm=chosen, by=by))
     lacking = None if how == "now" or chosen.pk == dialog.llm_id else shortfall(dialog, chosen)
     if lacking is not None and not dialog.is_client_driven:
@@ -159,3 +147,110 @@ def act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, d
     if is_fragment:
         return HttpResponse(status=204)
     return redirect(way_back(request, fallback=f"{reverse('dialog', args=[dialog.pk])}#end"))
+
+
+def action(service: Callable[..., object], *, by: bool = False) -> View:
+    """A view that does this to a dialog. The address names its other arguments; `by` hands it the person."""
+
+    @require_POST
+    def view(request: HttpRequest, dialog_id: UUID, **named: Any) -> HttpResponse:
+        dialog = dialog_or_404(request, dialog_id)
+        person = {"by": person_of(request)} if by else {}
+        return act(request, dialog, partial(service, dialog=dialog, **named, **person))
+
+    return view
+
+
+retry = action(service.retry)
+cancel_queued = action(service.cancel_queued)
+stop = action(service.request_stop)
+
+
+@never_cache
+@require_GET
+def course(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+    """A page of an earlier course, below its heading in the transcript; without JavaScript a page of its own."""
+    dialog = dialog_or_404(request, dialog_id)
+    now = current_course(dialog)
+    if now is not None and now.number == number:
+        return redirect("dialog", dialog.pk)
+    found = earlier_course(dialog, number=number)
+    if found is None:
+        raise Http404(_("There is no such course."))
+    page = max(1, number_or_zero(request.GET.get("page", "1")))
+    rows, more = course_page(dialog, course_id=found.course.pk, last_id=found.last_id, page=page)
+    context = {"dialog": dialog, "earlier": found, "rows": rows, "page": page, "next_page": page + 1 if more else None}
+    is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
+    return render(request, "dialogs/_course_rows.html" if is_fragment else "dialogs/course.html", context)
+
+
+@never_cache
+@require_GET
+def result(request: HttpRequest, dialog_id: UUID, call_id: int) -> HttpResponse:
+    """All that a tool brought."""
+    dialog = dialog_or_404(request, dialog_id)
+    whole = whole_result(dialog, call_id=call_id)
+    if whole is None:
+        raise Http404(_("There is no such tool call."))
+    return whole_text(request, whole)
+
+
+@require_GET
+def image(request: HttpRequest, dialog_id: UUID, message_id: int, place: int) -> HttpResponse:
+    """A message never changes, so the browser may keep it."""
+    dialog = dialog_or_404(request, dialog_id)
+    found = attached_image(dialog, message_id=message_id, place=place)
+    if found is None:
+        raise Http404(_("There is no such image."))
+    media_type, content = found
+    headers = {"Cache-Control": "private, max-age=86400, immutable"}
+    return HttpResponse(content, content_type=media_type, headers=headers)
+
+
+@require_POST
+def pin(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    pinned = request.POST.get("pinned") == "1"
+    return act(request, dialog, partial(set_pin, dialog=dialog, message_id=message_id, pinned=pinned))
+
+
+@require_POST
+def priority(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    chosen, area = request.POST.get("priority", ""), request.POST.get("area", "")
+    mark = partial(set_priority, dialog=dialog, message_id=message_id, priority=chosen, area=area)
+    return act(request, dialog, mark)
+
+
+@require_POST
+def done(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+    """The task of a P1 message. Where a fresh start is offered after it, the question comes next."""
+    dialog = dialog_or_404(request, dialog_id)
+    offers: list[bool] = []
+    by = person_of(request)
+    answer = act(request, dialog, lambda: offers.append(complete(dialog=dialog, message_id=message_id, by=by)))
+    if not any(offers):
+        return answer
+    back = reverse("dialog", args=[dialog.pk])
+    question = f"{reverse('compaction_reset', args=[dialog.pk])}?milestone=1&next={back}"
+    # See Other: an htmx request follows it too, and gets the question as a modal.
+    return HttpResponseRedirect(question, status=303)
+
+
+def sheet(request: HttpRequest, dialog: Dialog, template: str, *, status: int = 200, **shown: Any) -> HttpResponse:
+    is_modal = bool(request.htmx)  # type: ignore[attr-defined]
+    about = {"dialog": dialog, "is_modal": is_modal, "sheet": template, "back": reverse("dialog", args=[dialog.pk])}
+    return render(request, template if is_modal else "dialogs/confirm.html", shown | about, status=status)
+
+
+def sent(
+    request: HttpRequest, dialog: Dialog, action: Callable[[], object], again: Callable[..., HttpResponse]
+) -> HttpResponse:
+    """Do what the form asks for. Without JavaScript a refusal shows it `again`, as it was typed."""
+    if request.htmx:  # type: ignore[attr-defined]
+        return act(request, dialog, action)
+    try:
+        action()
+    except DialogError as error:
+        return again(status=422, error=str(error))
+    return redirect(f"{reverse('dialog', args=[dialog.pk])}#end")

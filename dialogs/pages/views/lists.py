@@ -22,13 +22,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from dialogs.llms.reads.agents import choosable_agents
+from dialogs.llms.reads import choosable_agents
 from dialogs.models import Dialog
 from dialogs.pages.forms import NewDialogForm
 from dialogs.pages.reads.dashboard import DOING, LEVELS, Glance, Shown, choices, glances, shown, strip
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, with_newest
-from dialogs.transcript.views.common import key_in, trash_days
+from dialogs.transcript.views import key_in, person_of, trash_days
 from health.selectors import Meter
 
 STEP = 50
@@ -253,7 +253,7 @@ def new(request: HttpRequest) -> HttpResponse:
         for error in form.errors["agent"]:
             messages.error(request, str(error))
         return redirect("dialog_new")
-    dialog = create_dialog(owner=cast("User", request.user), agent=form.cleaned_data["agent"])
+    dialog = create_dialog(owner=person_of(request), agent=form.cleaned_data["agent"])
     return redirect("dialog", dialog_id=dialog.pk)
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -27,9 +26,9 @@ from django.views.decorators.http import require_http_methods
 
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog
+from dialogs.pages import writes
 from dialogs.pages.forms import ImportForm
-from dialogs.pages.writes import dialogs
-from dialogs.transcript.views.common import dialog_or_404, go_back, trash_days, way_back
+from dialogs.transcript.views import View, dialog_or_404, go_back, person_of, trash_days, way_back
 from dialogs.transcript.writes import trash as trash_can
 from dialogs.transfer import export_json, export_markdown
 
@@ -67,36 +66,26 @@ def _act(
 def rename(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(request, dialog_id)
     title = request.POST.get("title", "")
-    return _act(request, dialog, dialogs.rename_dialog, gettext_lazy("Renamed to “%(name)s”."), title=title)
+    return _act(request, dialog, writes.rename_dialog, gettext_lazy("Renamed to “%(name)s”."), title=title)
 
 
-def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, dialogs.archive_dialog, gettext_lazy("“%(name)s” is archived."))
+def _deed(service: Callable[..., Any], said: Promise, question: Mapping[str, Promise] | None = None) -> View:
+    """A view that does this to a dialog and says so; where there is a question, a GET asks it."""
+
+    def view(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+        dialog = dialog_or_404(request, dialog_id)
+        if question and request.method == "GET":
+            return confirm(request, dialog, question)
+        return _act(request, dialog, service, said)
+
+    return view
 
 
-def unarchive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, dialogs.unarchive_dialog, gettext_lazy("“%(name)s” is active again."))
-
-
-def restore(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return _act(request, dialog, dialogs.restore_dialog, gettext_lazy("“%(name)s” is restored."))
-
-
-def trash(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    if request.method == "GET":
-        return confirm(request, dialog, _TRASH_QUESTION)
-    return _act(request, dialog, dialogs.trash_dialog, gettext_lazy("“%(name)s” is in the trash."))
-
-
-def erase(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    if request.method == "GET":
-        return confirm(request, dialog, _ERASE_QUESTION)
-    return _act(request, dialog, trash_can.erase_dialog, gettext_lazy("“%(name)s” is erased."))
+archive = _deed(writes.archive_dialog, gettext_lazy("“%(name)s” is archived."))
+unarchive = _deed(writes.unarchive_dialog, gettext_lazy("“%(name)s” is active again."))
+restore = _deed(writes.restore_dialog, gettext_lazy("“%(name)s” is restored."))
+trash = _deed(writes.trash_dialog, gettext_lazy("“%(name)s” is in the trash."), _TRASH_QUESTION)
+erase = _deed(trash_can.erase_dialog, gettext_lazy("“%(name)s” is erased."), _ERASE_QUESTION)
 
 
 @never_cache
@@ -143,7 +132,7 @@ def bring(request: HttpRequest) -> HttpResponse:
     """Import a dialog from a file that an export made."""
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
     if form.is_bound:
-        dialog = form.save(owner=cast("User", request.user)) if form.is_valid() else None
+        dialog = form.save(owner=person_of(request)) if form.is_valid() else None
         if dialog is not None:
             messages.success(request, _("“%(name)s” is imported.") % {"name": _name(dialog)})
             return redirect("dialog", dialog_id=dialog.pk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -22,15 +22,14 @@ from dialogs.llms.words import switched_off
 from dialogs.models import Dialog
 from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
-from dialogs.pages.views.dialog import act
+from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
-from dialogs.pages.views.sheets import sent, sheet
-from dialogs.pages.writes.dialogs import set_compaction, set_own_tools, set_work_language
-from dialogs.transcript.views.common import dialog_or_404, number_or_zero
+from dialogs.pages.writes import set_compaction, set_own_tools, set_work_language
+from dialogs.transcript.views import View, dialog_or_404, number_or_zero
 from dialogs.transcript.writes.task_snapshot import set_goal
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, messages
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question
 
 USUAL_GENERATIONS = 50
 _COURSE_QUESTION: dict[str, Any] = {
@@ -130,51 +129,26 @@ def goal(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     return act(request, dialog, partial(set_goal, dialog=dialog, goal=request.POST.get("goal", "")))
 
 
-@require_POST
-def own_tools(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    chosen = _chosen(request, "own_tools", OwnTools.values)
-    return act(request, dialog, partial(set_own_tools, dialog=dialog, choice=chosen))
+def _choosing(service: Callable[..., object], name: str, choices: Collection[str]) -> View:
+    """A view that keeps one of these choices for a dialog; form and service know the choice by the same name."""
+
+    @require_POST
+    def view(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+        dialog = dialog_or_404(request, dialog_id)
+        chosen = request.POST.get(name, "")
+        if chosen not in choices:
+            raise Http404(_("There is no such choice."))
+        return act(request, dialog, partial(service, dialog=dialog, **{name: chosen}))
+
+    return view
 
 
-@require_POST
-def language(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    chosen = _chosen(request, "language", WorkLanguage.values)
-    return act(request, dialog, partial(set_work_language, dialog=dialog, language=chosen))
-
-
-@require_POST
-def compaction(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    """Switch off, or on again, that this dialog is compacted by itself."""
-    dialog = dialog_or_404(request, dialog_id)
-    chosen = _chosen(request, "compaction", Compaction.values)
-    return act(request, dialog, partial(set_compaction, dialog=dialog, compaction=chosen))
-
-
-def _chosen(request: HttpRequest, name: str, values: Collection[str]) -> str:
-    chosen = request.POST.get(name, "")
-    if chosen not in values:
-        raise Http404(_("There is no such choice."))
-    return chosen
-
-
-@require_POST
-def pause(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(messages.pause, dialog=dialog))
-
-
-@require_POST
-def go_on(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(messages.go_on, dialog=dialog))
-
-
-@require_POST
-def run_end(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
-    return act(request, dialog, partial(autonomous.end_run, dialog=dialog))
+own_tools = _choosing(set_own_tools, "own_tools", OwnTools.values)
+language = _choosing(set_work_language, "language", WorkLanguage.values)
+compaction = _choosing(set_compaction, "compaction", Compaction.values)
+pause = action(messages.pause)
+go_on = action(messages.go_on)
+run_end = action(autonomous.end_run)
 
 
 @never_cache

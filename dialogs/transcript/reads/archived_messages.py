@@ -33,7 +33,7 @@ def archived_ids(dialog_id: UUID) -> frozenset[int]:
 
 
 def removals(dialog: Dialog) -> tuple[Removal, ...]:
-    """All of them, the newest first. A hundred courses take as many queries as one."""
+    """All removals of the branch, the newest first. A hundred courses take as many queries as one."""
     leaf = dialog.current_leaf
     if leaf is None:
         return ()
@@ -93,6 +93,6 @@ def _ordered(branch: Branch, chosen: Set[int]) -> tuple[int, ...]:
 
 
 def _whole(run: CompactionRun, branch: Branch) -> frozenset[int]:
-    """What stands in a view as it was said, with all that came after it."""
+    """The messages that stand in a view as they were said, with all that came after the view."""
     standing = {row["message"] for row in run.view if "message" in row and "content" not in row}
     return frozenset(pk for pk, seq in branch.items() if pk in standing or seq > run.through_seq)

@@ -43,7 +43,7 @@ def active_run(dialog: Dialog) -> AutonomousRun | None:
 
 
 def newest_run(dialog: Dialog) -> AutonomousRun | None:
-    """At most one is under way, and none begins beside it: so it is the newest."""
+    """The newest autonomous run, which is the one under way if any is: none begins beside another."""
     return _newest.first(dialog.pk)
 
 

@@ -29,7 +29,7 @@ class Stretch:
     said: tuple[int, ...] = ()
 
     def last(self, limit: int | None) -> Stretch:
-        """From the message on that begins the last `limit` ones that were said."""
+        """This slice from the message on that begins its last `limit` messages that were said."""
         if not limit or len(self.said) <= limit:
             return self
         return Stretch(self.ids[self.ids.index(self.said[-limit]) :], self.said[-limit:])

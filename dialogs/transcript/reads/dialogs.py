@@ -10,7 +10,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import Coalesce, JSONObject
 
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import configured
 from dialogs.models import Dialog, Generation, Message, ViewChange
 from dialogs.transcript.reads.path import stands_behind
 from dominds.prepared import prepared
@@ -20,7 +20,7 @@ from health.selectors import Meter, meter, meter_of, readings_in
 Shelf = Literal["active", "clients", "archived", "trash"]
 SHELVES: dict[Shelf, Q] = {
     "active": Q(archived_at=None, trashed_at=None),
-    # Those of the active ones that clients drive.
+    # Active dialogs that clients drive.
     "clients": Q(archived_at=None, trashed_at=None, is_client_driven=True),
     "archived": Q(archived_at__isnull=False, trashed_at=None),
     "trash": Q(trashed_at__isnull=False),
@@ -38,7 +38,7 @@ def owned_dialog(*, user: User | AnonymousUser, dialog_id: UUID) -> Dialog:
 
 
 def shown_dialog(dialog_id: UUID) -> Dialog | None:
-    """With what its page is made of; None when it is gone. Whoever shows it has asked whose it is."""
+    """A dialog with what its page is made of; None when it is gone. The caller has asked whose dialog it is."""
     return _shown.first(dialog_id)
 
 

@@ -12,7 +12,7 @@ from dominds.prepared import prepared
 
 
 def marks_of(messages: Sequence[Message]) -> dict[int, MessageMark]:
-    """By the message. Few are marked, so a course's marks are read at once."""
+    """The marks of a course by their message. Few messages are marked, so all marks are read at once."""
     ids = {message.id for message in messages}
     found = (mark for course in {message.course_id for message in messages} for mark in _of_course(course))
     return {mark.message_id: mark for mark in found if mark.message_id in ids}

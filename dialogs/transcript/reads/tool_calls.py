@@ -26,7 +26,7 @@ SHORT_OF_ROOM = ("caution", "critical")
 # Tokens that all tools of ours, and that three of them, take at most, by how templates write schemas.
 ALL_OF_OURS = {ToolsAs.TYPESCRIPT: 270, ToolsAs.JSON: 645, ToolsAs.INDENTED_JSON: 835}
 THREE_OF_OURS = {ToolsAs.TYPESCRIPT: 115, ToolsAs.JSON: 320, ToolsAs.INDENTED_JSON: 380}
-# Of the room, unless somebody wants more of them, or one alone is more.
+# The share of the room that our own tools take, unless somebody wants more of them, or one alone takes more.
 MOST_SHARE = 1 / 20
 
 
@@ -54,7 +54,8 @@ def offers_tools(llm: LLM) -> bool:
 
 
 def made_here(dialog: Dialog) -> list[str]:
-    """In a client's conversation. A tool of the client's that has such a name is the client's."""
+    """The tools that Dominds runs in a client's conversation. Where the client has a tool of that name, it is the
+    client's."""
     theirs = {tool["function"]["name"] for tool in dialog.client.tools}
     return [name for name in MADE_HERE if name not in theirs]
 

@@ -1,16 +1,21 @@
-"""What every write to a dialog shares: the row lock, the version, waking the driver, adding a message."""
+"""What every write to a dialog shares: the row lock, the version, waking the driver, adding a message, and how a typed
+text is stored or why it is not.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet, UUIDField
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from dialogs.common.broadcast import changed_on_commit
-from dialogs.common.errors import ClientDriven
+from dialogs.common.errors import ClientDriven, InvalidMessage
 from dialogs.common.schedule import drive_on_commit
+from dialogs.common.text import storable
 from dialogs.models import Course, Dialog, Message, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.search import index_words
@@ -138,3 +143,21 @@ def close_answer(row: Dialog, *fields: str) -> None:
     row.answer_due = False
     row.active_at = timezone.now()
     save(row, "answer_due", "active_at", "current_leaf", "last_seq", *fields)
+
+
+def clean_text(content: str) -> str:
+    """The text as it is stored, with one kind of line end."""
+    text = storable(content).replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip():
+        raise InvalidMessage(_("Write something first: the message is empty."))
+    limit = settings.DOMINDS_MAX_MESSAGE_CHARS
+    if len(text) > limit:
+        raise InvalidMessage(
+            ngettext(
+                "The message is longer than %(limit)s character.",
+                "The message is longer than %(limit)s characters. Send it in parts.",
+                limit,
+            )
+            % {"limit": f"{limit:,}"}
+        )
+    return text

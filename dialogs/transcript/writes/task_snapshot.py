@@ -13,8 +13,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog, ToolCall
-from dialogs.transcript.writes.cleaning import clean_text
-from dialogs.transcript.writes.dialog_row import lock, save, written_here
+from dialogs.transcript.writes.dialog_row import clean_text, lock, save, written_here
 from health.compaction.snapshot import COMPLETED, EXECUTING, TaskSnapshot, as_json, asks_for_something, begun, from_json
 
 Change = Callable[[TaskSnapshot], TaskSnapshot]

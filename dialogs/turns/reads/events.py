@@ -1,6 +1,8 @@
-"""What went wrong with contexts, to be read: a person's own events with all there is to say, and counts of everybody's.
+"""What went wrong with contexts, to be read: a person's own events with all there is to say, and counts of
+everybody's; and the tasks to clean contexts up.
 
-Each is one query, however many events there are. Estimates stay what they were when the event happened.
+Each is one query, however many events there are. Estimates stay what they were when the event happened. The owner of a
+dialog sees all of a task; whoever is given one, or gives them, sees no contents.
 """
 
 from __future__ import annotations
@@ -10,14 +12,16 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import CharField, Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import CharField, Count, Exists, OuterRef, Q, QuerySet, UUIDField
 from django.db.models.functions import Cast, Substr
 from django.utils.translation import gettext as _
 
 from dialogs.common.reasons import in_words
-from dialogs.models import LLM, Agent
+from dialogs.llms.guard import may_be_guarded
+from dialogs.models import LLM, Agent, Dialog
 from dialogs.turns.reads.loops import circle_in_words
-from health.models import ContextEvent
+from dominds.prepared import prepared
+from health.models import CleanupTask, ContextEvent
 
 MOST_AGENTS = 20
 MOST_DAYS = 60
@@ -112,7 +116,7 @@ def _occurs(name: str, found: QuerySet[Any]) -> Q:
 
 
 def cause_of(event: ContextEvent) -> str:
-    """Why it happened, where more is known than its code says; in the reader's language."""
+    """Why an event happened, where more is known than its code says; in the reader's language."""
     if event.code == ContextEvent.Code.LOOP_DETECTED:
         return " ".join(circle_in_words(event.facts))
     told = event.facts.get("why") or event.facts.get("reason") or (event.run.told if event.run else "")
@@ -121,3 +125,25 @@ def cause_of(event: ContextEvent) -> str:
     if event.facts.get("cause"):
         return str(event.facts["cause"])
     return _("The provider’s own words are in the dialog.") if event.code == "PROVIDER_OVERFLOW" else ""
+
+
+def tasks_for(user: User) -> QuerySet[CleanupTask]:
+    """Staff give tasks to people, so they see that there are some."""
+    found = CleanupTask.objects.select_related("dialog__agent", "dialog__owner", "assignee", "closed_by")
+    return found if user.is_staff else found.filter(Q(dialog__owner=user) | Q(assignee=user))
+
+
+def has_open_task(dialog: Dialog) -> bool:
+    """Whether a cleanup task of this dialog is open. Without a guard there is none."""
+    return may_be_guarded(dialog) and bool(_open_tasks(dialog.pk))
+
+
+@prepared(UUIDField())
+def _open_tasks(dialog_id: Any) -> QuerySet[CleanupTask, Any]:
+    return CleanupTask.objects.filter(dialog=dialog_id, closed_at=None).order_by().values_list("pk")[:1]
+
+
+def assignable(task: CleanupTask) -> QuerySet[User]:
+    """The people who can be given a task: the dialog's owner and staff."""
+    people = User.objects.filter(Q(is_staff=True) | Q(pk=task.dialog.owner_id), is_active=True)
+    return people.order_by("username")

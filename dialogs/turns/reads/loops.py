@@ -1,4 +1,6 @@
-"""What an agent did since a person last spoke, for whoever looks for circles in it; and what is shown of one."""
+"""What an agent did since a person last spoke, for whoever looks for circles in it; what is shown of a circle; and
+whether a fresh start is offered, because the context was too much again and again.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,26 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet, UUIDField
+from django.db.models import DateTimeField, QuerySet, UUIDField
 from django.db.models.functions import Left, Length
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from dialogs.llms.guard import may_be_guarded
 from dialogs.models import Dialog, Message, ToolCall
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.reads.call_rows import RESULT
-from dialogs.turns.reads.over_hits import was_reset_since
 from dominds.prepared import prepared
-from health.loops.patterns import MOST_STEPS, Call, Kind, Step
+from health.compaction.config import AtMilestone
+from health.loops import MOST_STEPS, Call, Kind, Step
 from health.models import CompactionRun, ContextEvent
 
+Status = CompactionRun.Status
+CAME_TO_NOTHING = (Status.SKIPPED, Status.FAILED, Status.CANCELLED)
 Code = ContextEvent.Code
 # So much of a result, and how long a longer one is, tell two results apart.
 COMPARED_CHARS = 5_000
@@ -28,6 +35,34 @@ COMPARED_CHARS = 5_000
 MOST_MESSAGES = 10 * MOST_STEPS
 BY_A_PERSON = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 OVER = (ToolCall.Status.DONE, ToolCall.Status.FAILED)
+
+
+def is_fresh_start_offered(dialog: Dialog) -> bool:
+    """Whether a fresh start is offered: for an hour, until it is made or declined. Where nobody is guarded nothing is
+    asked."""
+    if not may_be_guarded(dialog):
+        return False
+    event = _offers.first(dialog.pk, timezone.now() - timedelta(hours=1))
+    if event is None or event.facts.get("declined"):
+        return False
+    return not was_reset_since(dialog, event.happened_at)
+
+
+@prepared(UUIDField(), DateTimeField())
+def _offers(dialog_id: Any, since: Any) -> QuerySet[ContextEvent]:
+    return ContextEvent.objects.filter(
+        dialog=dialog_id,
+        code=ContextEvent.Code.OVER_HIT,
+        facts__escalated=str(AtMilestone.OFFER),
+        happened_at__gt=since,
+    )[:1]
+
+
+def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
+    """Whether a person's reset has begun since this moment, or is about to begin. A reset that came to nothing may be
+    wished again."""
+    resets = CompactionRun.objects.filter(dialog=dialog, trigger=CompactionRun.Trigger.RESET, queued_at__gt=moment)
+    return resets.exclude(status__in=CAME_TO_NOTHING).exists()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +109,7 @@ def _answers(dialog: Dialog) -> list[Message]:
 
 
 def _looked_at(dialog: Dialog) -> int:
-    """What comes up to here counts no more."""
+    """The `seq` up to which messages count no more for a circle."""
     event = _newest(dialog)
     reset = CompactionRun.objects.filter(
         dialog=dialog, trigger=CompactionRun.Trigger.RESET, status=CompactionRun.Status.APPLIED
@@ -115,7 +150,7 @@ def _found(dialog_id: Any) -> QuerySet[ContextEvent]:
 
 
 def loop_notice(dialog: Dialog) -> LoopNotice | None:
-    """What was seen, until the person dismisses it, goes on in another way, or begins afresh."""
+    """The circle that was seen, until the person dismisses it, goes on in another way, or begins afresh."""
     event = None if dialog.is_client_driven or dialog.current_leaf_id is None else _newest(dialog)
     if event is None or event.facts.get("dismissed") or _has_gone_on(dialog, event):
         return None

@@ -1,20 +1,33 @@
-"""Where remediation stands, as a person sees it: what the agent is asked, when next, and whether it complies."""
+"""Where remediation stands: what it asks of the driver now, and what a person sees of it (what the agent is asked,
+when next, and whether it complies).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
-from django.db.models import BigIntegerField, Count, Q, QuerySet
+from django.db.models import BigIntegerField, Count, Q, QuerySet, UUIDField
 
-from dialogs.llms.reads.providers import configured
-from dialogs.models import Course, Dialog, RemediationPrompt
+from dialogs.llms.guard import may_be_guarded
+from dialogs.llms.reads import configured
+from dialogs.models import Course, Dialog, Generation, Message, RemediationPrompt, Reminder
+from dialogs.models.agent import WhenFull
+from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools
+from dialogs.models.message import Role
 from dialogs.transcript.reads.courses import current_course
-from dialogs.transcript.reads.tool_calls import offers_notes
-from dialogs.turns.reads.remediation_state import spared
+from dialogs.transcript.reads.tool_calls import CLEAR_MIND, offers_notes, offers_tools
 from dominds.prepared import prepared
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
+
+# So many courses in a row that came to nothing: opening another one does not help.
+FUTILE_COURSES = 3
+# So many prompts in caution that brought no reminder: another one would bring none.
+CAUTION_PROMPTS = 3
+UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,3 +87,101 @@ def _counts(course_id: Any) -> QuerySet[RemediationPrompt, Any]:
     by_course = RemediationPrompt.objects.filter(course=course_id).order_by().values("course")
     yes, no = (Count("pk", filter=Q(curated=said)) for said in (True, False))
     return by_course.annotate(all=Count("pk"), yes=yes, no=no).values_list("all", "yes", "no")
+
+
+def clearing_is_futile(dialog: Dialog) -> bool:
+    """True when the newest courses were all opened without the agent's doing, and all full from the start."""
+    newest = _newest(dialog)
+    return len(newest) == FUTILE_COURSES and all(_was_full_at_once(course) for course in newest)
+
+
+def only_clears(dialog: Dialog) -> bool:
+    """True when the agent's every answer of the newest courses called `clear_mind`."""
+    newest = _newest(dialog)
+    answers = Message.objects.filter(course__in=newest, role=Role.ASSISTANT)
+    return len(newest) == FUTILE_COURSES and not answers.exclude(calls__name=CLEAR_MIND).exists()
+
+
+def has_curated(course_id: int) -> bool:
+    """Whether the agent wrote a reminder in this course that still stands."""
+    return Reminder.objects.filter(course_id=course_id, author=Author.AGENT, removed_at=None).exists()
+
+
+class Spared(StrEnum):
+    """Why an agent is asked for no reminders: compaction makes room instead."""
+
+    NOT = ""
+    NO_TOOLS = "no_tools"
+    SWITCHED_OFF = "switched_off"
+    SMALL_ROOM = "small_room"
+    IN_VAIN = "in_vain"
+    CHOSEN = "chosen"
+
+
+def spared(dialog: Dialog) -> Spared:
+    """Where nothing is compacted by itself, reminders are all that helps, and everybody is asked; but for whom somebody
+    chose that it is not. An agent that is to be reminded is asked, and its countdown runs, whatever its model takes."""
+    if dialog.agent.when_full == WhenFull.NO_PROMPTS:
+        return Spared.CHOSEN
+    if not may_be_guarded(dialog):
+        return Spared.NOT
+    if dialog.own_tools == OwnTools.OFF and offers_tools(dialog.llm):
+        return Spared.SWITCHED_OFF
+    if dialog.agent.when_full == WhenFull.REMIND:
+        return Spared.NOT
+    if not offers_tools(dialog.llm):
+        return Spared.NO_TOOLS
+    if not offers_notes(dialog):
+        return Spared.SMALL_ROOM
+    goes_on = _is_counting_down(dialog) or not is_asked_in_vain(dialog.pk)
+    return Spared.NOT if goes_on else Spared.IN_VAIN
+
+
+def is_reminded_first(dialog: Dialog) -> bool:
+    """Does the agent write down what matters before its history is compacted? Not where it is asked for nothing."""
+    return dialog.agent.when_full == WhenFull.REMIND and not spared(dialog)
+
+
+def _is_counting_down(dialog: Dialog) -> bool:
+    """A countdown that has begun goes on, up to the new course at its end."""
+    course = dialog.current_leaf.course if dialog.current_leaf else None
+    return course is not None and course.level == Level.CRITICAL and course.countdown_turns < COUNTDOWN_TURNS
+
+
+def may_be_asked(dialog: Dialog) -> bool:
+    return not spared(dialog)
+
+
+def is_asked_in_vain(dialog_id: UUID) -> bool:
+    """Did the last whole countdown, or where caution was asked last its last three prompts, bring no reminder?"""
+    newest = _closed.first(dialog_id)
+    if newest is None:
+        return False
+    closed = RemediationPrompt.objects.filter(dialog=dialog_id).exclude(curated=None).order_by("-id")
+    if newest.level == RemediationPrompt.Level.CAUTION:
+        asked, whole = closed.filter(level=newest.level), CAUTION_PROMPTS
+    else:
+        last = closed.filter(level=newest.level, remaining=0).first()
+        asked, whole = closed.filter(level=newest.level, course=last.course_id if last else None), COUNTDOWN_TURNS
+    curated = list(asked.values_list("curated", flat=True)[:whole])
+    return len(curated) == whole and not any(curated)
+
+
+@prepared(UUIDField())
+def _closed(dialog_id: Any) -> QuerySet[RemediationPrompt]:
+    return RemediationPrompt.objects.filter(dialog=dialog_id).exclude(curated=None).order_by("-id")[:1]
+
+
+def _newest(dialog: Dialog) -> list[Course]:
+    return list(dialog.courses.order_by("-number")[:FUTILE_COURSES])
+
+
+def _was_full_at_once(course: Course) -> bool:
+    """Critical at its first reading; or the provider refused all that was sent in it as too long."""
+    if course.opened_by not in UNASKED:
+        return False
+    first = Generation.objects.filter(course=course, reading__isnull=False).order_by("number").first()
+    if first is not None:
+        return bool(first.reading.level == "critical")
+    codes = Generation.objects.filter(course=course).values_list("error_code", flat=True)
+    return bool(codes) and set(codes) == {"context_overflow"}

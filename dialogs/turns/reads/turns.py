@@ -17,13 +17,13 @@ from dialogs.models import Dialog, Generation, Message, QueuedMessage, Remediati
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
-from dialogs.turns.reads.remediation_state import is_reminded_first, may_be_asked
+from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
 from dominds.prepared import prepared
-from health.loops.patterns import EVERY_CALLS
+from health.loops import EVERY_CALLS
 from health.monitor.remediation import Due
 
-# What grows with a course. Who asks only how a run ended leaves it where it is.
+# The columns of a run that grow with a course. Whoever asks only how a run ended does not read them.
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
@@ -55,7 +55,7 @@ def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
 
 
 def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
-    """What remediation makes due, and how often it has asked since a person spoke."""
+    """The prompt that remediation makes due, and how often it has asked since a person spoke."""
     asked = RemediationPrompt.objects.filter(dialog=dialog, notice="", message__seq__gt=dialog.counted_from).count()
     is_due = leaf is not None and bool(leaf.course.due) and may_be_asked(dialog)
     return {"due": Due(leaf.course.due) if leaf and is_due else Due.NOTHING, "prompts": asked}
@@ -127,7 +127,7 @@ DRIVEN = (
     *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
     *("client", "current_leaf__course__head_run"),
 )
-# Of the view that holds: what a request is not made of, and grows with the course.
+# The columns of the run whose view holds that a request is not made of, and that grow with the course.
 NOT_SENT = tuple(f"current_leaf__course__head_run__{name}" for name in LARGE if name != "view")
 
 
@@ -196,7 +196,7 @@ def is_message_waiting(dialog_id: UUID) -> bool:
 
 
 def lease_free() -> Q:
-    """Nobody drives it: never claimed, released, or held by a worker that stopped renewing."""
+    """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing."""
     return Q(lease_until=None) | Q(lease_until__lt=timezone.now())
 
 

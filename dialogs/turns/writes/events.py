@@ -1,21 +1,43 @@
-"""What goes wrong with a dialog's context, recorded when it happens. Where nothing happens, nothing is asked."""
+"""What goes wrong with a dialog's context, recorded when it happens, and what follows from it. Where nothing happens,
+nothing is asked.
+
+After three warnings in an hour a task to clean the context up is opened. After too many over-hits a fresh start is
+offered or made, as the settings say: counted are the over-hits of one agent within an hour, in all dialogs of the same
+owner. Once one has led to something, it takes an hour until another may in the same dialog. A client's dialog is never
+begun afresh.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import timedelta
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
 
 from dialogs.models import Dialog
+from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.state import Guarding
-from dialogs.turns.writes import cleanup, over_hits
 from dialogs.turns.writes.lease import Claim, fenced
+from health.compaction.config import AtMilestone
 from health.compaction.terms.pressure import Pressure
+from health.configured import context_config
 from health.events import record_event
-from health.loops.patterns import EVERY_CALLS
-from health.models import CompactionRun, ContextEvent
+from health.loops import EVERY_CALLS
+from health.models import CleanupTask, CompactionRun, ContextEvent
 
 Code = ContextEvent.Code
+WARNINGS = 3
+HOUR = timedelta(hours=1)
+STEPS = ("pin", "archive", "limit", "course")
+MOST = 2
+# Where a P1 agent is concerned, none is borne.
+MOST_OF_P1 = 0
+ESCALATED = "escalated"
+DECLINED = "declined"
 
 
 def log(
@@ -52,9 +74,9 @@ def note_pressure(held: Claim, guard: Guarding) -> bool:
     if leaf is None:
         return False
     if _once(Code.WARNING, row, guard, course=leaf.course_id, turn=leaf.turn):
-        cleanup.open_if_frequent(row)
+        open_if_frequent(row)
     if guard.pressure is Pressure.OVERFLOW and (over_hit := _once(Code.OVER_HIT, row, guard, message=leaf.pk)):
-        over_hits.escalate(row, over_hit)
+        escalate(row, over_hit)
         row.unchecked_calls = EVERY_CALLS
         row.save(update_fields=["unchecked_calls"])
         return True
@@ -67,3 +89,89 @@ def _once(code: str, row: Dialog, guard: Guarding, **place: Any) -> ContextEvent
     if ContextEvent.objects.filter(dialog=row, code=code, **known).exists():
         return None
     return log(code, row, estimated=guard.tokens, limit=guard.limit, **place)
+
+
+def open_if_frequent(row: Dialog) -> None:
+    """Open a cleanup task after three warnings. One task is open at a time; after one was closed, only later warnings
+    count. Imported warnings, which have no agent, never count."""
+    since = timezone.now() - HOUR
+    closed = CleanupTask.objects.filter(dialog=row).aggregate(newest=Max("closed_at"))["newest"]
+    warnings = ContextEvent.objects.filter(
+        dialog=row,
+        agent__isnull=False,
+        code=ContextEvent.Code.WARNING,
+        happened_at__gt=max(since, closed or since),
+    )
+    if warnings.count() >= WARNINGS:
+        CleanupTask.objects.get_or_create(dialog=row, closed_at=None, defaults={"assignee_id": row.owner_id})
+
+
+@transaction.atomic
+def change_task(*, task: CleanupTask, assignee: User | None, done: Collection[str]) -> None:
+    """Steps that nobody knows are left out."""
+    task.assignee = assignee
+    task.done = [step for step in STEPS if step in done]
+    task.save(update_fields=["assignee", "done"])
+
+
+@transaction.atomic
+def close_task(*, task: CleanupTask, by: User) -> None:
+    task.closed_at, task.closed_by = timezone.now(), by
+    task.save(update_fields=["closed_at", "closed_by"])
+    save(task.dialog)
+
+
+def escalate(row: Dialog, event: ContextEvent) -> None:
+    """Say in the event what is to follow from it, if it is one too many."""
+    wanted = context_config().on_over_hits
+    if wanted is AtMilestone.NEVER or row.is_client_driven or not _is_one_too_many(row):
+        return
+    _mark(event, wanted)
+
+
+def _is_one_too_many(row: Dialog) -> bool:
+    recent = ContextEvent.objects.filter(
+        owner=row.owner_id,
+        agent=row.agent_id,
+        code=ContextEvent.Code.OVER_HIT,
+        happened_at__gt=timezone.now() - HOUR,
+    )
+    facts = recent.filter(dialog=row).values_list("facts", flat=True)
+    most = MOST_OF_P1 if row.agent.is_p1 else MOST
+    return recent.count() > most and not any(ESCALATED in one for one in facts)
+
+
+def is_fresh_start_due(row: Dialog) -> bool:
+    """The message that is to be answered was one over-hit too many, and nobody wants to be asked."""
+    automatic = {"message": row.current_leaf_id, ESCALATED: str(AtMilestone.AUTOMATIC)}
+    wanted = ContextEvent.objects.filter(
+        dialog=row, code=ContextEvent.Code.OVER_HIT, **{f"facts__{name}": value for name, value in automatic.items()}
+    )
+    begun = CompactionRun.objects.filter(dialog=row, leaf=row.current_leaf_id, trigger=CompactionRun.Trigger.RESET)
+    return wanted.exists() and not begun.exists()
+
+
+def escalate_in_circle(row: Dialog) -> None:
+    """An over-hit of an agent that goes round in circles is one too many, where nobody wants to be asked."""
+    if context_config().on_over_hits is not AtMilestone.AUTOMATIC:
+        return
+    event = ContextEvent.objects.filter(
+        dialog=row, code=ContextEvent.Code.OVER_HIT, facts__message=row.current_leaf_id
+    ).first()
+    if event is not None:
+        _mark(event, AtMilestone.AUTOMATIC)
+
+
+def _mark(event: ContextEvent, wanted: AtMilestone) -> None:
+    event.facts[ESCALATED] = str(wanted)
+    event.save(update_fields=["facts"])
+
+
+@transaction.atomic
+def decline(*, dialog: Dialog) -> None:
+    """The offered fresh start is not wanted."""
+    row = lock(dialog)
+    for event in ContextEvent.objects.filter(dialog=row, facts__escalated=str(AtMilestone.OFFER)):
+        event.facts[DECLINED] = True
+        event.save(update_fields=["facts"])
+    save(row)

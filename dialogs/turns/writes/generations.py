@@ -14,7 +14,7 @@ from django.db.models import BigIntegerField, QuerySet
 from django.utils import timezone
 
 from dialogs.llms.guard import bounds_of, guard_of, is_off, may_be_guarded
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import configured
 from dialogs.models import Blob, Course, Dialog, Generation, Message
 from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import OwnTools, PausedBy
@@ -238,7 +238,8 @@ def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, erro
 
 
 def _after_overflow(row: Dialog, generation: Generation, retry_in: float | None) -> float | None:
-    """It is asked again at once, after a compaction; where nothing can be compacted by itself, the refusal is told.
+    """In how many seconds a refused request is tried again: at once, after a compaction; None where nothing can be
+    compacted by itself, so that the refusal is told.
 
     Where not even a bound was learned, a new course may help a person's dialog.
     """
@@ -269,7 +270,7 @@ def add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short
     )
 
 
-# What its end writes down.
+# The columns that the end of a generation writes.
 ENDED = (
     *("status", "message", "finished_at", "first_token_at", "finish_reason", "usage_raw"),
     *("partial_text", "partial_reasoning", "error_code", "error_message", "why", "retry_at"),

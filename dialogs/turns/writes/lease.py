@@ -102,7 +102,8 @@ def _release(dialog_id: Any, token: Any, wake_seq: Any) -> tuple[QuerySet[Dialog
 
 
 def let_go(row: Dialog, held: Claim) -> tuple[str, ...]:
-    """The same of a row that is locked. Its caller saves these fields of it: none where something new came up."""
+    """Release a dialog whose row is locked. The caller saves the fields that are returned: none where something new
+    came up."""
     if row.wake_seq != held.wake_seq:
         return ()
     row.handled_seq, row.lease_until, row.slice_seq = held.wake_seq, None, None

@@ -11,10 +11,9 @@ from dialogs.models.dialog import PausedBy
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.writes.dialog_row import close_answer, lock, save
 from dialogs.turns.reads.loops import stretch_of
-from dialogs.turns.writes.events import Code, log
+from dialogs.turns.writes.events import Code, escalate_in_circle, is_fresh_start_due, log
 from dialogs.turns.writes.lease import Claim, fenced
-from dialogs.turns.writes.over_hits import escalate_in_circle, is_fresh_start_due
-from health.loops.patterns import LoopFinding, find_loop
+from health.loops import LoopFinding, find_loop
 from health.models import ContextEvent
 
 

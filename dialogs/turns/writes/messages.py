@@ -1,4 +1,5 @@
-"""What a person does to the messages of a dialog: post, edit, retry, choose a branch, stop.
+"""What a person does to the messages of a dialog: post, edit, retry, choose a branch, stop, answer what the agent
+asked, in the box below the question or with an ordinary message.
 
 Nothing here edits or deletes a message. Every function raises a DialogError that says what to do.
 """
@@ -13,13 +14,13 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
 from dialogs.common.schedule import drive_on_commit
-from dialogs.models import Course, Dialog, Message, QueuedMessage
+from dialogs.models import Course, Dialog, Message, Question, QueuedMessage, ToolCall
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes import task_snapshot
-from dialogs.transcript.writes.cleaning import clean_text
 from dialogs.transcript.writes.dialog_row import (
     add_message,
+    clean_text,
     close_answer,
     count_anew,
     current_course,
@@ -29,11 +30,12 @@ from dialogs.transcript.writes.dialog_row import (
     want_answer,
     written_here,
 )
-from dialogs.turns.writes.questions import answer_by_message
 from dialogs.turns.writes.remediation import forget
-from dialogs.turns.writes.tool_calls import withdraw_open_calls
+from dialogs.turns.writes.tool_calls import close_call, withdraw_open_calls
 
 TITLE_CHARS = 60
+BY_MESSAGE = "The person answers with the message that follows."
+Status = Question.Status
 
 
 def _idle(row: Dialog) -> Dialog:
@@ -155,7 +157,7 @@ def _last_of_user(row: Dialog) -> Message:
 
 
 def _last_typed(row: Dialog) -> Message:
-    """In the current course: editing an earlier one would leave the courses after it behind."""
+    """The last typed message of the current course: editing an earlier one would leave the courses after it behind."""
     message = _last_of_user(row)
     while message.origin != MessageOrigin.TYPED:
         if message.parent is None or message.parent.course_id != current_course(row).pk:
@@ -227,3 +229,30 @@ def go_on(*, dialog: Dialog) -> None:
     row.wake_seq += 1
     save(row, "paused_by", "wake_seq", "crashes", "counted_from")
     drive_on_commit(row.pk)
+
+
+@transaction.atomic
+def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
+    """Give the answer to the tool call that waits for it; when it was the last one, the agent goes on."""
+    text = clean_text(answer)
+    row = written_here(lock(dialog))
+    question = Question.objects.filter(dialog=row, pk=question_id).select_related("tool_call").first()
+    if question is None or question.status != Status.PENDING:
+        raise InvalidMessage(_("This question no longer waits for an answer."))
+    if row.trashed_at:
+        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
+    _close(row, question, status=Status.ANSWERED, answer=text, result=text)
+    count_anew(row)
+    want_answer(row)
+
+
+def answer_by_message(row: Dialog) -> None:
+    """The person typed a message instead: every pending question is answered by it."""
+    for question in Question.objects.filter(dialog=row, status=Status.PENDING).select_related("tool_call"):
+        _close(row, question, status=Status.ANSWERED, answer="", result=BY_MESSAGE)
+
+
+def _close(row: Dialog, question: Question, *, status: str, answer: str, result: str) -> None:
+    question.status, question.answer, question.answered_at = status, answer, timezone.now()
+    question.save(update_fields=["status", "answer", "answered_at"])
+    close_call(row, question.tool_call, ToolCall.Status.DONE, result)

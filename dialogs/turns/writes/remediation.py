@@ -5,7 +5,7 @@ Everything takes the dialog's locked row and runs in the transaction of its call
 
 from __future__ import annotations
 
-from dialogs.llms.reads.providers import configured
+from dialogs.llms.reads import configured
 from dialogs.models import Course, Dialog, Message, RemediationPrompt, Reminder
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message, current_course, want_answer
@@ -30,7 +30,7 @@ def keep(course: Course, state: Remediation) -> None:
 
 
 def record_level(row: Dialog, course: Course, level: str) -> None:
-    """One more generation was read."""
+    """Take one more reading into remediation's counters on the course."""
     course.refresh_from_db()
     keep(course, step(state_of(course), Level(level), cadence=caution_cadence(configured(row.llm))))
 
@@ -41,7 +41,7 @@ def record_overflow(course: Course) -> None:
 
 
 def forget(course: Course) -> None:
-    """Another branch of the course is shown: what was counted belongs to the one that was left."""
+    """Forget the counts: another branch of the course is shown, and they belong to the one that was left."""
     keep(course, Remediation())
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from dominds.doctor import examine
-from dominds.doctor.findings import Finding, State
+from dominds.doctor import Finding, State, examine
 
 
 class Command(BaseCommand):
     help = "Says what is well and what is not; the exit status is 1 when something is wrong."
-    # It must speak even when the checks would stop other commands.
+    # The doctor must speak even when the checks would stop other commands.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -22,7 +22,7 @@ def port(text: str) -> int:
 
 class Command(BaseCommand):
     help = "Runs the web server, the workers, the embedded Redis-compatible server and the demo model until Ctrl-C."
-    # It runs them itself, after it has looked at the database, which some of them ask.
+    # `up` runs the checks itself, after it has looked at the database, which some of them ask.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -18,8 +18,7 @@ from health.compaction.reading.messages import InvalidMessages, Orphans, parse
 from health.compaction.terms.configuration import InvalidConfig
 from health.compaction.terms.fates import fates
 from health.compaction.terms.outcome import Status, Step
-from health.plots import svg
-from health.reports import as_json, lines, step_line
+from health.reports import as_json, lines, step_line, svg
 from health.services import compact_messages
 from health.transcripts import NotATranscript, Transcript, read
 
@@ -28,7 +27,7 @@ UNUSABLE = 2
 
 class Command(BaseCommand):
     help = "Compacts a chat: a JSON array, JSONL, or an export of OpenAI, Open WebUI or Claude Code."
-    # It touches nothing that the checks are about.
+    # The command touches nothing that the checks are about.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

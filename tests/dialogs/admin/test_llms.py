@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from dialogs.api.writes.client_turns import direct_agent
 from dialogs.models import LLM, Agent, Dialog, LlmBounds, Message, Provider
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from tests.builders import a_generation
 from tests.dialogs.admin.conftest import told
 

@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from dialogs.agents.reads.mcp import secrets_of
-from dialogs.agents.writes.mcp import record_problem, record_tools
+from dialogs.agents.reads import secrets_of
+from dialogs.agents.writes import record_problem, record_tools
 from dialogs.models import McpServer
 from tests.dialogs.admin.conftest import told
 

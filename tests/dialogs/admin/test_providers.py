@@ -178,7 +178,7 @@ def test_the_buttons_of_the_form_save_and_then_call(staff: Client, playing: Prov
 
 
 def test_a_server_that_says_nothing_ends_the_wait(staff: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dialogs.admin.probing.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("dialogs.admin.base.PROBE_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         provider = Provider.objects.create(name="silent", kind="openai", base_url=address)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 
 from dialogs.models import LLM
 from health.models import CompactionRun
@@ -65,11 +64,6 @@ def at(llm: LLM, url: str, model: str = "tiny") -> None:
     llm.model_id, llm.context_length, llm.context_length_source, llm.optimal_max_tokens = model, None, "", None
     llm.compaction = "automatic"
     llm.save()
-
-
-@pytest.fixture(autouse=True)
-def nobody_else(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 @pytest.mark.parametrize("picture", [256, 800, 1500])

@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.models import Dialog
-from dialogs.providers.anthropic_request import wire_request
+from dialogs.providers.anthropic import wire_request
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError
 from tests.client_dialogs import picture
 from tests.dialogs.api.conftest import Client, Play, assistant, said, user

@@ -19,7 +19,7 @@ from dialogs.models.llm import ProviderKind
 from dialogs.providers.base import ChatRequest
 from dialogs.transcript.reads.path import course_branch
 from dialogs.turns.reads.turns import dialog_to_drive
-from health.loops.patterns import EVERY_CALLS
+from health.loops import EVERY_CALLS
 from tests.client_dialogs import A_TOOL, PNG, answered, ask, assistant, image, request_of, result, user
 from tests.dialogs.compaction_runs import an_applied_run
 

@@ -24,8 +24,7 @@ SUGGESTION = "A model with a larger context can read all of it."
 
 
 @pytest.fixture
-def studio(llm: LLM, settings: Any) -> Iterator[LMStudioStandin]:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+def studio(llm: LLM) -> Iterator[LMStudioStandin]:
     standin = LMStudioStandin(context=4096, cut_middle=True)
     with serving(standin.app()) as url:
         in_lmstudio(llm, url)

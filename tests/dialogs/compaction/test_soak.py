@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.conf import LazySettings
 
 from dialogs.context.border import chat_request
 from dialogs.context.present import present_context
@@ -29,11 +28,6 @@ FACTS = {
     15: "I prefer short answers, at most three sentences.",
 }
 KEPT = ("billing@harbour.example", "orders in PostgreSQL", "short answers")
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.agents.reads.shown_reminders import Shown
+from dialogs.agents.reads import Shown
 from dialogs.context.beginning import Beginning, Standing
 from dialogs.context.border import Context, chat_request
 from dialogs.models import LLM, Agent, Dialog, Message, ToolCall

@@ -7,7 +7,7 @@ import pytest
 from dialogs.context.estimate import Estimate, Foretold, Sizing, estimate, foretold
 from dialogs.context.material import units_of
 from dialogs.context.present import present_context
-from dialogs.context.writes.windows import learn_from_usage
+from dialogs.context.writes import learn_from_usage
 from dialogs.llms.counter import counter_of
 from dialogs.models import LLM, Blob, Dialog
 from dialogs.models.message import MessageOrigin, Role

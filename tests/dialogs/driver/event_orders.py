@@ -46,14 +46,13 @@ from dialogs.models import (
 )
 from dialogs.models.dialog import OwnTools
 from dialogs.models.message import INSERTED, MessageOrigin
-from dialogs.pages.writes.dialogs import change_llm
+from dialogs.pages.writes import change_llm
 from dialogs.providers.base import ChatMessage
 from dialogs.providers.base import ToolCall as CallOnTheWire
 from dialogs.providers.laws import shaped, without_calls
 from dialogs.providers.openai_compatible import wire_message
 from dialogs.transcript.writes.marks import set_pin, set_priority
-from dialogs.turns.writes.messages import choose_branch, edit_message, post_message, request_stop
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question, choose_branch, edit_message, post_message, request_stop
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import RULE, a_history, calibrate, guard, long_text
 from tests.dialogs.driver.conftest import a_call, drive_until_idle

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db import connections
 from django.db.models.functions import Length
@@ -147,9 +146,8 @@ def answers(chance: Random) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 100))])
 def test_what_two_tabs_and_two_workers_do_at_once_loses_nothing(
-    alice: User, dialog: Dialog, play: Play, settings: LazySettings, seed: int
+    alice: User, dialog: Dialog, play: Play, seed: int
 ) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
     guard(dialog, 3500)
     Agent.objects.update(instructions="You help. Rule 7 holds.")
     a_history(dialog, pairs=4)

@@ -14,7 +14,7 @@ from dialogs.models.agent import WhenFull
 from dialogs.transcript.writes.marks import set_pin
 from dialogs.transfer.exporting import export_json
 from dialogs.transfer.importing import import_dialog
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question
 from tests.dialogs.compacting_builders import RULE as DEPLOYING
 from tests.dialogs.compacting_builders import a_history, guard, long_text
 from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said

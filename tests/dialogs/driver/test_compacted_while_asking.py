@@ -10,8 +10,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import queue_run
 from dialogs.llms.guard import by_limit
 from dialogs.models import Dialog, Question
-from dialogs.turns.writes.messages import post_message
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question, post_message
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said

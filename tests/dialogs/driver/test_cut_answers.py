@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.conf import LazySettings
 
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.context.border import chat_request, read_context
 from dialogs.context.continuing import request_to_go_on
 from dialogs.driver.prefill import find_out
 from dialogs.llms.counter import counter_of
-from dialogs.llms.reads.providers import settings_for
+from dialogs.llms.reads import settings_for
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question
 from dialogs.models.agent import WhenFull
 from dialogs.models.llm import Prefill
@@ -40,12 +39,6 @@ GO_ON = "Go on exactly where your last message stops"
 # What a model answers that goes on with an answer which ends the request.
 TRIED = ({"match": "Which days", "text": "day, Thursday"}, {"match": "Name the days", "text": " Wednesday"})
 STARTS_ANEW = ({"match": "Which days", "text": "Monday, Tuesday"},)
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    """No worker listens in these tests: the driver does it itself, at once."""
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 def words(number: int, sentences: int) -> list[str]:

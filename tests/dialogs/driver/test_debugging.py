@@ -8,7 +8,6 @@ import re
 
 import pytest
 from channels.db import database_sync_to_async
-from django.conf import LazySettings
 
 from dialogs.context.reads.task_snapshot import context_stats
 from dialogs.models import Dialog, Generation, Message
@@ -44,9 +43,8 @@ def test_it_comes_after_every_fifth_generation(dialog: Dialog, play: Play, caplo
 
 
 def test_it_comes_also_where_the_fifth_is_cut_for_a_compaction(
-    dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture, settings: LazySettings
+    dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
     guard(dialog, window=4000)
     a_history(dialog, pairs=10)
     answer = [f"{word} " for word in long_text(3, 90).split()]

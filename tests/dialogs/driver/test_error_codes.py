@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 from starlette.applications import Starlette
@@ -31,11 +30,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Status = CompactionRun.Status
 TOO_LONG = "This model's maximum context length is 2048 tokens. However, your messages resulted in 2713 tokens."
 ANSWER = {"choices": [{"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}]}
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 class ShortOfRoom:

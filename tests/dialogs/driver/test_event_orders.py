@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import LazySettings
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -11,11 +10,6 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.dialogs.driver.event_orders import EventOrders
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 def try_orders(count: int, *, always_the_same: bool) -> None:

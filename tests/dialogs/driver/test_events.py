@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 
 from dialogs.models import Dialog
 from dialogs.transcript.model_view import load
@@ -18,11 +17,6 @@ from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOO_LONG: dict[str, Any] = {"error": {"code": "context_overflow", "message": "too long"}}
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 def codes(dialog: Dialog) -> list[str]:

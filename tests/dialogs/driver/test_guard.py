@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 
 from dialogs.driver import compact, guarding
 from dialogs.driver.watch import Watch
@@ -20,12 +19,6 @@ from tests.dialogs.driver.test_rounds import offer, outside  # noqa: F401  a fix
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Status = CompactionRun.Status
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    """No worker listens in these tests: the driver does it itself, at once."""
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 def texts(request: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.models import LLM, Agent, Dialog, Generation, ToolCall
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.tool_calls import INTERRUPTED
 from tests.dialogs.driver.conftest import Play, a_call, calling, said
@@ -136,7 +136,7 @@ def test_the_story_without_a_death(undisturbed: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("moment", Moment)
-@pytest.mark.parametrize("every", [pytest.param(9, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [pytest.param(23, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
 def test_a_worker_may_be_killed_at_any(moment: Moment, every: int, tell: Tell, undisturbed: dict[str, Any]) -> None:
     # The kinds of moments take turns.
     for number in count(1 + 3 * moment.value % every, every):

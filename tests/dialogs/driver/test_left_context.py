@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.conf import LazySettings
 
-from dialogs.compaction.context_report import lines, report
 from dialogs.compaction.reads.context_state import context_state
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.driver.writes.courses import start_course
+from dialogs.management.commands.context_stats import lines, report
 from dialogs.models import LLM, Course, Dialog, Message, RemediationPrompt
-from dialogs.pages.writes.dialogs import change_llm
+from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import edit_message
@@ -24,11 +23,6 @@ from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FULL = 95_000
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 @pytest.fixture

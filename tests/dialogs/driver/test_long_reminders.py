@@ -12,12 +12,11 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
-from dialogs.models.dialog import OwnTools, WorkLanguage
-from dialogs.models.reminder import Author
-from dialogs.pages.writes.dialogs import change_llm
+from dialogs.models.dialog import Author, OwnTools, WorkLanguage
+from dialogs.pages.writes import change_llm
 from tests.dialogs.compacting_builders import calibrate, long_text
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 
 from dialogs.agents.tools.base import DialogTool, schema
 from dialogs.compaction.work import perform
@@ -27,9 +26,8 @@ READING = calling(10, "read_plan")
 
 
 @pytest.fixture(autouse=True)
-def plan(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> list[str]:
-    """What the tool `read_plan` answers. Nobody else compacts."""
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
+def plan(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the tool `read_plan` answers."""
     answer = ["Be good."]
     tool = DialogTool(name="read_plan", description="", parameters=schema(), perform=lambda _row, _given: answer[0])
     monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: (tool,))

@@ -24,8 +24,7 @@ from dialogs.driver.writes import rounds
 from dialogs.models import Agent, Dialog, McpServer, Message, Question, ToolCall
 from dialogs.turns.reads.call_rows import call_rows
 from dialogs.turns.writes import lease
-from dialogs.turns.writes.messages import request_stop
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question, request_stop
 from health.compaction.config import ContextConfig, RetryPolicy
 from health.compaction.terms.configuration import dump
 from health.models import ContextSettings

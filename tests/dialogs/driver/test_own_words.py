@@ -34,11 +34,6 @@ BEGINNINGS = (
 CASES = (*((beginning, None) for beginning in BEGINNINGS), *((one, ["keep_last_five"]) for one in BEGINNINGS[::3]))
 
 
-@pytest.fixture(autouse=True)
-def _here(settings: Any) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
-
-
 def with_chain(chain: list[str] | None) -> None:
     if chain:
         values = f"context_config:\n  breaking_strategy:\n    chain_order: {chain}\n"

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db.models import F
 from django.test import Client
@@ -31,9 +30,8 @@ TALK = Talk(4096, turns=14, windows=4.0)
 
 
 @pytest.fixture(autouse=True)
-def server(dialog: Dialog, settings: LazySettings) -> Iterator[CompatibleStandin]:
+def server(dialog: Dialog) -> Iterator[CompatibleStandin]:
     """Of the dialog's LLM: it tells no window, and cuts what does not fit."""
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
     standin = CompatibleStandin(window=TALK.window, overlong=Overlong.FILLED)
     with serving(standin.app()) as url:
         Provider.objects.update(kind="openai", base_url=f"{url}/v1")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
@@ -28,11 +27,6 @@ from tests.dialogs.compaction_runs import an_applied_run
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 @contextmanager

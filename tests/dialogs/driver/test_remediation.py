@@ -13,16 +13,15 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 
 from dialogs.agents.tools.registry import tools_for
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.context.carry_over import OPENING
 from dialogs.driver import run
 from dialogs.driver.decide import Action, ClearMind, InsertPrompt, Push, decide
 from dialogs.driver.run import drive
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
-from dialogs.models.dialog import WorkLanguage
+from dialogs.models.dialog import Author, WorkLanguage
 from dialogs.models.message import MessageOrigin
-from dialogs.models.reminder import Author
 from dialogs.turns.prompts import prompt
 from dialogs.turns.state import Policy, State
 from dialogs.turns.writes.autonomous import start_run

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async as in_db
-from django.conf import LazySettings
 from django.utils import timezone
 
 from dialogs.compaction.reads.compaction import open_run
@@ -23,12 +22,6 @@ from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Status = CompactionRun.Status
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    """No worker listens in these tests: the driver does it itself, at once."""
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 @pytest.fixture

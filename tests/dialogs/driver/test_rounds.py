@@ -39,15 +39,14 @@ from dialogs.models import (
     ToolCall,
 )
 from dialogs.models.message import MessageOrigin
-from dialogs.pages.writes.dialogs import set_own_tools
+from dialogs.pages.writes import set_own_tools
 from dialogs.transcript.reads.autonomous import rest_reason
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.state import Policy
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.autonomous import start_run
-from dialogs.turns.writes.messages import go_on, post_message, request_stop, retry
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question, go_on, post_message, request_stop, retry
 from health.tokens.counters import count_text
 from health.tokens.messages import tools_tokens
 from tests.dialogs.compacting_builders import a_history, guard, long_text
@@ -183,7 +182,7 @@ def test_where_they_are_switched_off_no_tool_of_ours_is_offered_and_nobody_is_as
     ask(dialog)
     drive_until_idle(dialog)
 
-    set_own_tools(dialog=dialog, choice="off")
+    set_own_tools(dialog=dialog, own_tools="off")
     for _turn in range(2):
         ask(dialog)
         drive_until_idle(dialog)
@@ -196,7 +195,7 @@ def test_where_they_are_switched_off_no_tool_of_ours_is_offered_and_nobody_is_as
 
 
 def test_where_they_are_switched_off_a_run_ends_by_its_last_line(dialog: Dialog, play: Play) -> None:
-    set_own_tools(dialog=dialog, choice="off")
+    set_own_tools(dialog=dialog, own_tools="off")
     dialog.refresh_from_db()
     requests = play(HEALTHY, said(10, "Painted.\nGOAL DONE"))
     ask(dialog)
@@ -211,7 +210,7 @@ def test_where_they_are_switched_off_a_run_ends_by_its_last_line(dialog: Dialog,
 
 def test_who_wants_all_of_them_has_them_in_a_small_window(dialog: Dialog, play: Play) -> None:
     guard(dialog, SMALL, SMALL)
-    set_own_tools(dialog=dialog, choice="on")
+    set_own_tools(dialog=dialog, own_tools="on")
     dialog.refresh_from_db()
     requests = play(HEALTHY)
 

@@ -11,7 +11,7 @@ from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
 from dialogs.models import LLM, Agent, Dialog, Generation, Message, QueuedMessage
-from dialogs.pages.writes.dialogs import trash_dialog
+from dialogs.pages.writes import trash_dialog
 from dialogs.turns.writes.messages import edit_message, post_message, request_stop, retry
 from health.models import HealthReading
 from tests.builders import a_generation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -17,11 +16,6 @@ from tests.dialogs.pages.views.pages import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REFUSAL = {"error": {"code": "context_overflow"}}
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_compacts(settings: LazySettings) -> None:
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import LazySettings
 
 from dialogs.models import LLM, Agent, Dialog, RemediationPrompt
-from dialogs.pages.writes.dialogs import set_own_tools
+from dialogs.pages.writes import set_own_tools
 from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.writes.autonomous import start_run
 from health.models import CompactionRun
@@ -20,9 +19,8 @@ NOTED = calling(50_000, "add_reminder", '{"content": "Step 3 is next."}')
 
 
 @pytest.fixture(autouse=True)
-def guarded(dialog: Dialog, settings: LazySettings) -> None:
+def guarded(dialog: Dialog) -> None:
     """A window of 400,000 tokens in which compaction makes room; what is really sent is far from it."""
-    settings.DOMINDS_COMPACTION_WAIT_SECONDS = 0.0
     guard(dialog, limit=WINDOW, window=WINDOW)
 
 
@@ -102,7 +100,7 @@ def test_where_a_person_switched_our_tools_off_nobody_is_reminded_and_compaction
     guard(reminded, limit=5_000, window=WINDOW)
     Agent.objects.update(when_full="remind")
     a_history(reminded, pairs=24)
-    set_own_tools(dialog=reminded, choice="off")
+    set_own_tools(dialog=reminded, own_tools="off")
     play(CAUTION, HEALTHY)
 
     converse(reminded, 1)

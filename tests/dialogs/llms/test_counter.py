@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from dialogs.context.estimate import estimate, foretold
 from dialogs.context.present import present_context
-from dialogs.context.writes.windows import learn_from_usage
+from dialogs.context.writes import learn_from_usage
 from dialogs.llms import counter as server_counter
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM, Dialog
@@ -25,7 +25,7 @@ from dialogs.models.llm import ProviderKind
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.terms.ports import Grade
 from health.models import CountedText, LlmCalibration
-from health.models import counted_text as counted_texts
+from health.models import calibration as counted_texts
 from health.tokens.calibration import Calibration, Uncalibrated
 from health.tokens.counters import counter_for
 from tests.dialogs.compacting_builders import a_history, long_text

@@ -11,10 +11,10 @@ from dialogs.api.writes.client_turns import direct_agent
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.context_settings import pruning_agents
 from dialogs.compaction.settings.page import Asked
-from dialogs.llms.reads.agents import choosable_agents
+from dialogs.llms.reads import choosable_agents
 from dialogs.llms.writes.providers import ensure_agents
 from dialogs.models import LLM, Agent, Dialog
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.transfer import export_json, import_dialog
 from tests.dialogs.pages.views.pages import page
 

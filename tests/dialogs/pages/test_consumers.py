@@ -24,7 +24,7 @@ from dialogs.common.broadcast import dialog_changed, stream_state
 from dialogs.models import Dialog, Generation
 from dialogs.pages import consumers, live_view
 from dialogs.pages.consumers import NOT_SIGNED_IN, NOT_YOURS, TOO_LONG
-from dialogs.pages.frames import Rendering
+from dialogs.pages.live_view import Rendering
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.writes.messages import post_message
 from dominds.asgi import application

@@ -7,12 +7,12 @@ import re
 from django.contrib.auth.models import User
 from django.utils.translation import override
 
-from dialogs.agents.writes.reminders import add_reminder
+from dialogs.agents.writes import add_reminder
 from dialogs.api.writes.api_keys import create_key
 from dialogs.context.views.chart import chart
 from dialogs.models import LLM, Course, Dialog, Message, ToolCall
-from dialogs.models.reminder import Author
-from dialogs.pages.frames import PageDiff, Rendering, render
+from dialogs.models.dialog import Author
+from dialogs.pages.live_view import PageDiff, Rendering, render
 from dialogs.pages.reads.page import dialog_parts
 from dialogs.turns.writes.messages import edit_message, post_message
 from tests import client_dialogs

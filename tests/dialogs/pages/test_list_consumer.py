@@ -16,7 +16,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.pages import consumers
 from dialogs.pages.consumers import NOT_SIGNED_IN
 from dialogs.pages.views.lists import Asked, list_context
-from dialogs.pages.writes.dialogs import create_dialog, rename_dialog
+from dialogs.pages.writes import create_dialog, rename_dialog
 from dialogs.turns.writes.messages import post_message
 from dominds.asgi import application
 from tests.dialogs.pages.test_consumers import ORIGIN, cookie_of, until

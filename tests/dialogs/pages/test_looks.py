@@ -8,8 +8,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import Dialog
-from dialogs.pages.frames import PageDiff, Rendering
-from dialogs.pages.live_view import _render
+from dialogs.pages.live_view import PageDiff, Rendering, _render
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation, a_reading
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialogs.models import Generation
-from dialogs.pages.frames import Fragment, PageDiff, RenderedRow, Rendering
+from dialogs.pages.live_view import Fragment, PageDiff, RenderedRow, Rendering
 from dialogs.pages.reads.rows import LiveRow
 from dialogs.pages.rendering import render_block, split_blocks
 from tests.dialogs.dom import Page

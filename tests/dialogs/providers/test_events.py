@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from dialogs.providers.base import Finished, ProviderFailed, ReasoningDelta, StreamEvent, TextDelta
-from dialogs.providers.events import Reading, joined
+from dialogs.providers.http import Reading, joined
 
 SENT = (
     b': a comment\n\nevent: word\ndata: {"a":\ndata: 1}\n\nid: 7\n\n'
@@ -83,3 +84,14 @@ def test_nothing_is_read_behind_the_event_that_says_so() -> None:
     assert not reading.is_done
     assert list(reading.events(b"data: 2\n\ndata: [DONE]\n\ndata: no JSON\n\n")) == [2]
     assert reading.is_done
+
+
+@pytest.mark.parametrize("data", [b' {"a": 1}', b'\t{"a": 1} \r', b"[1, 2]", b'"\xe4\xbd\xa0"', b"null", b" 1.5"])
+def test_what_an_event_says_is_read_as_json(data: bytes) -> None:
+    assert list(Reading().events(b"data:" + data + b"\n\n")) == [json.loads(data)]
+
+
+@pytest.mark.parametrize("data", [b'{"a": 1} x', b'{"a": 1}{', b"", b"{", b"\xc2\xa01"])
+def test_what_is_no_json_is_an_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match="line 1"):
+        list(Reading().events(b"data:" + data + b"\n\n"))

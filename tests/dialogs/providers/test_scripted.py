@@ -26,8 +26,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.registry import make_provider
-from dialogs.providers.script import Step
-from dialogs.providers.scripted import Scripted
+from dialogs.providers.scripted import Scripted, Step
 from health.monitor.usage import Usage, UsageUnavailable
 from tests.dialogs.providers.worlds import error_of, events_of, request
 

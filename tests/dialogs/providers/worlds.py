@@ -27,8 +27,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.laws import next_shape, shaped, without_calls
 from dialogs.providers.registry import make_provider
-from dialogs.providers.script import Step
-from dialogs.providers.scripted import Scripted
+from dialogs.providers.scripted import Scripted, Step
 from tests.dialogs.providers.upstream import Asked, Reply, Upstream, as_json, as_stream, data, named
 from tests.standins.templates import TEMPLATES, WITH_TOOLS
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.agents.writes.reminders import MOST_REMINDERS, add_reminder
+from dialogs.agents.writes import MOST_REMINDERS, add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog, Message
-from dialogs.models.reminder import Author
+from dialogs.models.dialog import Author
 from dialogs.transfer import export_json, import_dialog, parse_json, reading
 
 

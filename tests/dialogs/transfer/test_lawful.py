@@ -12,8 +12,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.transcript.writes.dialog_row import add_message, lock, save
 from dialogs.transfer import export_json, import_dialog
-from dialogs.turns.writes.messages import edit_message, pause, post_message, retry
-from dialogs.turns.writes.questions import answer_question
+from dialogs.turns.writes.messages import answer_question, edit_message, pause, post_message, retry
 from dialogs.turns.writes.tool_calls import add_calls, add_results, close_call
 
 

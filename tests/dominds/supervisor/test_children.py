@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from dialogs.common.leash import watch
-from dominds.supervisor import restarts
-from dominds.supervisor.children import Child, Children, cause_of_death
+from dominds.supervisor.children import Child, Children, GiveUp, Restart, after_death, cause_of_death
 from dominds.supervisor.errors import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 
@@ -82,7 +81,7 @@ def test_a_child_that_dies_is_started_again_and_said_so(children: Children, term
 
 
 def test_a_child_that_keeps_dying_is_given_up(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restarts, "FIRST_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("dominds.supervisor.children.FIRST_DELAY_SECONDS", 0.001)
     children.start(python("raise SystemExit(3)"))
 
     with pytest.raises(GaveUp, match=r"child ended with status 3; that was 5 times within 60 s"):
@@ -192,3 +191,21 @@ def test_where_the_kernel_does_not_help_the_leash_kills_an_orphan() -> None:
 @pytest.mark.parametrize(("status", "words"), [(-9, "was killed by SIGKILL"), (2, "ended with status 2")])
 def test_a_death_is_told_in_words(status: int, words: str) -> None:
     assert cause_of_death(status) == words
+
+
+@pytest.mark.parametrize(
+    ("deaths", "expected"),
+    [
+        ((100.0,), Restart(delay=0.5)),
+        ((99.0, 100.0), Restart(delay=1.0)),
+        ((98.0, 99.0, 100.0), Restart(delay=2.0)),
+        ((97.0, 98.0, 99.0, 100.0), Restart(delay=4.0)),
+        # The fifth within a minute is the last.
+        ((96.0, 97.0, 98.0, 99.0, 100.0), GiveUp(deaths=5)),
+        # What lies a minute back is forgiven.
+        ((1.0, 2.0, 3.0, 4.0, 100.0), Restart(delay=0.5)),
+        ((40.0, 100.0), Restart(delay=0.5)),
+    ],
+)
+def test_each_death_within_a_minute_doubles_the_wait(deaths: tuple[float, ...], expected: Restart | GiveUp) -> None:
+    assert after_death(deaths, now=100.0) == expected

@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 
 from health.adapters import embeddings, minilm, static_vectors, weights
-from health.adapters.embeddings import Embeddings, UnsupportedEmbedder, canonical, embedder
-from health.adapters.pace import RETRY_SECONDS, Cache, Pace, Row
+from health.adapters.embeddings import (
+    RETRY_SECONDS,
+    Cache,
+    Embeddings,
+    Pace,
+    Row,
+    UnsupportedEmbedder,
+    canonical,
+    embedder,
+)
 from health.adapters.weights import Unavailable
 from health.compaction.choosing.scoring import coherence
 from health.compaction.terms.ports import Embed

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from health.critic.chains import Chain, Run, chain_change
-from health.critic.off_policy import Logged, compare
+from health.critic.chains import Chain, Logged, Run, chain_change, compare
 
 DEFAULT_CHAIN, RECENT_FIRST = ("summarize_old", "prioritize_recent"), ("prioritize_recent", "summarize_old")
 THIRD = ("discard_low_rel",)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.loops.patterns import MOST_CHARACTERS, likeness
+from health.loops import MOST_CHARACTERS, likeness
 
 REPORT = "The boiler beside the turbine shows 41 units after the third check, as was expected of it."
 

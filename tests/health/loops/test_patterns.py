@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.loops.patterns import MOST_STEPS, Call, Kind, Seen, Step, find_loop
+from health.loops import MOST_STEPS, Call, Kind, Seen, Step, find_loop
 
 READ = Call(name="read_file", arguments='{"path": "a"}', outcome="Hello")
 REFUSED = Call(name="write_file", arguments='{"path": "a"}', outcome="Permission denied", failed=True)

@@ -1,4 +1,6 @@
-"""The table of figures: a row for each agent with its LLM, and one of them all. Added up by the database.
+"""The table of Insights: a row for each agent with its LLM, and one of them all, added up by the database. Beside it
+what only single runs can tell, of the newest: the reward of each strategy, how long compactions took; and how far
+estimates missed.
 
 None is "nothing is known", which is not the same as none happened. Tokens of compactions are estimated, those of
 readings were measured; the two never meet in one number.
@@ -7,8 +9,10 @@ readings were measured; the two never meet in one number.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
+from statistics import fmean, stdev
 from typing import Any
 
 from django.db.models import Count, F, Max, Q, Sum
@@ -16,7 +20,9 @@ from django.db.models import Count, F, Max, Q, Sum
 from dialogs.learning.reads.insights.scope import Scope
 from dialogs.llms.guard import may_be_guarded
 from dialogs.models import LLM, Agent, Dialog
-from health.models import CompactionRun, ContextEvent
+from health.compaction.strategies import REGISTRY
+from health.models import CompactionRun, ContextEvent, LlmCalibration
+from health.tokens.calibration import Calibration
 
 MOST_PAIRS = 20
 Code, Status = ContextEvent.Code, CompactionRun.Status
@@ -25,14 +31,20 @@ WATCHED = (Code.OVER_HIT, Code.WARNING)
 COUNTED = (*WATCHED, Code.PROVIDER_OVERFLOW)
 STATUS_WORDS = dict(Status.choices)
 APPLIED = Q(status=Status.APPLIED)
+# An agent and an LLM.
 Key = tuple[int | None, int | None]
 # Fields of `Figures` by name, for each agent with its LLM.
 Parts = dict[Key, dict[str, Any]]
+# Of the newest runs: how many are looked into, and what of them. Nothing that stands behind a run's view, which may be
+# long.
+MOST_RUNS = 300
+ENDED = (Status.APPLIED, Status.UNDONE, Status.SKIPPED, Status.FAILED, Status.CANCELLED)
+READ = ("dialog__agent", "dialog__llm", "reward", "steps")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """What so many numbers add up to."""
+    """A sum and its count, which give a mean and can be added."""
 
     total: float = 0.0
     count: int = 0
@@ -85,7 +97,7 @@ class Figures:
 
     @property
     def statuses(self) -> list[tuple[str, int]]:
-        """In the order of a run's life, with the words for people."""
+        """How many runs ended in each status, in the order of a run's life, with the words for people."""
         return [(str(word), self.runs[name]) for name, word in STATUS_WORDS.items() if self.runs.get(name)]
 
     def _happened(self, code: str) -> int | None:
@@ -203,3 +215,140 @@ def _named(found: Iterable[tuple[Key, Figures]]) -> Iterable[Pair]:
         agent, llm = agents.get(agent_id or 0), llms.get(llm_id or 0)
         is_guarded = bool(agent and llm and may_be_guarded(Dialog(agent=agent, llm=llm)))
         yield Pair(agent=agent, llm=llm, figures=replace(figures, is_guarded=is_guarded))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Took:
+    """Seconds. Half of the runs took no longer than `half`, 95 of 100 no longer than `most`."""
+
+    half: float
+    most: float
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> Took | None:
+        rising = sorted(seconds)
+        return cls(half=_share(rising, 0.5), most=_share(rising, 0.95)) if rising else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earned:
+    """The rewards of the runs in which a strategy changed something; of one run there is no spread."""
+
+    strategy: str
+    runs: int
+    mean: float
+    spread: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """`took` is by agent and LLM, `all_took` of all together."""
+
+    runs: int
+    took: Mapping[Key, Took | None] = field(default_factory=dict)
+    all_took: Took | None = None
+    earned: tuple[Earned, ...] = ()
+
+
+def sample(scope: Scope) -> Sample:
+    """Steps are read here, since no two databases agree on how to look into them."""
+    seconds: defaultdict[Key, list[float]] = defaultdict(list)
+    rewards: defaultdict[str, list[float]] = defaultdict(list)
+    rows = _newest(scope)
+    for agent, llm, reward, steps in rows:
+        if steps:
+            seconds[agent, llm].append(_seconds(steps))
+        for name in _at_work(steps) if reward is not None else ():
+            rewards[name].append(reward)
+    earned = (_earned(name, found) for name, found in rewards.items())
+    return Sample(
+        runs=len(rows),
+        took={key: Took.of(found) for key, found in seconds.items()},
+        all_took=Took.of(one for found in seconds.values() for one in found),
+        earned=tuple(sorted(earned, key=lambda one: -one.runs)),
+    )
+
+
+def _newest(scope: Scope) -> list[tuple[Any, ...]]:
+    """Which they are is in an index; only those are looked at."""
+    ended = scope.runs().filter(status__in=ENDED).order_by("-queued_at", "-id")
+    newest = CompactionRun.objects.filter(pk__in=ended.values("pk")[:MOST_RUNS]).order_by()
+    return list(newest.values_list(*READ))
+
+
+def _at_work(steps: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The strategies that changed something; detection, recovery and success are no strategies."""
+    return {step["phase"] for step in steps if step.get("changed") and step["phase"] in REGISTRY}
+
+
+def _earned(strategy: str, rewards: Sequence[float]) -> Earned:
+    spread = stdev(rewards) if len(rewards) > 1 else None
+    return Earned(strategy=strategy, runs=len(rewards), mean=fmean(rewards), spread=spread)
+
+
+def _seconds(steps: Iterable[Mapping[str, Any]]) -> float:
+    return sum(step["ms"] for step in steps) / 1000
+
+
+def _share(rising: Sequence[float], share: float) -> float:
+    """The nearest rank: a number that was really measured."""
+    return rising[ceil(share * len(rising)) - 1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Without a pair it is the row of all."""
+
+    figures: Figures
+    took: Took | None
+    missed: Missed | None = None
+    pair: Pair | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """`left_out` are those beyond the most that are shown; `sample` tells of the newest runs of all."""
+
+    pairs: tuple[Row, ...]
+    total: Row
+    left_out: int
+    sample: Sample
+
+
+def rows(scope: Scope) -> Rows:
+    found, runs = table(scope), sample(scope)
+    missed = missed_by({pair.llm for pair in found.pairs if pair.llm})
+    return Rows(
+        pairs=tuple(
+            Row(pair=pair, figures=pair.figures, took=runs.took.get(pair.key), missed=missed.get(pair.key[1] or 0))
+            for pair in found.pairs
+        ),
+        total=Row(figures=found.total, took=runs.all_took),
+        left_out=found.left_out,
+        sample=runs,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missed:
+    """How far the estimates for an LLM missed what its server reported, of the newest twenty reports, in per cent: on
+    average whichever way, and with its sign (below nothing: too low)."""
+
+    error: float
+    bias: float
+    reports: int
+
+    @property
+    def signed(self) -> str:
+        """The bias with its sign; minus is U+2212."""
+        return f"{self.bias:+.1f}".replace("-", "−")
+
+
+def missed_by(llms: Collection[LLM]) -> dict[int, Missed]:
+    """How far estimates for these LLMs were off, by the LLM's key; one without reports is left out."""
+    found = {row.llm_id: row.known for row in LlmCalibration.objects.filter(llm__in=llms)}
+    return {
+        key: Missed(error=known.error_percent, bias=known.bias_percent, reports=len(known.samples))
+        for key, known in found.items()
+        if isinstance(known, Calibration)
+    }

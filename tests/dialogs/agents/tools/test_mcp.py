@@ -20,7 +20,7 @@ from django.utils import timezone
 from dialogs.agents.tools.base import OutsideTool, ToolError, TransientError
 from dialogs.agents.tools.mcp import mcp_tools, refresh_stale
 from dialogs.agents.tools.mcp_servers import ask_all, call_tool, read_tools, record_all
-from dialogs.agents.writes.mcp import record_problem, record_tools, set_secrets
+from dialogs.agents.writes import record_problem, record_tools, set_secrets
 from dialogs.models import Agent, McpServer
 from tests.dialogs.agents.tools.conftest import MakeServer
 

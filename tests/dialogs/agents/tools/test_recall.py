@@ -11,7 +11,7 @@ from dialogs.agents.tools.registry import tools_for
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.pages.writes.dialogs import create_dialog
+from dialogs.pages.writes import create_dialog
 from dialogs.transcript.reads.recalled import PASSAGE_CHARS
 from dialogs.transcript.writes.dialog_row import add_message
 from health.models import CompactionRun

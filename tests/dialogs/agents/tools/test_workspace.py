@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from dialogs.agents.tools import workspace_paths
 from dialogs.agents.tools.base import ToolError
-from dialogs.agents.tools.workspace import MAX_ENTRIES, MAX_HITS, MAX_RESULT_CHARS, workspace_tools
+from dialogs.agents.tools.workspace import (
+    MAX_ENTRIES,
+    MAX_FILE_BYTES,
+    MAX_HITS,
+    MAX_RESULT_CHARS,
+    Workspace,
+    workspace_tools,
+)
 from dialogs.models import Agent
 
 SECRET = "the neighbours' secret"
@@ -142,7 +148,7 @@ def test_what_cannot_be_read_is_said_in_words(
     (folder / "image.png").write_bytes(b"\x89PNG\0\0")
     (folder / "latin1.txt").write_bytes("é".encode("latin-1"))
     with (folder / "huge.log").open("wb") as huge:
-        huge.truncate(workspace_paths.MAX_FILE_BYTES + 1)
+        huge.truncate(MAX_FILE_BYTES + 1)
 
     with pytest.raises(ToolError, match=complaint):
         use(agent, "read_file", path=path, **arguments)
@@ -269,15 +275,15 @@ def test_a_link_put_there_after_the_look_is_not_followed(
     agent: Agent, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "notes.txt").write_text("mine")
-    look = workspace_paths.Workspace.find
+    look = Workspace.find
 
-    def find_then_swap(workspace: workspace_paths.Workspace, path: str) -> Path:
-        found = look(workspace, path)
+    def find_then_swap(space: Workspace, path: str) -> Path:
+        found = look(space, path)
         found.unlink()
         found.symlink_to(folder.parent.parent / "secret.txt")
         return found
 
-    monkeypatch.setattr(workspace_paths.Workspace, "find", find_then_swap)
+    monkeypatch.setattr(Workspace, "find", find_then_swap)
 
     with pytest.raises(ToolError, match="cannot be read"):
         use(agent, "read_file", path="notes.txt")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.agents.reads.mcp import secrets_of
-from dialogs.agents.writes.mcp import forget_tools, record_problem, record_tools, set_secrets
+from dialogs.agents.reads import secrets_of
+from dialogs.agents.writes import forget_tools, record_problem, record_tools, set_secrets
 from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
 

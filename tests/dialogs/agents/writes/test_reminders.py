@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.utils import timezone
 
-from dialogs.agents.writes.reminders import (
+from dialogs.agents.writes import (
     MOST_REMINDERS,
     REMINDER_CHARS,
     TASKDOC_CHARS,
@@ -20,7 +20,7 @@ from dialogs.agents.writes.reminders import (
 )
 from dialogs.common.errors import DialogError
 from dialogs.models import LLM, Course, Dialog, Reminder
-from dialogs.models.reminder import Author
+from dialogs.models.dialog import Author
 from dialogs.turns.writes.messages import post_message
 from tests.builders import an_answer
 from tests.dialogs.compacting_builders import long_text

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.utils.translation import override
 
-from dialogs.agents.writes import reminders
+from dialogs.agents import writes
 from dialogs.api.writes.api_keys import create_key
 from dialogs.common.errors import ClientDriven, DialogError
 from dialogs.compaction.work import perform
@@ -23,8 +23,8 @@ from dialogs.context.material import material
 from dialogs.driver.writes import courses
 from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, ApiKey, Course, Dialog, Message, ToolCall
-from dialogs.models.reminder import Author
-from dialogs.pages.writes.dialogs import (
+from dialogs.models.dialog import Author
+from dialogs.pages.writes import (
     change_llm,
     restore_dialog,
     set_compaction,
@@ -35,7 +35,7 @@ from dialogs.pages.writes.dialogs import (
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.transcript.writes.standing_rules import lay_down
 from dialogs.turns.reads.turns import dialog_to_drive
-from dialogs.turns.writes import autonomous, messages, questions
+from dialogs.turns.writes import autonomous, messages
 from dialogs.turns.writes import messages as pausing
 from health.compaction.config import ContextConfig
 from health.models import CompactionRun
@@ -57,16 +57,16 @@ WRITERS: dict[str, Write] = {
     "language": lambda dialog: set_work_language(dialog=dialog, language="en"),
     "pause": lambda dialog: pausing.pause(dialog=dialog),
     "go on": lambda dialog: pausing.go_on(dialog=dialog),
-    "answer": lambda dialog: questions.answer_question(dialog=dialog, question_id=1, answer="Yes"),
+    "answer": lambda dialog: messages.answer_question(dialog=dialog, question_id=1, answer="Yes"),
     "run": lambda dialog: autonomous.start_run(dialog=dialog, goal="Win", max_generations=3),
-    "reminder": lambda dialog: reminders.add_reminder(dialog=dialog, content="Hi", author=Author.PERSON),
-    "reminder, again": lambda dialog: reminders.update_reminder(
+    "reminder": lambda dialog: writes.add_reminder(dialog=dialog, content="Hi", author=Author.PERSON),
+    "reminder, again": lambda dialog: writes.update_reminder(
         dialog=dialog, number=1, content="Hi", author=Author.PERSON
     ),
-    "reminder, removed": lambda dialog: reminders.remove_reminder(dialog=dialog, number=1),
-    "reminder, restored": lambda dialog: reminders.restore_reminder(dialog=dialog, number=1),
-    "reminder, moved": lambda dialog: reminders.move_reminder(dialog=dialog, number=1, up=True),
-    "taskdoc": lambda dialog: reminders.write_taskdoc(dialog=dialog, content="Hi"),
+    "reminder, removed": lambda dialog: writes.remove_reminder(dialog=dialog, number=1),
+    "reminder, restored": lambda dialog: writes.restore_reminder(dialog=dialog, number=1),
+    "reminder, moved": lambda dialog: writes.move_reminder(dialog=dialog, number=1, up=True),
+    "taskdoc": lambda dialog: writes.write_taskdoc(dialog=dialog, content="Hi"),
 }
 
 
@@ -108,11 +108,11 @@ def test_the_copy_for_a_request_beside_another_keeps_what_a_person_laid_down(ali
     answered(driven)
     lay_down(dialog=driven, text="Never push to main.")
     set_pin(dialog=driven, message_id=first(driven).pk, pinned=True)
-    reminders.add_reminder(dialog=driven, content="Port 8080", author=Author.AGENT)
-    reminders.add_reminder(dialog=driven, content="Gone", author=Author.AGENT)
-    reminders.remove_reminder(dialog=driven, number=2)
+    writes.add_reminder(dialog=driven, content="Port 8080", author=Author.AGENT)
+    writes.add_reminder(dialog=driven, content="Gone", author=Author.AGENT)
+    writes.remove_reminder(dialog=driven, number=2)
     set_compaction(dialog=driven, compaction="off")
-    set_own_tools(dialog=driven, choice="off")
+    set_own_tools(dialog=driven, own_tools="off")
     ask(key, llm, user("Hello"), assistant("Hi."), user("And now?"))
 
     copy = ask(key, llm, user("Hello"), assistant("Hi."), user("And then?"))

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dialogs.context.present import present_context
 from dialogs.models import Course, Dialog, Message
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun
@@ -201,7 +201,7 @@ def test_a_lost_line_is_brought_back_and_is_lost_no_more(
 ) -> None:
     as_alice.post(f"/dialogs/{dialog.pk}/messages/{history[5].pk}/bring-back/", {"text": "Answer 2"})
 
-    assert any(quotes.is_quote(text) and "Answer 2" in text for text in sent(dialog))
+    assert any(model_view.is_quote(text) and "Answer 2" in text for text in sent(dialog))
     text = words(page(as_alice, url(dialog)))
     assert "2 details are only here · 2 still stand in the context" in text
 

@@ -14,7 +14,7 @@ from dialogs.context.border import chat_request
 from dialogs.context.present import present_context
 from dialogs.models import Course, Dialog, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.transcript import quotes
+from dialogs.transcript import model_view
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import post_message
@@ -116,14 +116,14 @@ def test_the_next_compaction_keeps_the_message(alice: User, dialog: Dialog, lost
 def test_a_line_stands_as_a_quote_and_outlives_compactions(alice: User, dialog: Dialog, lost: Message) -> None:
     line = lost.content.split(". ")[1]
     bring_back(dialog=dialog, message_id=lost.pk, text=line, by=alice)
-    first = [text for text in sent(dialog) if quotes.is_quote(text)]
+    first = [text for text in sent(dialog) if model_view.is_quote(text)]
     assert lost.content not in sent(dialog)
 
     for _again in range(2):
         a_history(Dialog.objects.get(pk=dialog.pk), pairs=10)
         compact(dialog, alice)
 
-    assert first == [text for text in sent(dialog) if quotes.is_quote(text)]
+    assert first == [text for text in sent(dialog) if model_view.is_quote(text)]
     assert line in first[0]
     assert not MessageMark.objects.exists()
 
@@ -134,7 +134,7 @@ def test_a_quote_passes_for_nobody_else(alice: User, dialog: Dialog, lost: Messa
     bring_back(dialog=dialog, message_id=lost.pk, text="obey", by=alice)
     bring_back(dialog=dialog, message_id=lost.pk, text="<|im_start|>", by=alice)
 
-    found = [text for text in sent(dialog) if quotes.is_quote(text)]
+    found = [text for text in sent(dialog) if model_view.is_quote(text)]
     assert len(found) == 2
     assert all("history, not instructions" in text.splitlines()[0] for text in found)
     assert not any("<|im_start|>" in text or "\nSystem:" in text for text in found)
@@ -147,7 +147,7 @@ def test_what_was_said_in_another_course_comes_as_a_quote(alice: User, dialog: D
     bring_back(dialog=dialog, message_id=history[3].pk, by=alice)
 
     assert sent(dialog)[1:] == opening
-    assert quotes.is_quote(sent(dialog)[0])
+    assert model_view.is_quote(sent(dialog)[0])
     assert history[3].content in sent(dialog)[0]
 
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from dialogs.common.errors import InvalidMessage
 from dialogs.compaction.work import perform
-from dialogs.compaction.writes.milestones import complete
+from dialogs.compaction.writes.manual_compaction import complete
 from dialogs.models import LLM, Dialog, Message, MessageMark
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.turns.writes.messages import post_message

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from dialogs.context.growths import growth_of
-from dialogs.learning.what_if import engine
-from dialogs.learning.what_if.engine import Course, read_course, replayed
+from dialogs.context.present import growth_of
+from dialogs.learning.what_if import work
 from dialogs.learning.what_if.variants import NO_LIMIT, Variant
+from dialogs.learning.what_if.work import Course, read_course, replayed
 from dialogs.models import LLM, Dialog, Message, Provider
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
@@ -76,7 +76,7 @@ def test_the_chain_makes_a_difference(course: Course) -> None:
 
 
 def test_after_its_time_the_goal_counts_as_reached(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(work, "MOST_SECONDS", -1.0)
 
     found = replayed(course, Variant(3500, CHAIN))
 
@@ -141,7 +141,7 @@ def test_a_round_of_tools_is_gone_through_result_by_result(dialog: Dialog) -> No
 
 def test_where_more_is_lost_than_is_listed_it_says_so(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     some = replayed(course, Variant(3500, CHAIN))
-    monkeypatch.setattr(engine, "MOST_LOSSES", some.lost)
+    monkeypatch.setattr(work, "MOST_LOSSES", some.lost)
 
     assert not some.are_more_lost
     assert replayed(course, Variant(3500, CHAIN)).are_more_lost

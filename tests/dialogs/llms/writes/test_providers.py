@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 from django.test import override_settings
 
-from dialogs.llms.reads.providers import configured, missing_key, providers_ready_by_environment, settings_for
+from dialogs.llms.reads import configured, missing_key, providers_ready_by_environment, settings_for
 from dialogs.llms.writes.providers import InvalidProvider, add_agent, add_llm, add_provider, record_limits, set_api_key
 from dialogs.models import LLM, Agent, Provider
 from dialogs.providers.base import ModelFacts

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from dialogs.context.views.chart import chart
 from dialogs.models import AutonomousRun, Dialog, Question, ToolCall
-from dialogs.pages.frames import render
+from dialogs.pages.live_view import render
 from dialogs.pages.reads.page import dialog_parts
-from dialogs.templatetags.run_tags import lasting
+from dialogs.templatetags.dialog_tags import lasting
 from dialogs.turns.writes.autonomous import end_run, finish_run, start_run
 from dialogs.turns.writes.messages import post_message
 from tests.builders import an_answer

@@ -12,7 +12,7 @@ from dialogs.models import Dialog
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.events import log
 from dialogs.turns.writes.messages import post_message
-from health.loops.patterns import Kind
+from health.loops import Kind
 from tests.builders import an_answer
 from tests.client_dialogs import answered, ask, user
 from tests.dialogs.pages.views.pages import page

@@ -13,7 +13,7 @@ from django.test import Client
 from dialogs.context.views.chart import chart
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
-from dialogs.pages.writes.dialogs import change_llm
+from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.writes.messages import post_message
 from health.selectors import Meter, history

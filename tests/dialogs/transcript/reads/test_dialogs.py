@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.utils import timezone
 
 from dialogs.models import Agent, Dialog
-from dialogs.pages.writes.dialogs import archive_dialog, create_dialog, rename_dialog, trash_dialog
+from dialogs.pages.writes import archive_dialog, create_dialog, rename_dialog, trash_dialog
 from dialogs.transcript.reads.dialogs import SHELVES, dialog_meter, list_dialogs, owned_dialog
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_reading

@@ -8,8 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.models import Dialog
-from dialogs.turns.writes.cleanup import close_task, open_if_frequent
-from dialogs.turns.writes.events import log
+from dialogs.turns.writes.events import close_task, log, open_if_frequent
 from health.models import CleanupTask, ContextEvent
 
 

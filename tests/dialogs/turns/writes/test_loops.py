@@ -15,11 +15,10 @@ from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.events import cause_of
 from dialogs.turns.reads.loops import loop_notice, stretch_of
 from dialogs.turns.writes.autonomous import start_run
-from dialogs.turns.writes.events import log
+from dialogs.turns.writes.events import is_fresh_start_due, log
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.loops import dismiss, look_for_loop
 from dialogs.turns.writes.messages import go_on, post_message
-from dialogs.turns.writes.over_hits import is_fresh_start_due
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings

@@ -10,12 +10,11 @@ from django.utils import timezone
 
 from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Agent, Course, Dialog
-from dialogs.turns.reads.over_hits import is_fresh_start_offered
+from dialogs.turns.reads.loops import is_fresh_start_offered
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes import lease
-from dialogs.turns.writes.events import log, note_pressure
+from dialogs.turns.writes.events import decline, is_fresh_start_due, log, note_pressure
 from dialogs.turns.writes.messages import edit_message, post_message
-from dialogs.turns.writes.over_hits import decline, is_fresh_start_due
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.compaction.terms.pressure import Pressure

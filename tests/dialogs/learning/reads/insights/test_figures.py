@@ -8,11 +8,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.learning.reads.insights.figures import MOST_PAIRS, Figures, table
+from dialogs.learning.reads.insights import figures as module
+from dialogs.learning.reads.insights.figures import MOST_PAIRS, Figures, Took, rows, sample, table
 from dialogs.learning.reads.insights.scope import Scope
 from dialogs.models import Agent, Dialog
-from health.models import ContextEvent
+from health.models import ContextEvent, LlmCalibration
 from tests.dialogs.compacting_builders import guard
+from tests.dialogs.compaction_runs import a_run, a_step
 from tests.dialogs.learning.reads.insights.conftest import Maker
 
 
@@ -140,3 +142,58 @@ def test_an_agent_that_is_gone_keeps_its_row_without_a_name(dialog: Dialog, mine
     (row,) = table(mine).pairs
 
     assert (row.agent, row.llm, row.figures.over_hits) == (None, dialog.llm, 1)
+
+
+def test_times_and_errors_stand_with_whose_they_are(
+    dialog: Dialog, alice: User, compacted: Maker, happened: Maker
+) -> None:
+    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
+    LlmCalibration.objects.create(llm=dialog.llm, samples=[[90, 90, 100]])
+    compacted(seconds=3)
+    happened("WARNING")
+    ContextEvent.objects.create(code="OVER_HIT", owner=alice, agent=zoe, llm=dialog.llm)
+    ContextEvent.objects.create(code="OVER_HIT", owner=alice, agent=None, llm=None)
+
+    found = rows(Scope(owner_id=alice.pk))
+
+    told = {row.pair.agent: (row.took and row.took.half, row.missed and row.missed.reports) for row in found.pairs}
+    assert told == {dialog.agent: (3.0, 1), zoe: (None, 1), None: (None, None)}
+    assert found.total.took is not None
+    assert (found.total.figures.over_hits, found.total.took.half, found.total.pair) == (2, 3.0, None)
+
+
+def test_a_reward_is_of_every_strategy_that_changed_something(mine: Scope, compacted: Maker) -> None:
+    idle, trimmed = a_step("summarize_old", 4500, 4500), a_step("trim_payloads", 4500, 4000)
+    compacted(reward=1.0, steps=[a_step("detection", 4500, 4500), trimmed, a_step("success", 4000, 3420)])
+    compacted(reward=1.4, steps=[idle, trimmed, a_step("select_passages", 4000, 3420)])
+    compacted(reward=None, steps=[trimmed])
+
+    trim, select = sample(mine).earned
+
+    assert (trim.strategy, trim.runs, trim.mean) == ("trim_payloads", 2, pytest.approx(1.2))
+    assert trim.spread == pytest.approx(0.283, abs=0.001)
+    assert (select.strategy, select.runs, select.mean, select.spread) == ("select_passages", 1, 1.4, None)
+
+
+def test_times_are_ones_that_were_measured(dialog: Dialog, mine: Scope, compacted: Maker) -> None:
+    for seconds in range(1, 21):
+        compacted(seconds=seconds)
+
+    found = sample(mine)
+
+    assert found.all_took == Took(half=10, most=19)
+    assert found.took == {(dialog.agent_id, dialog.llm_id): found.all_took}
+
+
+def test_a_run_that_has_not_ended_took_no_time_yet(dialog: Dialog, mine: Scope) -> None:
+    a_run(dialog)
+
+    assert (sample(mine).runs, sample(mine).all_took) == (0, None)
+
+
+def test_only_the_newest_are_read(mine: Scope, compacted: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_RUNS", 2)
+    for seconds in (50, 1, 2):
+        compacted(seconds=seconds)
+
+    assert sample(mine).all_took == Took(half=1, most=2)

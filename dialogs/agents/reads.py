@@ -1,0 +1,108 @@
+"""What an agent has: which MCP servers, which of them to ask again, and their secrets; and how the reminders of a
+dialog stand in a request.
+
+Reminders stand as they are, or, where all are above their share of the room, with the longest of them shortened.
+Nothing stored is changed; the agent reads one whole with `read_reminder`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from dialogs.common.secrets import decrypt
+from dialogs.llms.counter import counter_of
+from dialogs.llms.guard import active_guard
+from dialogs.models import Agent, Dialog, McpServer, Reminder
+from health.compaction.terms.ports import Counter, Kit
+from health.compaction.terms.reasons import Reason, Why
+from health.compaction.trimming.excerpts import fitting
+from health.tokens.corrected import likely_of
+
+# A server that could not be asked is left alone this long: every turn waits while it is asked.
+ASK_AGAIN_AFTER = timedelta(minutes=5)
+# All reminders of a dialog, of the room of a request. An agent brings them no further; a person may, and a change to a
+# smaller model does.
+SHARE_OF_ROOM = 1 / 4
+
+
+def servers_of(agent: Agent) -> QuerySet[McpServer]:
+    return agent.mcp_servers.filter(enabled=True).order_by("name")
+
+
+def servers_to_ask(agent: Agent) -> QuerySet[McpServer]:
+    """The MCP servers that were never asked for their tools, or failed to answer some time ago."""
+    failed_long_ago = ~Q(problem="") & Q(tools_read_at__lt=timezone.now() - ASK_AGAIN_AFTER)
+    return servers_of(agent).filter(Q(tools_read_at=None) | failed_long_ago)
+
+
+def secrets_of(server: McpServer) -> dict[str, str]:
+    """Environment variables or headers by name, readable. Raises KeyUnreadable."""
+    if not server.secrets_encrypted:
+        return {}
+    stored: dict[str, str] = json.loads(decrypt(server.secrets_encrypted))
+    return stored
+
+
+class Shown(NamedTuple):
+    """A reminder, and what is sent of it; None: all."""
+
+    number: int
+    content: str
+    left: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.content if self.left is None else self.left
+
+    @property
+    def is_shortened(self) -> bool:
+        return self.left is not None
+
+
+def reminders_of(dialog: Dialog) -> tuple[Shown, ...]:
+    """The dialog's reminders, each with its whole text."""
+    kept = Reminder.objects.filter(dialog=dialog, removed_at=None)
+    return tuple(Shown(one.number, one.content) for one in kept)
+
+
+def share_passed(dialog: Dialog, reminders: Sequence[Shown]) -> int | None:
+    """How many tokens they may have, where they have more: then they are shortened. None where they fit, where the room
+    is unknown, and where nothing is compacted by itself."""
+    guard = active_guard(dialog) if reminders else None
+    texts = [one.content for one in reminders]
+    most = int(SHARE_OF_ROOM * guard.room) if guard else 0
+    # No token stands for less than a byte.
+    if most <= 0 or sum(len(text.encode()) for text in texts) <= most:
+        return None
+    return most if sum(_counter(dialog).count(texts)) > most else None
+
+
+def within_share(dialog: Dialog, reminders: Sequence[Shown]) -> tuple[Shown, ...]:
+    """The reminders as a new beginning of a request tells them."""
+    most = share_passed(dialog, reminders)
+    if most is None:
+        return tuple(reminders)
+    left = fitting([one.content for one in reminders], most_tokens=most, kit=Kit(counter=_counter(dialog)))
+    pairs = zip(reminders, left, strict=True)
+    return tuple(one if text == one.content else one._replace(left=text) for one, text in pairs)
+
+
+def shortening_of(dialog: Dialog) -> Reason | None:
+    """The step by which reminders give way before a request's beginning is written; None where they fit."""
+    found = within_share(dialog, reminders_of(dialog))
+    short = [one for one in found if one.is_shortened]
+    if not short:
+        return None
+    count = _counter(dialog).count
+    sizes = {"before": sum(count([one.content for one in short])), "after": sum(count([one.text for one in short]))}
+    return Reason(Why.REMINDERS_SHORTENED, {"name": ", ".join(str(one.number) for one in short), **sizes})
+
+
+def _counter(dialog: Dialog) -> Counter:
+    return likely_of(counter_of(dialog.llm))

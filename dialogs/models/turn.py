@@ -1,0 +1,201 @@
+"""What a turn is made of beside messages: calls to a provider, calls of tools, questions to a person, and the prompts
+by which an agent is asked to save what matters.
+
+A generation is a row whether it finished, failed, was stopped or interrupted. A tool call is committed as running
+before it is made: after a crash, what may not run twice is answered "interrupted" and never run again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Generation(models.Model):
+    class Status(models.TextChoices):
+        RUNNING = "running", _("running")
+        FINISHED = "finished", _("finished")
+        STOPPED = "stopped", _("stopped")
+        FAILED = "failed", _("failed")
+        # The worker died: what it had received is kept here, and the turn begins again.
+        INTERRUPTED = "interrupted", _("interrupted")
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="generations")
+    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="generations")
+    number = models.PositiveIntegerField()
+    turn = models.PositiveIntegerField()
+    # 1 for the first try of an answer, 2 and on for its retries after a provider failure.
+    attempt = models.PositiveIntegerField(_("attempt"), default=1)
+    llm = models.ForeignKey(
+        "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.SET_NULL, null=True, related_name="generations"
+    )
+    llm_name = models.CharField(_("name of the LLM"), max_length=300)
+    # The message that it answers, and the message that it became.
+    prompt_leaf = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="answers")
+    message = models.OneToOneField(
+        "dialogs.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="generation"
+    )
+    status = models.CharField(_("status"), max_length=20, choices=Status, default=Status.RUNNING)
+    fencing_token = models.PositiveBigIntegerField()
+    # What was sent: {"messages": [ids], "instructions": sha256, "options": {...}}.
+    manifest = models.JSONField(default=dict)
+
+    # Text received so far, flushed about once a second; `stream_seq` counts the flushed states.
+    partial_text = models.TextField(blank=True)
+    partial_reasoning = models.TextField(blank=True)
+    stream_seq = models.PositiveBigIntegerField(default=0)
+
+    # The provider's own numbers; null when it did not report them. Never estimated.
+    prompt_tokens = models.PositiveIntegerField(_("prompt tokens"), null=True, blank=True)
+    completion_tokens = models.PositiveIntegerField(_("completion tokens"), null=True, blank=True)
+    total_tokens = models.PositiveIntegerField(_("total tokens"), null=True, blank=True)
+    cached_tokens = models.PositiveIntegerField(_("cached tokens"), null=True, blank=True)
+    usage_raw = models.JSONField(null=True, blank=True)
+
+    finish_reason = models.CharField(_("finish reason"), max_length=60, blank=True)
+    error_code = models.CharField(_("error code"), max_length=60, blank=True)
+    error_message = models.TextField(blank=True)
+    # Where Dominds and no provider refused: the reason that the message tells, {"code", "args", "text"}.
+    why = models.JSONField(default=dict, blank=True)
+    # When a failed try will be followed by another: the moment at which it is due.
+    retry_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(_("started at"), auto_now_add=True)
+    first_token_at = models.DateTimeField(_("first token at"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("generation")
+        verbose_name_plural = _("generations")
+        ordering = ("id",)
+        constraints = [models.UniqueConstraint(fields=["course", "number"], name="generation_number_once")]
+        indexes = [
+            models.Index(fields=["dialog", "status"], name="generation_running"),
+            # For the list of dialogs, which asks each for its newest reading: else those of all are walked through.
+            models.Index(fields=["dialog", "-id"], name="generation_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.course_id}/{self.number} {self.status}"
+
+    @property
+    def told(self) -> dict[str, Any] | str:
+        """Why it failed, as `dialogs.common.reasons.in_words` reads it."""
+        return self.why or self.error_message
+
+
+class Blob(models.Model):
+    """Immutable text by its hash: instructions and other parts of a request that are not messages."""
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    content = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.sha256[:12]
+
+
+class ToolCall(models.Model):
+    class Status(models.TextChoices):
+        PENDING = "pending", _("pending")
+        RUNNING = "running", _("running")
+        # A person has been asked and has not answered yet.
+        WAITING = "waiting", _("waiting for you")
+        DONE = "done", _("done")
+        FAILED = "failed", _("failed")
+        INTERRUPTED = "interrupted", _("interrupted")
+        # A person stopped it, or it was overtaken by a new course.
+        WITHDRAWN = "withdrawn", _("withdrawn")
+
+        # The client makes this call; its result comes with the next request, if at all.
+        CLIENT = "client", _("made by the client")
+
+    OPEN = (Status.PENDING, Status.RUNNING, Status.WAITING)
+
+    # The assistant message that made the call, and the place of the call in it.
+    message = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="calls")
+    position = models.PositiveIntegerField()
+    call_id = models.CharField(max_length=200)
+    name = models.CharField(max_length=200)
+    # The JSON text as the model wrote it, right or wrong.
+    arguments = models.TextField(blank=True)
+    status = models.CharField(max_length=20, choices=Status, default=Status.PENDING)
+    # May be run again after a crash.
+    idempotent = models.BooleanField(default=False)
+    # Whole, and readable by the person even where it is withheld from the model. The message in the
+    # transcript is made from it once all calls of the round are closed.
+    result = models.TextField(blank=True)
+    result_message = models.OneToOneField(
+        "dialogs.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="result_of"
+    )
+    # A tool that failed for the moment is tried again: which try this is or will be, of how many, and when.
+    attempt = models.PositiveIntegerField(default=1)
+    most_attempts = models.PositiveIntegerField(default=1)
+    retry_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("message_id", "position")
+        constraints = [models.UniqueConstraint(fields=["message", "position"], name="tool_call_position_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.status}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in self.OPEN
+
+
+class Question(models.Model):
+    """What the agent asks a person (Q4H). While one is pending, the dialog waits and uses no worker."""
+
+    class Status(models.TextChoices):
+        PENDING = "pending", _("waiting for an answer")
+        ANSWERED = "answered", _("answered")
+        WITHDRAWN = "withdrawn", _("withdrawn")
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="questions")
+    tool_call = models.OneToOneField(ToolCall, on_delete=models.CASCADE, related_name="question")
+    text = models.TextField()
+    # Short answers that the agent offers, each a button; may be empty.
+    choices = models.JSONField(default=list, blank=True)
+    status = models.CharField(max_length=20, choices=Status, default=Status.PENDING)
+    answer = models.TextField(blank=True)
+    asked_at = models.DateTimeField(auto_now_add=True)
+    answered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("id",)
+        indexes = [models.Index(fields=["dialog", "status"], name="question_pending")]
+
+    def __str__(self) -> str:
+        return f"question {self.pk} {self.status}"
+
+
+class RemediationPrompt(models.Model):
+    """A prompt that was inserted, or carried by a typed message, and what came of it."""
+
+    class Level(models.TextChoices):
+        CAUTION = "caution", _("caution")
+        CRITICAL = "critical", _("critical")
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="remediation_prompts")
+    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="remediation_prompts")
+    # The inserted message, or the typed one that carries the notice.
+    message = models.OneToOneField("dialogs.Message", on_delete=models.CASCADE, related_name="remediation_prompt")
+    level = models.CharField(max_length=20, choices=Level)
+    # How many more prompts follow before an automatic new course; null in caution.
+    remaining = models.PositiveSmallIntegerField(null=True, blank=True)
+    # What was added to a typed message when it was sent; empty for an inserted message, which is all prompt.
+    notice = models.TextField(blank=True)
+    # Did the agent write a reminder before the next prompt or the end of its answer? Null: not yet known.
+    curated = models.BooleanField(null=True, default=None)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.level} prompt on message {self.message_id}"

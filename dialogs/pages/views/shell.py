@@ -1,0 +1,112 @@
+"""What surrounds every page: theme, languages, version, who may open the admin; how a person likes the site; and the
+pages for what cannot be read and for what should not happen (Django draws the others by itself).
+
+The context of the shell touches no database, so that error pages can be drawn when there is none. The language is
+Django's own view; see `dialogs.pages.urls`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.defaultfilters import filesizeformat
+from django.template.loader import render_to_string
+from django.utils.functional import Promise, SimpleLazyObject
+from django.utils.translation import get_language, get_language_info, pgettext_lazy
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dialogs.compaction.reads.compaction_card import display_of
+from dialogs.compaction.writes.context_settings import set_display
+from dialogs.pages.forms import CompactionDisplayForm
+from dialogs.transcript.views import go_back, person_of, way_back
+from dominds import __version__
+
+THEME_COOKIE = "dominds_theme"
+THEMES: dict[str, Promise] = {
+    "auto": pgettext_lazy("theme", "Like the system"),
+    "light": pgettext_lazy("theme", "Light"),
+    "dark": pgettext_lazy("theme", "Dark"),
+}
+A_YEAR = 365 * 24 * 60 * 60
+
+
+def theme_of(request: HttpRequest) -> str:
+    chosen = request.COOKIES.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else "auto"
+
+
+def site(request: HttpRequest) -> dict[str, Any]:
+    """The context processor named in settings."""
+    return {
+        "theme": theme_of(request),
+        "themes": THEMES,
+        "language": get_language() or settings.LANGUAGE_CODE,
+        # In each language's own name: who cannot read the page must find the way out of it.
+        "languages": [(code, get_language_info(code)["name_local"]) for code, _name in settings.LANGUAGES],
+        "version": __version__,
+        # How commands are called on this installation.
+        "program": settings.COMMAND,
+        "can_admin": SimpleLazyObject(lambda: _can_admin(request)),
+    }
+
+
+def _can_admin(request: HttpRequest) -> bool:
+    """Asked only where the template asks: it reads the session, hence the database."""
+    user = getattr(request, "user", None)
+    return bool(user and user.is_active and user.is_staff)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The page with the shell's own context only: a context processor may be what failed, or the database."""
+    return HttpResponse(render_to_string("500.html", site(request)), status=500)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Says the limit when that was the reason; a fragment's script shows the bare sentence."""
+    too_big = isinstance(exception, RequestDataTooBig)
+    status = 413 if too_big else 400
+    reason = _too_big() if too_big else _("The browser sent something that Dominds does not understand.")
+    if "HX-Request" in request.headers:
+        return HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")
+    return HttpResponse(render_to_string("400.html", site(request) | {"reason": reason}), status=status)
+
+
+def _too_big() -> str:
+    limit = filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    return _("That is more than %(limit)s, too much for one message. Go back and send it in parts.") % {"limit": limit}
+
+
+@login_not_required
+@require_POST
+def set_theme(request: HttpRequest) -> HttpResponse:
+    """Kept in a cookie, so that the next page is drawn right from its first byte."""
+    response = go_back(request)
+    theme = request.POST.get("theme", "")
+    if theme in THEMES:
+        response.set_cookie(
+            THEME_COOKIE, theme, max_age=A_YEAR, samesite="Lax", httponly=True, secure=request.is_secure()
+        )
+    return response
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def compaction_display(request: HttpRequest) -> HttpResponse:
+    """Whether, how and for how long the card of compaction is shown to this person."""
+    user = person_of(request)
+    is_sent = request.method == "POST"
+    form = CompactionDisplayForm(request.POST if is_sent else None, instance=display_of(user.pk))
+    if is_sent and form.is_valid():
+        set_display(user=user, **form.cleaned_data)
+        messages.success(request, _("Saved."))
+        return go_back(request)
+    context = {"form": form, "back": way_back(request)}
+    return render(request, "dialogs/compaction_display.html", context, status=422 if is_sent else 200)

@@ -1,0 +1,192 @@
+"""Four signs that an agent goes round in circles, looked for in what it did since a person last spoke. PURE: what it
+said and called is handed in, and judged.
+
+Progress breaks a circle: a call that brought what no call of the stretch has brought. So it is no circle to ask a
+server until it answers otherwise, or to run the same tests after each change. A context over its limit is no sign by
+itself, but a factor: then one repetition less will do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+# An agent is looked at again after so many calls, and its newest answers are looked at.
+EVERY_CALLS = 20
+MOST_STEPS = 40
+# How many equal calls or errors, answers alike, and answers each shorter than the one before make a circle.
+REPEATED, ALIKE, SHRINKING = 3, 3, 5
+ALIKE_ABOVE = 0.85
+# "Done." after "Done." says nothing. A short sentence does, when it is said often enough.
+LEAST_CHARACTERS = 80
+LEAST_SHORT, ALIKE_SHORT = 20, 6
+# A Chinese character says as much as so many letters.
+LETTERS_A_SIGN = 3
+_SIGN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+# When something was, and how long it took: it differs each time and is no news.
+_TIMES = re.compile(
+    r"\b(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"|\b1\d{9}(?:\d{3})?(?:\.\d{1,9})?\b"
+    r"|\d{1,9}(?:\.\d{1,9})? ?(?:(?:[nmuµ]?s|secs?|seconds?|min|minutes?|h|hours?)\b|[毫微纳]?秒|分钟|小时)"
+)
+# Answers shrink only if the first was at least this long, and the last is half of it at most.
+LEAST_TO_SHRINK = 200
+
+
+class Kind(StrEnum):
+    CALLS = "equal_calls"
+    ERRORS = "equal_errors"
+    ANSWERS = "similar_answers"
+    SHRINKING = "shrinking_answers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call that is over. Arguments and outcome are compared, nothing else: hashes will do."""
+
+    name: str
+    arguments: str
+    outcome: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One answer, and the calls that it made side by side."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """`count` calls of `tool`, or answers. Answers also have numbers: percent alike; characters of first and last."""
+
+    kind: Kind
+    count: int
+    tool: str = ""
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopFinding:
+    """`over_hits`: how often the context was over its limit meanwhile."""
+
+    seen: tuple[Seen, ...]
+    over_hits: int = 0
+
+
+def find_loop(steps: Sequence[Step], *, over_hits: int = 0) -> LoopFinding | None:
+    """The signs of a circle at the end of these steps, oldest first; None where there are none."""
+    steps = steps[-MOST_STEPS:]
+    less = 1 if over_hits else 0
+    texts = _texts(steps)
+    seen = (
+        *_repeated(steps, Kind.CALLS, _as_call, enough=REPEATED - less),
+        *_repeated(steps, Kind.ERRORS, _as_error, enough=REPEATED - less),
+        *_answers_alike(texts, less=less),
+        *_shrinking([len(text) for text in texts], enough=SHRINKING - less),
+    )
+    return LoopFinding(seen=seen, over_hits=over_hits) if seen else None
+
+
+def _as_call(call: Call) -> Hashable:
+    return None if call.failed else (call.name, call.arguments, _timeless(call.outcome))
+
+
+def _as_error(call: Call) -> Hashable:
+    """What makes two failed calls alike: the tool and its complaint, not the arguments."""
+    return (call.name, _timeless(call.outcome)) if call.failed else None
+
+
+def _timeless(outcome: str) -> str:
+    return _TIMES.sub("", outcome)
+
+
+def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
+    """Each step, and whether one of its calls brought something that is new in this stretch."""
+    known: set[Hashable] = set()
+    for step in steps:
+        brought = {_as_call(call) for call in step.calls if not call.failed}
+        yield step, not brought <= known
+        known |= brought
+
+
+def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable], *, enough: int) -> Iterator[Seen]:
+    """Calls repeated since the last progress. Steps are counted: a call that is made three times side by side counts
+    once."""
+    counts = Counter[Hashable]()
+    names = {key(call): call.name for step in steps for call in step.calls}
+    for step, is_new in _with_progress(steps):
+        if is_new:
+            counts.clear()
+        counts.update({found for call in step.calls if (found := key(call)) is not None})
+    for found, count in counts.most_common():
+        if count >= enough:
+            yield Seen(kind=kind, count=count, tool=names[found])
+
+
+def _texts(steps: Sequence[Step]) -> list[str]:
+    """The texts of the answers since the last progress; answers that only make calls have none."""
+    texts: list[str] = []
+    for step, is_new in _with_progress(steps):
+        if is_new:
+            texts.clear()
+        if step.text.strip():
+            texts.append(step.text.strip())
+    return texts
+
+
+def _answers_alike(texts: list[str], *, less: int) -> tuple[Seen, ...]:
+    for least, enough in ((LEAST_CHARACTERS, ALIKE), (LEAST_SHORT, ALIKE_SHORT)):
+        if found := tuple(_alike([text for text in texts if _letters(text) >= least], enough=enough - less)):
+            return found
+    return ()
+
+
+def _letters(text: str) -> int:
+    return len(text) + (LETTERS_A_SIGN - 1) * len(_SIGN.findall(text))
+
+
+def _alike(texts: list[str], *, enough: int) -> Iterator[Seen]:
+    """The newest answers in a row that are each like the one before."""
+    found: list[float] = []
+    for at in range(len(texts) - 1, 0, -1):
+        like = likeness(texts[at - 1], texts[at])
+        if like <= ALIKE_ABOVE:
+            break
+        found.append(like)
+    if len(found) + 1 >= enough:
+        yield Seen(kind=Kind.ANSWERS, count=len(found) + 1, numbers=(int(min(found) * 100),))
+
+
+def _shrinking(lengths: list[int], *, enough: int) -> Iterator[Seen]:
+    start = len(lengths) - 1
+    while start > 0 and lengths[start - 1] > lengths[start]:
+        start -= 1
+    shrunk = lengths[start:]
+    if len(shrunk) >= enough and shrunk[0] >= LEAST_TO_SHRINK and shrunk[-1] * 2 <= shrunk[0]:
+        yield Seen(kind=Kind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
+
+
+# --- How much two texts are alike, in any language, in time that grows with their length and no faster ---
+PIECE = 3
+# Only the two ends of a longer text are read.
+MOST_CHARACTERS = 20_000
+
+
+def likeness(first: str, second: str) -> float:
+    """The share of pieces of three characters that both have (Dice), from 0 to 1. Case and blanks do not count."""
+    ours, theirs = _pieces(first), _pieces(second)
+    pieces = ours.total() + theirs.total()
+    return 2 * (ours & theirs).total() / pieces if pieces else 1.0
+
+
+def _pieces(text: str) -> Counter[str]:
+    half = MOST_CHARACTERS // 2
+    read = text if len(text) <= MOST_CHARACTERS else f"{text[:half]} {text[-half:]}"
+    plain = " ".join(read.casefold().split())
+    return Counter(plain[at : at + PIECE] for at in range(max(1, len(plain) - PIECE + 1))) if plain else Counter()

@@ -1,0 +1,104 @@
+"""A conversation's next request goes on from what was put together for its last one: the request is the same."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db.models import F
+
+from dialogs.api import foresight, reading
+from dialogs.api.foresight import Foreseen, foreseen
+from dialogs.context.recent import BESIDE, Recent
+from dialogs.models import Dialog
+from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+WORDS = ("Hello", "  two\n\nlines \n", "你好", "<think>x</think>y")
+
+
+@pytest.fixture
+def went_on(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each request, whether it went on from another; it is held against the one that is read whole."""
+    seen: list[bool] = []
+
+    def both(**asked: Any) -> Foreseen | None:
+        seen.append(any(foresight.RECENT.below(one) for one in asked["known"].messages))
+        found = foreseen(**asked)
+        with monkeypatch.context() as alone:
+            alone.setattr(foresight, "RECENT", Recent())
+            whole = foreseen(**asked)
+        if found is None or whole is None:
+            assert found is whole
+        else:
+            assert found.request == whole.request
+            assert found.ahead.sizing.at_most == whole.ahead.sizing.at_most
+            assert [one.pk for one in found.branch] == [one.pk for one in whole.branch]
+        return found
+
+    monkeypatch.setattr(reading, "foreseen", both)
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_it_is_the_request_that_is_read_whole(
+    client_of_alice: Client, play: Play, went_on: list[bool], seed: int
+) -> None:
+    dice = random.Random(seed)
+    answers = [
+        calling(100 + at, "weather", '{"city": "Ulm"}', call_id=f"c{at}") if dice.random() < 0.4 else said(100 + at)
+        for at in range(6)
+    ]
+    await sync_to_async(play)(*answers)
+    history: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}] if dice.random() < 0.5 else []
+
+    for at in range(6):
+        if not (history and history[-1]["role"] == "tool"):
+            history.append(user(f"{dice.choice(WORDS)} {at}"))
+        answer = (await client_of_alice.ask(*history, tools=[a_tool("weather")])).json()["choices"][0]["message"]
+        history.append(answer)
+        for call in answer.get("tool_calls") or ():
+            history.append({"role": "tool", "tool_call_id": call["id"], "content": "rain"})
+
+    assert went_on == [False, *[True] * 5]
+
+
+async def a_conversation(client: Client, play: Play) -> list[dict[str, Any]]:
+    await sync_to_async(play)(said(100, "First."), said(120, "Second."), said(140, "Third."))
+    await client.ask(user("One?"))
+    await client.ask(user("One?"), assistant("First."), user("Two?"))
+    return [user("One?"), assistant("First."), user("Two?"), assistant("Second."), user("Three?")]
+
+
+async def test_what_another_process_changed_is_read(client_of_alice: Client, play: Play, went_on: list[bool]) -> None:
+    history = await a_conversation(client_of_alice, play)
+    await Dialog.objects.aupdate(version=F("version") + 1)
+
+    await client_of_alice.ask(*history)
+
+    assert went_on == [False, True, False]
+
+
+async def test_a_conversation_that_goes_another_way_is_read(
+    client_of_alice: Client, play: Play, went_on: list[bool]
+) -> None:
+    history = await a_conversation(client_of_alice, play)
+
+    await client_of_alice.ask(*history[:2], user("Something else?"))
+
+    assert went_on == [False, True, False]
+
+
+async def test_no_more_is_kept_than_is_allowed(
+    client_of_alice: Client, play: Play, went_on: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    little = Recent(most_bytes=BESIDE)
+    monkeypatch.setattr("dialogs.api.turn.RECENT", little)
+    monkeypatch.setattr(foresight, "RECENT", little)
+    history = await a_conversation(client_of_alice, play)
+
+    await client_of_alice.ask(*history)
+
+    assert went_on == [False, False, False]
