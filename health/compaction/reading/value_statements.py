@@ -31,11 +31,9 @@ from health.compaction.reading.value_patterns import (
     INDEFINITE,
     MAY_HOLD_VALUES,
     NO_NAME,
-    OF,
     ONES,
     QUOTED,
     REQUEST,
-    SENTENCES,
     SHORTENED,
     SORTS,
     STARTS,
@@ -65,8 +63,6 @@ VALUES = tuple(sort for sort in SORTS if sort is not Sort.NAME)
 LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
 CJK_BEGINS = "\u2e80"
 MESSAGES = 4_096  # whose statements are remembered
-# Behind other small words may stand what a value is for.
-HEADED = frozenset(("of", "to"))
 
 
 class Said(NamedTuple):
@@ -382,35 +378,3 @@ def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:
             yield from phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []
-
-
-# What a sentence tells by itself: it is compared with many others, so its words are looked at once
-
-
-@lru_cache(maxsize=SENTENCES)
-def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tuple[str, ...]], ...]:
-    """Each word with the one behind it, whether it is a definite thing, and whether it may be of what follows."""
-    found, tokens = [], ("", "", *told)
-    for at, (before, word) in enumerate(itertools.pairwise(tokens), 1):
-        if not is_word(before):
-            continue
-        definite, opens = tokens[at - 2] in DETERMINERS, not tokens[at - 2] or tokens[at - 2] in BREAKS
-        part = word == "of" or (word in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
-        if definite or part:
-            behind = tuple(each for each in tokens[at + 1 : at + 4] if each not in DETERMINERS)[:2]
-            found.append((before, word, definite, part, behind))
-    return tuple(found)
-
-
-@lru_cache(maxsize=SENTENCES)
-def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Words with what they belong to: "customer" in "the customer dump", "customers" in "replies to customers"."""
-    found = [
-        (word, head)
-        for before, word, head in zip(told, told[1:], told[2:], strict=False)
-        if before in DETERMINERS and is_word(word) and is_word(head)
-    ]
-    for at, (head, of) in enumerate(itertools.pairwise(told)):
-        if of in HEADED and is_word(head):
-            found += [(word, head) for word in [one for one in told[at + 2 : at + 4] if one not in DETERMINERS][:1]]
-    return tuple(found)

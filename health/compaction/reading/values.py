@@ -34,7 +34,6 @@ from health.compaction.reading.value_patterns import (
     ZH_WAYS,
     Sort,
     deeds_of,
-    marks_of,
     units_of,
 )
 from health.compaction.reading.value_statements import (
@@ -42,11 +41,10 @@ from health.compaction.reading.value_statements import (
     Said,
     Statement,
     content_of,
-    heads_of,
     statements,
     subjects,
-    words_before,
 )
+from health.compaction.reading.word_places import heads_of, marks_on, words_before
 
 CJK_LETTER = re.compile(f"[{CJK}]")
 # What is chosen is said in few characters.
@@ -352,18 +350,9 @@ def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
-    mine = _marks(new, shared)
-    theirs = _marks(old, shared) if mine else {}
+    mine = marks_on(new.text, shared)
+    theirs = marks_on(old.text, shared) if mine else {}
     return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
-
-
-def _marks(one: Statement, shared: frozenset[str]) -> dict[tuple[str, int], set[str]]:
-    """A noun with its marks; a change may name both: "from version two to version three"."""
-    found: dict[tuple[str, int], set[str]] = {}
-    for noun, at, mark in marks_of(one.text):
-        if noun in shared:
-            found.setdefault((noun, at), set()).add(mark)
-    return found
 
 
 def _lead(one: Statement) -> frozenset[str]:
