@@ -225,8 +225,10 @@ DEEDS = re.compile(
     r"|^(?:these are|this is|here(?:'s| is| are))\b|^(?:以下|下面|这是|这里)"
     r"|(?<!to )\b(?:has|had)\b(?! to\b)"
 )
-# Who tells what a letter says of a date states the date; where a colon follows, it is another's text.
-TELLS = re.compile(r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*[:：,\"“])", re.I)
+# Who tells what a letter says of a date states the date; where a colon or a quote follows, it is another's text.
+TELLS = re.compile(
+    r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*,?\s*[:：\"“])", re.I
+)
 CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
 # What is told of a thing behind a colon: "the cellar: 520 euros". Who speaks is no such thing.
 HEADING = re.compile(r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?): ")

@@ -87,6 +87,7 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~I pay 480 euros for the cellar.", "The rent for the cellar is 520 euros."),
         ("~My slot at the dentist is 9:15.", "The appointment with the dentist is at 10:40."),
         ("~Send the books to 12 Castle Street.", "The books go to 5 Brook Lane."),
+        ("~The cellar costs 480 euros.", "The landlord wrote, the cellar costs 520 euros from May."),
         ("~The report is due on 3 May.", "The report is due on 20 April."),
     ],
 )
@@ -201,6 +202,7 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("The report is due on 3 May.", "The plan is due on 20 April."),
         ("Send the books to 12 Castle Street.", "Send the orders to 5 Brook Lane."),
         ("The outbound ferry leaves at 7:10.", "The return ferry leaves at 21:30."),
+        ("The cellar costs 480 euros.", 'An advertisement says, "the cellar costs 520 euros a month or less".'),
         ("The studio costs 480 euros.", "While I think of it: the cellar: 520 euros."),
     ],
 )
