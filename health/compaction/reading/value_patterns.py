@@ -101,7 +101,7 @@ class Phrases(NamedTuple):
 # Closed classes of words: what adds, what holds at times only, what ends, what changes. They are looked for in lower
 # case: that takes half as long as to ignore the case.
 ADDS = Phrases.of(
-    r"\b(?:also|too|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
+    r"\b(?:also|too(?! [a-z])|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
     r"|separate(?:ly)?|other (?!than)\w+|(?<!for )both|either|more(?= (?:for|of))"
     r"|(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
@@ -133,7 +133,7 @@ CHANGES = Phrases.of(
     r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
-    r"(?:no|nope|sorry|ah|oh|oops|wait|actually|hm+|correction)\s*[,.!:;—-]|(?:rather|not|make (?:it|that)|no,? wait)\b"
+    r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction)\s*[,.!:;—-]|(?:rather|not|make (?:it|that)|no,? wait)\b"
     r"|(?:不|不对|错了|哦|啊|等等|等一下|算了)[，。！]|(?:还是|改成|换成)"
 )
 CLOSES_CHANGE = re.compile(r"\b(?:after all|instead|rather)\W*$|^(?:那就|还是|就).{1,12}(?:吧|好了|算了)\W*$")

@@ -247,11 +247,10 @@ def _told(text: str, names: frozenset[str]) -> Told:
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
     named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
-    topics = stated | named or frozenset(_topics(tokens, names))
-    if topics <= named_in:
-        named |= _things(tokens)
+    if stated | named <= named_in:
+        named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named)
-    return Told(tokens, values, topics | named, content | named, bare)
+    return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
 def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
