@@ -133,7 +133,8 @@ CHANGES = Phrases.of(
     r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
-    r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction)\s*[,.!:;—-]|(?:rather|not|make (?:it|that)|no,? wait)\b"
+    r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction)\s*[,.!:;—-]"
+    r"|(?:rather|not|make (?:it|that)|no,? wait)\b"
     r"|(?:不|不对|错了|哦|啊|等等|等一下|算了)[，。！]|(?:还是|改成|换成)"
 )
 CLOSES_CHANGE = re.compile(r"\b(?:after all|instead|rather)\W*$|^(?:那就|还是|就).{1,12}(?:吧|好了|算了)\W*$")
@@ -194,6 +195,11 @@ ZH_NAME = re.compile(
     r"(?:(?<=[是由找问给跟和叫请归为换成就，、：])|^)"
     r"[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁宋唐许韩冯邓曹彭曾萧田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔汤]"
     r"[\u4e00-\u9fff]{1,2}?(?=$|[\s，。！、]|[负在管来去帮接说的是更好吧了就都也就行])"
+)
+# Who takes something over or looks after it is a name, also where no other sentence shows it.
+IN_CHARGE = re.compile(
+    r"(?:^|[.:,] )([A-Z][a-z]{1,30}+) (?:has |will |now )?"
+    r"(?:tak(?:es?|en) over|took over|steps in|stepped in|replace[sd]|looks after|handle[sd]|is in charge)\b"
 )
 TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
 ASCII_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_'-]*+|[^\w\s]")

@@ -28,6 +28,7 @@ from health.compaction.reading.value_patterns import (
     DETERMINERS,
     ENGLISH_SORTS,
     HEADING,
+    IN_CHARGE,
     INDEFINITE,
     MAY_HOLD_VALUES,
     NO_NAME,
@@ -317,6 +318,7 @@ def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[s
             found[sort] = _as_values(hits)
             rest = UNIT_WORDS.sub("§", sorts[sort].sub(" § ", rest))
     named = [hit for hit in sorts[Sort.NAME].findall(rest) if _names_something(hit, names)]
+    named += [hit for hit in IN_CHARGE.findall(rest) if _is_telling(hit.lower())]
     if not text.isascii():
         named += ZH_NAME.findall(rest)
         rest = ZH_NAME.sub("§", rest)
