@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
@@ -30,7 +31,10 @@ LEFT_ALONE_SECONDS = 5.0
 # Every open list is in this one: lists are few, and each knows whose dialogs it shows.
 LISTS = "lists"
 _silent_until = 0.0
-_waiting: dict[tuple[Any, ...], asyncio.Task[None]] = {}
+# An event of a dialog.
+News: TypeAlias = "tuple[UUID, dict[str, Any]]"
+# What is to be told, by what it says. An event loop sends its own.
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], News]] = WeakKeyDictionary()
 _sending: set[asyncio.Task[None]] = set()
 
 
@@ -65,23 +69,27 @@ async def _patiently(asked: Coroutine[Any, Any, Answer]) -> Answer:
     return task.result()
 
 
-async def _send(dialog_id: UUID, event: dict[str, Any]) -> None:
+async def _send(*news: News) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
     try:
-        await _patiently(_to_groups(layer, dialog_id, event))
+        await _patiently(_to_groups(layer, news))
     except Exception as error:  # Redis away: browsers fall back to asking for the version
-        logger.warning("Could not broadcast to dialog %s: %s", dialog_id, error)
+        told = ", ".join(str(dialog_id) for dialog_id, _event in news)
+        logger.warning("Could not broadcast to dialog %s: %s", told, error)
 
 
-async def _to_groups(layer: Any, dialog_id: UUID, event: dict[str, Any]) -> None:
-    """Mostly nobody is in them: to find that, Channels asks Redis twice of each."""
-    said = {group_name(dialog_id): event}
-    if event["type"] != "dialog.stream":
-        said[LISTS] = {"type": "list.changed", "dialog": str(dialog_id)}
-    for group in await layer.with_listeners(said, since=time.time() - layer.group_expiry):
-        await layer.group_send(group, said[group])
+async def _to_groups(layer: Any, news: Sequence[News]) -> None:
+    """Mostly nobody is in them, which Redis is asked once for all: Channels would ask twice for each."""
+    said = [(group_name(dialog_id), event) for dialog_id, event in news]
+    changed = [dialog_id for dialog_id, event in news if event["type"] != "dialog.stream"]
+    said += [(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}) for dialog_id in changed]
+    groups = {group for group, _event in said}
+    listened = await layer.with_listeners(groups, since=time.time() - layer.group_expiry)
+    for group, event in said:
+        if group in listened:
+            await layer.group_send(group, event)
 
 
 async def stream_state(
@@ -99,7 +107,7 @@ async def stream_state(
     stands in the database. `size`: tokens of prompt and answer, estimated, and of the window."""
     event = {"type": "dialog.stream", "generation": generation_id, "seq": seq}
     event |= {"text": text, "at": at, "reasoning": reasoning, "thought_at": thought_at}
-    await _send(dialog_id, event | ({"size": list(size)} if size else {}))
+    await _send((dialog_id, event | ({"size": list(size)} if size else {})))
 
 
 def dialog_changed(dialog_id: UUID) -> None:
@@ -121,19 +129,20 @@ def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
     """From a thread. Where it works for an event loop that has not ended, that sends, and nobody waits for it."""
     loop = home()
     if loop is None or loop.is_closed():
-        async_to_sync(_send)(dialog_id, event)
+        async_to_sync(_send)((dialog_id, event))
     else:
         loop.call_soon_threadsafe(_send_soon, dialog_id, event)
 
 
 def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
-    """One for all that say the same within a moment: each tells a browser to look, and it will."""
-    said = (dialog_id, *event.values())
-    if said not in _waiting:
-        _waiting[said] = asyncio.create_task(_send_after_a_moment(dialog_id, event))
-        _waiting[said].add_done_callback(lambda _task: _waiting.pop(said, None))
-        _sending.add(_waiting[said])
-        _waiting[said].add_done_callback(_sending.discard)
+    """With all else that is said within a moment; and one for all that say the same, as each tells a browser to look,
+    and it will."""
+    waiting = _waiting.setdefault(asyncio.get_running_loop(), {})
+    if not waiting:
+        task = asyncio.create_task(_send_after_a_moment(waiting))
+        _sending.add(task)
+        task.add_done_callback(_sending.discard)
+    waiting[(dialog_id, *event.values())] = dialog_id, event
 
 
 async def all_sent() -> None:
@@ -143,8 +152,11 @@ async def all_sent() -> None:
         await asyncio.wait(sending, timeout=MOMENT_SECONDS + 2 * PATIENCE_SECONDS)
 
 
-async def _send_after_a_moment(dialog_id: UUID, event: dict[str, Any]) -> None:
-    await asyncio.sleep(MOMENT_SECONDS)
-    # What is said from now on needs a message of its own.
-    _waiting.pop((dialog_id, *event.values()), None)
-    await _send(dialog_id, event)
+async def _send_after_a_moment(waiting: dict[tuple[Any, ...], News]) -> None:
+    try:
+        await asyncio.sleep(MOMENT_SECONDS)
+    finally:
+        # What is said from now on needs a message of its own.
+        news = tuple(waiting.values())
+        waiting.clear()
+    await _send(*news)

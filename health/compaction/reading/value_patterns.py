@@ -118,8 +118,9 @@ ENDS = Phrases.of(
     r"|(?<!n't )(?<!n’t )(?<!not )(?<!never )(?:cancel\w*|skip(?:s|ped|ping)?|drop(?:s|ped|ping)?|scrap(?:s|ped)?"
     r"|(?<!before i )forget|ignore|disregard|abandon\w*|withdr[ae]w\w*|stop(?:s|ped)?)|scratch|won't|falls? through"
     r"|fell through|no need|not needed|never ?mind|myself|ourselves"
-    r"|revoke\w*|lifted|as you (?:like|please))\b",
-    r"(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便",
+    r"|revoke\w*|lifted|as you (?:like|please)|quit(?:s|ting)?|folded|(?:ga|gi)ven? (?:up|notice)"
+    r"|(?:closed|shut) down)\b",
+    r"(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便|退[租订掉]|不去|不参加|解散",
 )
 CHANGES = Phrases.of(
     r"\b(?:now|instead|rather|after all|actually|chang\w*|switch\w*|mov(?:e|es|ed|ing)|replac\w*|swap\w*|confus\w*"
@@ -127,8 +128,9 @@ CHANGES = Phrases.of(
     r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
-    r"|takes over|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
-    r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|先前|原来|最好",
+    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) in"
+    r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
+    r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
     r"(?:no|nope|sorry|ah|oh|oops|wait|actually|hm+|correction)\s*[,.!:;—-]|(?:rather|not|make (?:it|that)|no,? wait)\b"
@@ -154,7 +156,7 @@ AFTER_SUBJECT = frozenset(
 )
 # What says no more than that something is so; and what is an attribute of something, no thing itself.
 PLAIN = """
-    able actually add address agree agreed allow already alright also always amount another anything around
+    able actually add address agree agreed allow already alright also always amount another anything appointment around
     arrive arrives ask asked away bad become begin begins belong belongs better between beyond big book
     booked both bring brings budget call called came can care case change changed charge check clear color
     colour come comes contact cool correct cost costs could date day days deadline decide decided deliver
@@ -165,7 +167,7 @@ PLAIN = """
     matter mean means meant meet mind mistake moment month months morning move moved moves much must name
     need needs never new next nice nope nothing number offer often okay only order ordered owner people per
     person pick picked place plan planned please point possible price put quantity quick rather ready
-    remember report responsible run runs said send sent set several shall short show simple since small
+    remember report responsible run runs said send sent set several shall short show simple since slot small
     something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
     time times together told tomorrow tonight took turn turned turns typo under understood update used usual
     value venue visitors wait wants way week weekend weeks well went whole will wish without word words work
@@ -223,9 +225,13 @@ DEEDS = re.compile(
     r"|^(?:these are|this is|here(?:'s| is| are))\b|^(?:以下|下面|这是|这里)"
     r"|(?<!to )\b(?:has|had)\b(?! to\b)"
 )
-# Who tells what a letter says of a date states the date; where a colon follows, it is another's text.
-TELLS = re.compile(r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*[:：,\"“])", re.I)
+# Who tells what a letter says of a date states the date; where a colon or a quote follows, it is another's text.
+TELLS = re.compile(
+    r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*,?\s*[:：\"“])", re.I
+)
 CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
+# What is told of a thing behind a colon: "the cellar: 520 euros". Who speaks is no such thing.
+HEADING = re.compile(r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?): ")
 
 
 def raw_tokens(text: str) -> list[str]:
@@ -241,10 +247,14 @@ def stem(word: str) -> str:
 
 
 COMMON = frozenset(map(stem, PLAIN.split())) | STOPWORDS
+# Plain words that are a subject behind "the" or "my", where nothing else is told of.
+THINGS = frozenset("book call offer order plan report work".split())  # noqa: SIM905
+# What is paid for a thing is told of the thing, unless something else is.
+PAID = frozenset(("rent", "fee"))
 ATTRIBUTES = frozenset(
     """
-    address budget price date deadline venue location name amount quantity limit value colour color format
-    owner contact guest visitor person people time day place number
+    address budget price date deadline appointment slot venue location name amount quantity limit value colour
+    color format owner contact guest visitor person people time day place number
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 

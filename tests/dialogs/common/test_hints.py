@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -21,8 +21,10 @@ from django.db import transaction
 from django.test import Client
 
 from dialogs.common import schedule
-from dialogs.common.broadcast import dialog_changed, group_name, stream_state
+from dialogs.common.broadcast import all_sent, dialog_changed, group_name, stream_state
+from dialogs.common.channel_layer import ChannelLayer
 from dialogs.common.schedule import DRIVE, drive_on_commit, queue_drive
+from dialogs.common.threads import in_db, own_threads
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import due_dialogs
 from dialogs.turns.writes.messages import post_message
@@ -108,6 +110,28 @@ def test_a_browser_hears_of_no_other_dialog() -> None:
         await stream_state(dialog_id, generation_id=1, seq=1, text="", reasoning="")
 
     assert hears(dialog_id, both)["type"] == "dialog.stream"
+
+
+def test_of_all_that_changes_within_a_moment_redis_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each browser hears of its own dialog, once."""
+    asked: list[int] = []
+    ours, theirs = uuid4(), uuid4()
+    real = ChannelLayer.with_listeners
+
+    async def counted(self: ChannelLayer, groups: Collection[str], *, since: float) -> list[str]:
+        asked.append(len(groups))
+        return await real(self, groups, since=since)
+
+    monkeypatch.setattr(ChannelLayer, "with_listeners", counted)
+
+    async def several() -> None:
+        with own_threads():
+            for dialog_id in (theirs, ours, theirs, ours):
+                await in_db(dialog_changed)(dialog_id)
+            await all_sent()
+
+    assert hears(ours, several) == {"type": "dialog.changed"}
+    assert asked == [3]
 
 
 def test_a_large_answer_fits_into_one_hint() -> None:
