@@ -21,6 +21,7 @@ DIGEST_TOKENS, SPEAKER_TOKENS, LINE_TOKENS, GAP_TOKENS = 30, 4, 8, 3
 # With so many a line is cut where no sentence, line or row of it fits.
 MUCH_TOKENS = 60
 HEAD_NOTE = GAP.rstrip()
+OPENING = (":", "：")
 
 
 def with_digests(units: Sequence[Unit], pieces: Sequence[Units], most: int, kit: Kit) -> Units:
@@ -59,8 +60,15 @@ def _lines(piece: Units, room: int, kit: Kit) -> list[Line]:
     """What was said, called and answered, evenly short; the first of it where there is no room for all."""
     tools = tools_by_result(piece)
     lines = [line for unit in piece for line in _lines_of(unit, tools.get(unit.id, ""))]
-    lines = lines[: max(1, room // (SPEAKER_TOKENS + LINE_TOKENS))]
+    return _told(lines[: max(1, room // (SPEAKER_TOKENS + LINE_TOKENS))], room, kit)
+
+
+def _told(lines: Sequence[Line], room: int, kit: Kit) -> list[Line]:
+    """The beginnings of the lines; the room of a text of which nothing would be left is for the others."""
     heads = _heads(lines, max(0, room - SPEAKER_TOKENS * len(lines)), kit)
+    telling = [line for line, head in zip(lines, heads, strict=True) if line.tool or head != GAP.strip()]
+    if 0 < len(telling) < len(lines):
+        return _told(telling, room, kit)
     return [Line(line.role, head, line.tool) for line, head in zip(lines, heads, strict=True)]
 
 
@@ -70,7 +78,8 @@ def _heads(lines: Sequence[Line], room: int, kit: Kit) -> list[str]:
     while left:
         most = level(kit.counter.count([line.text for line in left.values()]), room=room)
         heads = {at: _head(line, most, kit) for at, line in left.items()}
-        settled = [at for at, line in left.items() if heads[at] in (line.text, _name_of(line))] or [*heads]
+        whole = [at for at, line in left.items() if heads[at] == line.text]
+        settled = whole or [at for at, line in left.items() if heads[at] == _name_of(line)][-1:] or [*heads]
         found |= {at: heads[at] for at in settled}
         room -= sum(kit.counter.count([heads[at] for at in settled]))
         left = {at: line for at, line in left.items() if at not in found}
@@ -101,13 +110,16 @@ def _rows_of(line: Line) -> str:
 
 
 def _beginning(text: str, most: int, kit: Kit) -> str:
-    """The first passages that fit, with a mark of the gap; nothing, where none does."""
+    """The first passages that fit, with a mark of the gap; nothing, where none does.
+
+    What only opens the next is none.
+    """
     pieces, end = passages(text)[: max(0, most)], 0
     for piece, size in zip(pieces, kit.counter.count([one.text for one in pieces]), strict=True):
         most -= size
         if most < 0:
             break
-        end = piece.end
+        end = end if piece.text.endswith(OPENING) else piece.end
     return f"{text[:end]}{HEAD_NOTE}" if end else ""
 
 

@@ -79,7 +79,7 @@ def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, GaveWay]
     """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
     found: list[tuple[ContextState, GaveWay]] = []
     for step in () if _suffices(state, kit) else _steps(state):
-        less = _taken(step, state, kit)
+        less = taken(step, state, kit)
         if less.estimated_tokens < state.estimated_tokens:
             found.append((less, _told(step.why, state, less)))
             state = less
@@ -96,13 +96,17 @@ def _steps(state: ContextState) -> tuple[Step, ...]:
     return ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
 
 
-def _taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
+def taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
     """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
     less = state
-    for size, goal in _goals(step, state) if _measured(step.size, Same(state), Same(kit)) > state.limit else ():
+    if _measured(step.size, Same(state), Same(kit)) <= state.limit:
+        return less
+    for size, goal in dict.fromkeys(_goals(step, state)):
         excess = _measured(size, Same(state), Same(kit)) - goal
         for _ in range(TRIES):
-            less = state.having(step.take(state, excess, kit))
+            before, less = less, state.having(step.take(state, excess, kit))
+            if less.units == before.units:
+                break
             over = _measured(size, Same(less), Same(kit)) - goal
             if over <= 0:
                 return less

@@ -88,7 +88,7 @@ class Chooser:
         """Choose these whatever they add, in this order."""
         for at in places:
             if not self._taken[at]:
-                self._take(at, self._offer(at, self._worths.__getitem__)[1], [])
+                self._take(at, self._cost(at), [])
 
     def fill(self, places: Iterable[int], budget_tokens: int) -> None:
         """Choose of these, in this order, what fits in so many tokens more, whatever it adds; up to the first that
@@ -96,7 +96,7 @@ class Chooser:
         for at in places:
             if self._taken[at]:
                 continue
-            cost = self._offer(at, self._worths.__getitem__)[1]
+            cost = self._cost(at)
             budget_tokens -= cost
             if budget_tokens < 0:
                 return
@@ -113,10 +113,11 @@ class Chooser:
             _, at = heapq.heappop(heap)
             if self._taken[at]:
                 continue
-            rate, cost = self._offer(at, self._worth)
-            if cost > budget_tokens:
+            if (cost := self._cost(at)) > budget_tokens:
                 misses += 1
-            elif heap and rate < -heap[0][0] - 1e-12:
+                continue
+            rate = self._rate(at, cost, self._worth)
+            if heap and rate < -heap[0][0] - 1e-12:
                 heapq.heappush(heap, (-rate, at))
             elif rate > 0:
                 budget_tokens -= cost
@@ -124,7 +125,7 @@ class Chooser:
         return self.chosen
 
     def _first_rates(self) -> list[float]:
-        """What each adds for its tokens while nothing stands: `_offer`, without all that it looks up."""
+        """What each adds for its tokens while nothing stands: `_rate`, without all that it looks up."""
         worths = np.array(self._worths)
         np.add.at(worths, self._leaners, worths[self._leant_on])
         rates: list[float] = (worths / self._first_costs).tolist()
@@ -137,21 +138,23 @@ class Chooser:
             if 0 <= one < len(self._taken) and not self._taken[one] and self._group_of[one] == group:
                 yield one
 
-    def _bound(self, at: int) -> float:
-        return self._offer(at, self._worths.__getitem__)[0]
-
-    def _offer(self, at: int, worth_of: Callable[[int], float]) -> tuple[float, int]:
-        """What it adds for its tokens, and its tokens; with what it leans on and does not stand yet."""
-        group, groups, joins = self._group_of[at], self._groups, self._joins[at]
-        worth = worth_of(at)
-        cost = self._tokens[at] + (-GAP_TOKENS * joins if group in groups else self._labels[at])
+    def _cost(self, at: int) -> int:
+        """Its tokens, with what it leans on and does not stand yet."""
+        group, groups = self._group_of[at], self._groups
+        cost = self._tokens[at] + (-GAP_TOKENS * self._joins[at] if group in groups else self._labels[at])
         for lean in self._leans[at]:
             if not self._taken[lean]:
                 other = self._group_of[lean]
-                worth += worth_of(lean)
                 cost += self._tokens[lean] + (0 if other in groups or other == group else self._labels[lean])
-        cost = cost if cost > 1 else 1
-        return worth * (1 + JOIN * joins) / cost**self.exponent, cost
+        return cost if cost > 1 else 1
+
+    def _rate(self, at: int, cost: int, worth_of: Callable[[int], float]) -> float:
+        """What it adds for each of these tokens, with what it leans on."""
+        worth = worth_of(at)
+        for lean in self._leans[at]:
+            if not self._taken[lean]:
+                worth += worth_of(lean)
+        return worth * (1 + JOIN * self._joins[at]) / cost**self.exponent
 
     def _worth(self, at: int) -> float:
         worth = self._worths[at] = sum(map(self._gain, self._each[at])) * self._priors[at] + self._bonuses[at]
@@ -169,7 +172,8 @@ class Chooser:
             self._said(self.features.each[one])
             for beside in self._beside(one):
                 self._joins[beside] += 1
-                heapq.heappush(heap, (-self._bound(beside), beside))
+                bound = self._rate(beside, self._cost(beside), self._worths.__getitem__)
+                heapq.heappush(heap, (-bound, beside))
 
     def _said(self, keys: Iterable[int]) -> None:
         """These stand once more: said again they add less."""

@@ -115,7 +115,7 @@ class Repeats:
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._exact: set[tuple[str, ...]] = set()
+        self._exact: set[str] = set()  # a text knows its hash, a tuple works it out each time
         self._by_word: dict[str, list[Told]] = defaultdict(list)
         for text in texts:
             self.again(text)
@@ -123,22 +123,23 @@ class Repeats:
     def again(self, text: str) -> bool:
         """Whether it was said before; from now on it was."""
         told = _told(text)
-        if told.words in self._exact:
+        if told.joined in self._exact:
             return True
         many = len(told.words) >= _FEWEST_WORDS
         found = many and any(_says_all(old, told) for word in told.longest for old in self._by_word[word])
-        self._exact.add(told.words)
+        self._exact.add(told.joined)
         for word in told.longest:
             self._by_word[word] = [told, *self._by_word[word][: _COMPARED - 1]]
         return found
 
 
 class Told(NamedTuple):
-    """What tells a text from others: its words (all of a text that says nothing else), the same without order, and the
-    longest of them.
+    """What tells a text from others: its words (all of a text that says nothing else), the same as one text and without
+    order, and the longest of them.
     """
 
     words: tuple[str, ...]
+    joined: str
     distinct: frozenset[str]
     longest: tuple[str, ...]
 
@@ -149,7 +150,8 @@ def _told(text: str) -> Told:
     pattern = _ASCII_WORD if low.isascii() else _WORD
     words = tuple(word for word in pattern.findall(low) if word not in _COURTESY) or (" ".join(text.split()),)
     distinct = frozenset(words)
-    return Told(words, distinct, tuple(sorted(distinct, key=lambda word: (-len(word), word))[:_LOOKED_UP]))
+    longest = sorted(sorted(distinct), key=len, reverse=True)[:_LOOKED_UP]
+    return Told(words, " ".join(words), distinct, tuple(longest))
 
 
 def _says_all(old: Told, new: Told) -> bool:

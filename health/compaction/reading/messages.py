@@ -163,7 +163,7 @@ def _units(
     texts = [(one.content, one.attached) for one in seen]
     sizes: Iterable[int | None] = text_sizes(texts, counter) if counter else repeat(None)
     return tuple(
-        one.unit(each, media_tokens(each.message), size, areas)
+        one.unit(each, 0 if isinstance(each.message.get("content"), str) else media_tokens(each.message), size, areas)
         for each, one, size in zip(placed, seen, sizes, strict=False)
     )
 
@@ -213,7 +213,7 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return "{", *[(key, _frozen(inner)) for key, inner in value.items()]
+        return "{", *[(key, inner if type(inner) is str else _frozen(inner)) for key, inner in value.items()]
     if isinstance(value, list | tuple):
         return "[", *map(_frozen, value)
     return type(value), value

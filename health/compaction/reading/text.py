@@ -38,19 +38,16 @@ class Looks:
 
     def __init__(self, generation: int) -> None:
         self._generation, self._room = generation, generation
-        self._young: dict[Hashable, tuple[Looked, int]] = {}
+        self.young: dict[Hashable, tuple[Looked, int]] = {}
         self._old: dict[Hashable, tuple[Looked, int]] = {}
 
     def at(self, text: str) -> Looked:
         """What was found in this text until now, to be added to."""
-        entry = self._young.get(text)  # as most are, and this is asked thousands of times in a compaction
-        if entry is not None and len(entry[0]) <= MOST_LOOKS:
-            return entry[0]
         found = self.known(text)
         return self.new(text, len(text)) if found is None else found
 
     def known(self, key: Hashable) -> Looked | None:
-        entry = self._young.get(key)
+        entry = self.young.get(key)
         if entry is None:
             entry = self._old.get(key)
             if entry is None:
@@ -69,12 +66,12 @@ class Looks:
 
     def _keep(self, key: Hashable, entry: tuple[Looked, int]) -> None:
         if self._room <= 0:
-            self._old, self._young, self._room = self._young, {}, self._generation
-        self._young[key] = entry
+            self._old, self.young, self._room = self.young, {}, self._generation
+        self.young[key] = entry
         self._room -= entry[1]
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self.young) + len(self._old)
 
 
 # Characters of a generation, EACH counted for every text beside its own; what is found takes 5 to 15 bytes for each, so
@@ -92,8 +89,11 @@ def of_text(find: Find) -> Find:
 
     @wraps(find)
     def asked(text: str, *besides: Hashable) -> Any:
-        looks, key = LOOKS.at(text), (find, *besides) if besides else find
+        entry = LOOKS.young.get(text)  # as most are, and this is asked thousands of times in a compaction
+        looks, key = entry[0] if entry else LOOKS.at(text), (find, *besides) if besides else find
         if key not in looks:
+            if len(looks) > MOST_LOOKS:
+                looks.clear()
             looks[key] = find(text, *besides)
         return looks[key]
 

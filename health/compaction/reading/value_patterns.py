@@ -101,7 +101,7 @@ class Phrases(NamedTuple):
 # Closed classes of words: what adds, what holds at times only, what ends, what changes. They are looked for in lower
 # case: that takes half as long as to ignore the case.
 ADDS = Phrases.of(
-    r"\b(?:also|too|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
+    r"\b(?:also|too(?! [a-z])|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
     r"|separate(?:ly)?|other (?!than)\w+|(?<!for )both|either|more(?= (?:for|of))"
     r"|(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
@@ -118,8 +118,9 @@ ENDS = Phrases.of(
     r"|(?<!n't )(?<!n’t )(?<!not )(?<!never )(?:cancel\w*|skip(?:s|ped|ping)?|drop(?:s|ped|ping)?|scrap(?:s|ped)?"
     r"|(?<!before i )forget|ignore|disregard|abandon\w*|withdr[ae]w\w*|stop(?:s|ped)?)|scratch|won't|falls? through"
     r"|fell through|no need|not needed|never ?mind|myself|ourselves"
-    r"|revoke\w*|lifted|as you (?:like|please))\b",
-    r"(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便",
+    r"|revoke\w*|lifted|as you (?:like|please)|quit(?:s|ting)?|folded|(?:ga|gi)ven? (?:up|notice)"
+    r"|(?:closed|shut) down)\b",
+    r"(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便|退[租订掉]|不去|不参加|解散",
 )
 CHANGES = Phrases.of(
     r"\b(?:now|instead|rather|after all|actually|chang\w*|switch\w*|mov(?:e|es|ed|ing)|replac\w*|swap\w*|confus\w*"
@@ -127,11 +128,13 @@ CHANGES = Phrases.of(
     r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
-    r"|takes over|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
-    r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|先前|原来|最好",
+    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) in"
+    r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
+    r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
-    r"(?:no|nope|sorry|ah|oh|oops|wait|actually|hm+|correction)\s*[,.!:;—-]|(?:rather|not|make (?:it|that)|no,? wait)\b"
+    r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction)\s*[,.!:;—-]"
+    r"|(?:rather|not|make (?:it|that)|no,? wait)\b"
     r"|(?:不|不对|错了|哦|啊|等等|等一下|算了)[，。！]|(?:还是|改成|换成)"
 )
 CLOSES_CHANGE = re.compile(r"\b(?:after all|instead|rather)\W*$|^(?:那就|还是|就).{1,12}(?:吧|好了|算了)\W*$")
@@ -154,7 +157,7 @@ AFTER_SUBJECT = frozenset(
 )
 # What says no more than that something is so; and what is an attribute of something, no thing itself.
 PLAIN = """
-    able actually add address agree agreed allow already alright also always amount another anything around
+    able actually add address agree agreed allow already alright also always amount another anything appointment around
     arrive arrives ask asked away bad become begin begins belong belongs better between beyond big book
     booked both bring brings budget call called came can care case change changed charge check clear color
     colour come comes contact cool correct cost costs could date day days deadline decide decided deliver
@@ -165,7 +168,7 @@ PLAIN = """
     matter mean means meant meet mind mistake moment month months morning move moved moves much must name
     need needs never new next nice nope nothing number offer often okay only order ordered owner people per
     person pick picked place plan planned please point possible price put quantity quick rather ready
-    remember report responsible run runs said send sent set several shall short show simple since small
+    remember report responsible run runs said send sent set several shall short show simple since slot small
     something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
     time times together told tomorrow tonight took turn turned turns typo under understood update used usual
     value venue visitors wait wants way week weekend weeks well went whole will wish without word words work
@@ -192,6 +195,11 @@ ZH_NAME = re.compile(
     r"(?:(?<=[是由找问给跟和叫请归为换成就，、：])|^)"
     r"[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁宋唐许韩冯邓曹彭曾萧田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔汤]"
     r"[\u4e00-\u9fff]{1,2}?(?=$|[\s，。！、]|[负在管来去帮接说的是更好吧了就都也就行])"
+)
+# Who takes something over or looks after it is a name, also where no other sentence shows it.
+IN_CHARGE = re.compile(
+    r"(?:^|[.:,] )([A-Z][a-z]{1,30}+) (?:has |will |now )?"
+    r"(?:tak(?:es?|en) over|took over|steps in|stepped in|replace[sd]|looks after|handle[sd]|is in charge)\b"
 )
 TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
 ASCII_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_'-]*+|[^\w\s]")
@@ -223,9 +231,13 @@ DEEDS = re.compile(
     r"|^(?:these are|this is|here(?:'s| is| are))\b|^(?:以下|下面|这是|这里)"
     r"|(?<!to )\b(?:has|had)\b(?! to\b)"
 )
-# Who tells what a letter says of a date states the date; where a colon follows, it is another's text.
-TELLS = re.compile(r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*[:：,\"“])", re.I)
+# Who tells what a letter says of a date states the date; where a colon or a quote follows, it is another's text.
+TELLS = re.compile(
+    r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*,?\s*[:：\"“])", re.I
+)
 CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
+# What is told of a thing behind a colon: "the cellar: 520 euros". Who speaks is no such thing.
+HEADING = re.compile(r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?): ")
 
 
 def raw_tokens(text: str) -> list[str]:
@@ -241,10 +253,14 @@ def stem(word: str) -> str:
 
 
 COMMON = frozenset(map(stem, PLAIN.split())) | STOPWORDS
+# Plain words that are a subject behind "the" or "my", where nothing else is told of.
+THINGS = frozenset("book call offer order plan report work".split())  # noqa: SIM905
+# What is paid for a thing is told of the thing, unless something else is.
+PAID = frozenset(("rent", "fee"))
 ATTRIBUTES = frozenset(
     """
-    address budget price date deadline venue location name amount quantity limit value colour color format
-    owner contact guest visitor person people time day place number
+    address budget price date deadline appointment slot venue location name amount quantity limit value colour
+    color format owner contact guest visitor person people time day place number
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 

@@ -27,19 +27,20 @@ from health.compaction.reading.value_patterns import (
     COMMON,
     DETERMINERS,
     ENGLISH_SORTS,
+    HEADING,
+    IN_CHARGE,
     INDEFINITE,
     MAY_HOLD_VALUES,
     NO_NAME,
-    OF,
     ONES,
     QUOTED,
     REQUEST,
-    SENTENCES,
     SHORTENED,
     SORTS,
     STARTS,
     TALKING,
     TELLS,
+    THINGS,
     UNIT_WORDS,
     WORDS,
     ZH_COMMON,
@@ -63,8 +64,6 @@ VALUES = tuple(sort for sort in SORTS if sort is not Sort.NAME)
 LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
 CJK_BEGINS = "\u2e80"
 MESSAGES = 4_096  # whose statements are remembered
-# Behind other small words may stand what a value is for.
-HEADED = frozenset(("of", "to"))
 
 
 class Said(NamedTuple):
@@ -168,7 +167,15 @@ def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_
         topics = one.topics
         if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
             found.append(one)
-    return tuple(found)
+    return tuple(_noted_alone(found, _content(note)))
+
+
+def _noted_alone(found: Sequence[Statement], back: frozenset[str]) -> Iterator[Statement]:
+    """ "Noted" is said to the values of a message: what else stands there is noted where some of it is said back."""
+    has_values = any(one.values for one in found)
+    for one in found:
+        is_beside = has_values and not one.values and one.noted and back.isdisjoint(one.content)
+        yield replace(one, noted=False) if is_beside else one
 
 
 def _is_plain(passage: Passage) -> bool:
@@ -241,13 +248,16 @@ def _told(text: str, names: frozenset[str]) -> Told:
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
     named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
+    if stated | named <= named_in:
+        named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named)
     return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
 def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
     """The words of the clauses in which one of the values stands."""
-    return [clause for clause in map(tokens_of, CLAUSE.split(text)) if not values.isdisjoint(clause)]
+    clauses = CLAUSE.split(HEADING.sub(r"\1 ", text))
+    return [clause for clause in map(tokens_of, clauses) if not values.isdisjoint(clause)]
 
 
 def _attributes(clause: Sequence[str]) -> Iterator[str]:
@@ -264,6 +274,11 @@ def _attributes(clause: Sequence[str]) -> Iterator[str]:
             yield word
         if word > CJK_BEGINS and behind == "§":
             yield from (name for name in ZH_GENERIC if name in word)
+
+
+def _things(tokens: Sequence[str]) -> frozenset[str]:
+    """ "Book" in "send the books to 4 Elm Road"."""
+    return frozenset(word for before, word in itertools.pairwise(tokens) if word in THINGS and before in DETERMINERS)
 
 
 @of_text
@@ -303,6 +318,7 @@ def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[s
             found[sort] = _as_values(hits)
             rest = UNIT_WORDS.sub("§", sorts[sort].sub(" § ", rest))
     named = [hit for hit in sorts[Sort.NAME].findall(rest) if _names_something(hit, names)]
+    named += [hit for hit in IN_CHARGE.findall(rest) if _is_telling(hit.lower())]
     if not text.isascii():
         named += ZH_NAME.findall(rest)
         rest = ZH_NAME.sub("§", rest)
@@ -363,35 +379,3 @@ def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:
             yield from phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []
-
-
-# What a sentence tells by itself: it is compared with many others, so its words are looked at once
-
-
-@lru_cache(maxsize=SENTENCES)
-def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tuple[str, ...]], ...]:
-    """Each word with the one behind it, whether it is a definite thing, and whether it may be of what follows."""
-    found, tokens = [], ("", "", *told)
-    for at, (before, word) in enumerate(itertools.pairwise(tokens), 1):
-        if not is_word(before):
-            continue
-        definite, opens = tokens[at - 2] in DETERMINERS, not tokens[at - 2] or tokens[at - 2] in BREAKS
-        part = word == "of" or (word in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
-        if definite or part:
-            behind = tuple(each for each in tokens[at + 1 : at + 4] if each not in DETERMINERS)[:2]
-            found.append((before, word, definite, part, behind))
-    return tuple(found)
-
-
-@lru_cache(maxsize=SENTENCES)
-def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Words with what they belong to: "customer" in "the customer dump", "customers" in "replies to customers"."""
-    found = [
-        (word, head)
-        for before, word, head in zip(told, told[1:], told[2:], strict=False)
-        if before in DETERMINERS and is_word(word) and is_word(head)
-    ]
-    for at, (head, of) in enumerate(itertools.pairwise(told)):
-        if of in HEADED and is_word(head):
-            found += [(word, head) for word in [one for one in told[at + 2 : at + 4] if one not in DETERMINERS][:1]]
-    return tuple(found)

@@ -29,11 +29,11 @@ from health.compaction.reading.value_patterns import (
     CHOSEN,
     CLOSES_CHANGE,
     OPENS_CHANGE,
+    PAID,
     ZH_COMMON,
     ZH_WAYS,
     Sort,
     deeds_of,
-    marks_of,
     units_of,
 )
 from health.compaction.reading.value_statements import (
@@ -41,11 +41,10 @@ from health.compaction.reading.value_statements import (
     Said,
     Statement,
     content_of,
-    heads_of,
     statements,
     subjects,
-    words_before,
 )
+from health.compaction.reading.word_places import heads_of, marks_on, words_before
 
 CJK_LETTER = re.compile(f"[{CJK}]")
 # What is chosen is said in few characters.
@@ -191,7 +190,7 @@ class Book:
         """The names of the old one and another, in a change of the same thing."""
         if not old.names < new.names or not old.names or signs_of(new.text).adds or not signs_of(new.text).changes:
             return False
-        return self._weights.of(shared & old.topics & new.topics - old.names) >= LEAST_WEIGHT
+        return self._weights.of(shared - old.names) >= LEAST_WEIGHT
 
     def _said_just_before(self, new: Statement) -> list[Statement]:
         """What a value without a subject corrects: the newest statement with a value of the sort."""
@@ -326,8 +325,8 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
 @lru_cache(maxsize=PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
-    mine = set(_qualifiers(new, shared))
-    if mine - old.content or (mine and set(_qualifiers(old, shared)) - new.content):
+    mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
+    if mine and (mine - old.content - (frozenset() if theirs else PAID) or theirs - new.content):
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
@@ -351,13 +350,9 @@ def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
-    mine = dict(_marks(new, shared))
-    theirs = dict(_marks(old, shared)) if mine else {}
-    return any(theirs[word] != mark for word, mark in mine.items() if word in theirs)
-
-
-def _marks(one: Statement, shared: frozenset[str]) -> Iterator[tuple[tuple[str, int], str]]:
-    return (((noun, at), mark) for noun, at, mark in marks_of(one.text) if noun in shared)
+    mine = marks_on(new.text, shared)
+    theirs = marks_on(old.text, shared) if mine else {}
+    return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
 
 
 def _lead(one: Statement) -> frozenset[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from health.compaction.choosing.sources import Frame, Source, is_lines
@@ -66,17 +67,18 @@ class View:
         return made.units if made.tokens < self.state.estimated_tokens else None
 
     def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, Made]:
-        """How many of the first fit, and what they make. Few tries: all, what should fit, then halves."""
+        """How many of the first fit, and what they make. Few tries: all, then what should fit by the one before."""
+        sizes = [0, *accumulate(map(self._size, order))]
         fits, over, number = 0, len(order) + 1, len(order)
         best: Made | None = None
         while over - fits > 1:
             made = self._made(order[:number])
             if made.tokens <= budget_tokens:
                 fits, best = number, made
-                number = (fits + over) // 2
             else:
                 over = number
-                number = min(over - 1, max(fits + 1, int(number * budget_tokens / made.tokens)))
+            should_fit = bisect_right(sizes, sizes[number] + budget_tokens - made.tokens) - 1
+            number = min(over - 1, max(fits + 1, should_fit))
         return fits, best or self._made(())
 
     def _made(self, order: Iterable[Chosen]) -> Made:

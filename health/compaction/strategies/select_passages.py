@@ -7,6 +7,7 @@ the budget holds. What is chosen stays verbatim in its own message; of tool roun
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from health.compaction.choosing.choose import GAP_TOKENS, Candidate, Chooser
@@ -14,6 +15,7 @@ from health.compaction.choosing.sources import Frame, Source, begins, is_lines, 
 from health.compaction.choosing.worth import Piece, brevity, matches, priors
 from health.compaction.laws.cuts import Cut, cuts, ids_of
 from health.compaction.laws.invariants import is_marked, requests
+from health.compaction.laws.weave import ledger_beside
 from health.compaction.reading.digest import without
 from health.compaction.reading.features import Features
 from health.compaction.reading.force import Place, in_force
@@ -36,8 +38,9 @@ HOLDS, CHANGED, NAMED = 4.0, 8.0, 5.0
 LINE_TOKENS = 3
 # What is tagged P3, P2, or neither is worth, against the others: no passage of the first two comes before one without.
 LATER = (1e-6, 1e-3, 1.0)
-# More is chosen than there is room for, by a share and the most tokens: what fits shows when all is counted together.
-SPARE, MOST_SPARE = 0.2, 400
+# So many tokens more are chosen than there is room for: what fits shows when all is counted together, and where a long
+# piece does not, short ones take its place.
+SPARE = 400
 # Less room than this is not filled with what says nothing new, in tokens.
 LEAST_ROOM = 40
 
@@ -47,6 +50,15 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
         return unchanged(state, Why.EVERYTHING_FITS)
+    attempt = yield from _within(target, state, kit)
+    more = _without_idle_ledger(state, attempt, kit)
+    if more is state:
+        return attempt
+    fuller = yield from _within(target, more, kit)
+    return replace(fuller, state=state.having(fuller.state.units)) if fuller.changed else attempt
+
+
+def _within(target: int, state: ContextState, kit: Kit) -> Asking:
     frame = framed(state, kit, target_tokens=target)
     sources = sources_of(state.units, frame)
     if frame.room <= 0:
@@ -58,6 +70,16 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
         return unchanged(state, Why.PASSAGES_NOT_SMALLER)
     reads = reads_of(state.units, frame.kept)
     return Attempt(state=state.having(units), changed=True, reads=reads, gave_way=told_of(frame, state))
+
+
+def _without_idle_ledger(state: ContextState, attempt: Attempt, kit: Kit) -> ContextState:
+    """The state without what an earlier ledger took and the next one will not need: that is room for passages."""
+    if not (attempt.changed and state.ledger_tokens):
+        return state
+    idle = state.ledger_tokens - ledger_beside(attempt.state.units, state, kit)
+    if idle < LEAST_ROOM:
+        return state
+    return replace(state, overhead_tokens=state.overhead_tokens - idle, ledger_tokens=state.ledger_tokens - idle)
 
 
 def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
@@ -151,13 +173,12 @@ def chosen_order(
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
     chooser.take(_asked_for(asked_for, chooser, budget=asked.budget(frame.room)))
     _typed(sources, places, chooser, untagged, budget=int(USER_SHARE * (frame.room - chooser.spent)))
-    spare = min(MOST_SPARE, int(SPARE * frame.room))
     chooser.choose(frame.room - chooser.spent)
-    chooser.choose(spare)
+    chooser.choose(SPARE)
     if frame.room - chooser.spent >= LEAST_ROOM:
         rest = _saying_nothing_new(pieces, chooser, [one for one in state.units if one.id in frame.kept])
         rest.sort(key=lambda one: turns[places[one][0]], reverse=True)
-        chooser.fill(rest, frame.room - chooser.spent + spare)
+        chooser.fill(rest, frame.room - chooser.spent + SPARE)
     return [tuple(places[one] for one in step) for step in chooser.steps]
 
 

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from health.compacting import compact_messages
 from health.compaction.chain import SHORTENING, compact
 from health.compaction.config import ContextConfig, RecoveryMode
-from health.compaction.laws.floor import LEAST_ROOM, OPENING, is_handover, least_of
+from health.compaction.laws.floor import LEAST_ROOM, OPENING, is_handover, least_of, must_stay
 from health.compaction.laws.invariants import broken, broken_request, is_marked, never_shortened, requests, waits
 from health.compaction.laws.weave import without_ledger
 from health.compaction.reading.digest import HEADER, is_digest
 from health.compaction.runner import run
-from health.compaction.shortening import FIRST_REQUEST_SHARE, STEPS, make_room
+from health.compaction.shortening import FIRST_REQUEST_SHARE, STEPS, Step, make_room, taken
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status
+from health.compaction.terms.ports import Kit
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, total
 from tests.health.compaction import histories
@@ -247,6 +248,29 @@ def test_a_digest_of_a_round_says_whole_lines_and_never_a_part_of_one() -> None:
     assert is_digest(digest)
     assert told
     assert [line.removesuffix(" […]") for line in told] == lines[: len(told)]
+
+
+def test_a_digest_spends_nothing_on_what_it_cannot_tell() -> None:
+    """No speaker of whose words nothing is left, no key without its value."""
+    script = json.dumps({"command": "\n".join(words(30, f"line{number}-") for number in range(9))})
+    asked, answered = a_round(words(200, "thought"), "Traceback\n" + words(200, "frame"), id="open")
+    (call,) = asked.calls
+    called = replace(asked, calls=(replace(call, arguments=script),), attached=script)
+    outcome = compacted(SYSTEM, LAST, called, answered, limit=60)
+
+    assert outcome.state.units[-1].content == f"{HEADER}\n> {call.name} […]\n  Traceback […]"
+
+
+def test_a_step_that_gives_no_more_is_not_taken_again() -> None:
+    asked: list[int] = []
+
+    def take(state: ContextState, excess: int, kit: Kit) -> tuple[Unit, ...]:
+        asked.append(excess)
+        return state.units
+
+    state = a_state(SYSTEM, a_unit(words(200), id="first"), LAST, limit=100, config=FULL)
+    assert taken(Step(Why.TEXTS_SHORTENED, must_stay, take), state, KIT).units == state.units
+    assert len(asked) == 1
 
 
 def test_a_digest_with_little_room_begins_with_what_was_called() -> None:

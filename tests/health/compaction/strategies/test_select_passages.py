@@ -457,3 +457,20 @@ def test_marks_at_the_ends_are_no_words_of_the_message_when_it_is_chosen_from_ag
     ]
 
     assert [chunk.text for chunk in source.chunks] == [told.split("\n")[1]]
+
+
+def test_room_that_an_earlier_ledger_took_is_filled_where_the_next_one_needs_it_no_more() -> None:
+    told = [a_unit(f"The lamp of pier {number} is {number}0417 metres from gate {number}.") for number in range(9)]
+    plain = a_long_chat(*told)
+    with_ledger = replace(plain, overhead_tokens=plain.overhead_tokens + 60, ledger_tokens=60)
+
+    filled, whole = chosen(with_ledger).state, chosen(plain).state
+    assert [one.content for one in filled.units] == [one.content for one in whole.units]
+
+
+def test_where_a_long_piece_does_not_fit_short_ones_take_its_room() -> None:
+    long = ", ".join(f"beam B-{number}417 of {number}09 cm" for number in range(13)) + "."
+    told = [assistant(f"Pier {number} has lamp L-{number}{number}7.") for number in range(12)]
+    state = a_long_chat(assistant(long), *told, limit=170)
+
+    assert chosen(state).state.estimated_tokens > 165
