@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from uuid import UUID
 
 import pytest
 from django.db.backends.signals import connection_created
@@ -51,7 +50,7 @@ def test_browsers_are_told_of_the_answer_before_the_slice_ends(
     ask(dialog)
     answered: list[bool] = []
 
-    async def sent(_dialog_id: UUID, _event: dict[str, object]) -> None:
+    async def sent(*_news: object) -> None:
         answered.append(await Message.objects.filter(content="Hi.").aexists())
 
     monkeypatch.setattr(broadcast, "_send", sent)
