@@ -1,6 +1,8 @@
-"""Chores that a client gives itself: titles, tags, commit messages. They go to the model and leave nothing behind.
+"""Chores that a client gives itself: titles, tags, commit messages. The model answers a chore, and nothing of it
+is stored.
 
-They must not become dialogs or move a meter. What does not fit is made to fit, as in a conversation.
+A chore must not become a dialog or move a meter. What does not fit the window is made to fit,
+as in a conversation.
 """
 
 from __future__ import annotations
@@ -91,12 +93,12 @@ CHORES = (
 
 
 def is_background(request: HttpRequest, body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Said by a header, or by a request that only a program known to us writes so."""
+    """Whether a request is a chore: its header says so, or it has the shape that only a program known to us writes."""
     return bool(_task(request)) or _known(body, messages) is not None
 
 
 def is_summarising(request: HttpRequest, body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Of these chores: is the history to be replaced by what is answered?"""
+    """Whether the answer to a chore will stand in place of the history."""
     known = _known(body, messages)
     return any(word in _task(request) for word in SUMMARISING) or (known is not None and known.summarises)
 
@@ -123,7 +125,7 @@ def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
 
 
 async def prepared(asked: Asked) -> ChatRequest:
-    """What is sent for it, made to fit. Raises ApiError: nothing has been answered yet."""
+    """The request for a chore, made to fit. Raises ApiError, as nothing has been answered yet."""
     if error := await refusal(asked.target.llm):
         raise failed_with(error)
     made: ChatRequest = await in_db(request_of)(asked)
@@ -131,7 +133,7 @@ async def prepared(asked: Asked) -> ChatRequest:
 
 
 async def whole(asked: Asked, request: ChatRequest, sent: Envelope) -> dict[str, Any]:
-    """The body of the answer. Raises ApiError."""
+    """The body of the answer to a chore that is not streamed. Raises ApiError."""
     live = LiveAnswer()
     try:
         async for _piece in _pieces(asked, request, sent, live):
@@ -160,7 +162,7 @@ async def stream(asked: Asked, request: ChatRequest, sent: Envelope) -> AsyncGen
 
 
 async def _pieces(asked: Asked, request: ChatRequest, sent: Envelope, live: LiveAnswer) -> AsyncGenerator[bytes, None]:
-    """The words as they come. `live` collects what else does."""
+    """The words of the answer as they come. `live` collects its calls, thoughts and usage."""
     service = asked.target.llm.provider
     async with (
         slot(service.name, most=service.max_concurrent),
@@ -182,7 +184,7 @@ def _ending(live: LiveAnswer) -> tuple[list[ClientCall], str]:
 
 
 def request_of(asked: Asked) -> ChatRequest:
-    """What the client wrote, as it is where that fits."""
+    """The client's messages: unchanged where they fit, else shortened."""
     system, turns = split(asked.messages)
     text = "\n\n".join(filter(None, (asked.target.agent.instructions.strip(), system)))
     first = [{"role": "system", "content": text}] if text else []

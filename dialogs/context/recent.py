@@ -1,7 +1,7 @@
-"""What was put together for the newest request of each client's conversation: the next one goes on from there.
+"""The context of the newest request of each client's conversation is kept in memory: the next request goes on from it.
 
-Exact, whoever else may write: it counts only while the dialog has the version that this process left behind with the
-answer, and ends with that answer.
+That is exact, whoever else may write: a kept context counts only while the dialog has the version that this process
+left behind with the answer, and ends with that answer.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Recent:
         self._known: Bounded[UUID, Answered] = Bounded(most_bytes)
 
     def below(self, leaf: Message) -> Answered | None:
-        """What ends with this message, which was read with its dialog just now."""
+        """The kept request and answer that end with this message, read with its dialog just now; else None."""
         known = self._known.get(leaf.dialog_id)
         is_as_left = known is not None and (known.answer.pk, known.version) == (leaf.pk, leaf.dialog.version)
         return known if is_as_left else None
 
     def keep(self, context: Context, answer: Message, *, has_calls: bool) -> None:
-        """Where all that was said goes along as it stands."""
+        """Keep a context and its answer, where every message of the branch is sent as it stands."""
         if _is_whole(context, answer, has_calls=has_calls):
             size = said_bytes(context) + EACH * len(context.branch) + BESIDE
             before = self._known.get(answer.dialog_id)
@@ -60,7 +60,7 @@ class Recent:
 
 
 def _let_go(messages: Iterable[Message]) -> None:
-    """The dialog, the course and the parent that they were stored with: each turn has rows of its own."""
+    """Drop the dialog, course and parent that these messages were stored with: each turn has rows of its own."""
     for message in messages:
         message._state.fields_cache.clear()
 

@@ -1,7 +1,7 @@
 """An answer that is asked for while its request is still being stored, so that a client waits for neither.
 
-Whoever begins one knows that nothing may come between: the driver makes the same request a moment later, and takes the
-answer over as its own. What was heard until then waits here, and is told to nobody twice.
+The caller makes sure that nothing else is asked in between: the driver makes the same request a moment later, and takes
+the answer over. The events that came until then wait here, and no subscriber hears an event twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ END_SECONDS = 5.0
 async def told(
     provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: Seam | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The answer as it comes, or what is new of it; the subscriber hears it first."""
+    """The events of an answer as they come; behind a seam only those that are new. The subscriber hears each first."""
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
             for new in seam.passed(event) if seam else (event,):
@@ -38,7 +38,7 @@ async def told(
 
 
 class HeadStart:
-    """Begun at once. It is taken over or dropped, on the event loop that began it."""
+    """A request that is made at once. Its answer is taken over or dropped, on the event loop that began it."""
 
     def __init__(self, request: ChatRequest, settings: ProviderSettings, subscriber: Subscriber) -> None:
         self._request, self._settings, self._subscriber = request, settings, subscriber
@@ -48,13 +48,13 @@ class HeadStart:
 
     @property
     def is_owed(self) -> bool:
-        """Has somebody heard of it what the driver has not taken over yet?"""
+        """Whether the subscriber has heard words that the driver has not taken over yet."""
         return self._has_spoken and not self._is_taken
 
     def take_over(self, request: ChatRequest, settings: ProviderSettings) -> AsyncGenerator[StreamEvent, None] | None:
-        """The whole answer, where this is what was asked; None where it must be asked for. Once.
+        """The whole answer, where the head start made this very request; None where the driver must ask. Once.
 
-        Raises ProviderFailed where somebody heard the answer to something else.
+        Raises ProviderFailed where the subscriber has heard words of the answer to another request.
         """
         if self._is_taken:
             return None
@@ -67,7 +67,7 @@ class HeadStart:
         return None
 
     async def drop(self) -> None:
-        """Nobody wants more of it. The closed connection tells the server."""
+        """Drop the answer: nobody wants more of it. The closed connection tells the server."""
         if self._receiving.cancel():
             await asyncio.wait({self._receiving}, timeout=END_SECONDS)
 

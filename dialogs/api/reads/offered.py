@@ -12,12 +12,12 @@ from dominds.prepared import prepared
 
 
 def offered_agents() -> QuerySet[Agent]:
-    """Those that a person can begin a dialog with."""
+    """The agents that a person can begin a dialog with, each with its LLM, provider, bounds and calibration."""
     return choosable_agents().select_related("llm__provider", "llm__bounds", "llm__calibration")
 
 
 def listed_agents() -> list[Agent]:
-    """Those that can answer, as `listed_llms`."""
+    """The offered agents whose LLM's provider has a key or needs none."""
     return [agent for agent in offered_agents() if not missing_key(agent.llm.provider)]
 
 
@@ -27,7 +27,7 @@ def offered_llms() -> QuerySet[LLM]:
 
 
 def listed_llms() -> list[LLM]:
-    """Those that can answer: their provider has a key, or needs none. Who asks for another is told what it lacks."""
+    """The offered LLMs whose provider has a key or needs none. A request for another is told what that one lacks."""
     return [llm for llm in offered_llms() if not missing_key(llm.provider)]
 
 
@@ -36,7 +36,7 @@ def offered_agent(slug: str) -> Agent | None:
 
 
 def direct_agent_of(*, provider: str, model_id: str) -> Agent | None:
-    """That which stands for an LLM that is offered, if it has been spoken to."""
+    """The agent that holds the conversations with an offered LLM; None before a client has asked for that LLM."""
     return _direct_agent.first(provider, model_id)
 
 
@@ -58,5 +58,5 @@ def _direct_agent(provider: Any, model_id: Any) -> QuerySet[Agent]:
 
 
 def offered_models() -> list[str]:
-    """Their ids, agents first. An LLM's has a slash and an agent's has none, so no two are the same."""
+    """Ids of agents and LLMs, agents first. An LLM's has a slash and an agent's has none, so no two are the same."""
     return [agent.slug for agent in offered_agents()] + [llm.slug for llm in offered_llms()]

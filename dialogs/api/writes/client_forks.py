@@ -55,7 +55,7 @@ def fork(end: Message, *, owner: User) -> tuple[Dialog, Course]:
 
 
 def _copied(branch: Sequence[Message], row: Dialog, course: Course) -> dict[int, Message]:
-    """The copies by the id of their originals, with what finds them again."""
+    """The copied messages by the ids of their originals, with their prefixes and search texts."""
     rows: list[Message] = []
     for seq, one in enumerate(branch, start=1):
         rows.append(
@@ -84,7 +84,8 @@ def _copied(branch: Sequence[Message], row: Dialog, course: Course) -> dict[int,
 
 
 def _copy_calls(copies: Copies) -> None:
-    """A result that is not copied is one that the client has not sent here."""
+    """Copy the calls of the copied messages. A call without a copied result has none in the new dialog: the client
+    sent the result elsewhere."""
     calls = list(ToolCall.objects.filter(message_id__in=copies))
     for call in calls:
         if call.result_message_id and call.result_message_id not in copies:
@@ -110,7 +111,7 @@ def _copy_reminders(source: Dialog, course: Course) -> None:
 
 
 def _copy_view(source: Course, course: Course, copies: Copies) -> None:
-    """The newest view that holds on this branch, as a run of the copy's own."""
+    """Copy the newest view that holds on this branch, as a compaction run of the new dialog."""
     held = holding(source.head_run, copies)
     if held is None:
         return
@@ -129,7 +130,7 @@ def _copy_view(source: Course, course: Course, copies: Copies) -> None:
 
 
 def translated(entry: Entry, copies: Copies) -> Entry:
-    """The entry in the copies' names."""
+    """A view's entry with the ids of the copied messages."""
     message = copies.get(entry.message_id or 0)
     return Entry(
         message_id=message.pk if message else None,

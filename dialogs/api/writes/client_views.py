@@ -91,7 +91,7 @@ def _newest(course: Course) -> CompactionRun | None:
 
 
 def _same(was: Sequence[Message], branch: Sequence[Message]) -> dict[int, Message]:
-    """By the id of a message of the old branch: that which says the same on the new one. Order and rounds are kept."""
+    """The new branch's message that says the same, by the id of the old branch's. Order and rounds are kept."""
     calls = calls_by_message([one.pk for one in (*was, *branch)])
     begin = next((at for at, (one, other) in enumerate(zip(was, branch, strict=False)) if one != other), len(was))
     same = {one.pk: one for one in was[:begin]}

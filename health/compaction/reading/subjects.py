@@ -48,7 +48,7 @@ class Subject:
 
     @property
     def is_single(self) -> bool:
-        """Whether it has one value at a time, whatever the value is: a name, a place, the language."""
+        """Whether the subject has one value at a time, whatever the value is: a name, a place, the language."""
         return bool(self.words & patterns.SINGLE)
 
     def _meets(self, old: Subject) -> bool:
@@ -87,12 +87,12 @@ def subject_of(sentence: str) -> Subject | None:
 
 @lru_cache(maxsize=256)
 def _is_name(who: str) -> bool:
-    """Whether what stands before a colon is no more than that: "the budget is 500: fine" states something."""
+    """Whether the words before a colon only name a subject. Those of "the budget is 500: fine" state something."""
     return _SIGNS.isdisjoint(patterns.SIGN.findall(who)) and not patterns.LED.match(who)
 
 
 def _across(who: str, forms: list[re.Pattern[str]]) -> list[re.Pattern[str]]:
-    """The forms in which a sentence may be read that only seems to begin with a speaker: "deadline: friday"."""
+    """The readings of a sentence whose beginning looks like a speaker but may be a subject: "deadline: friday"."""
     return [form for form in forms if form is patterns.LABELLED] if _is_name(who) else forms
 
 
@@ -109,7 +109,7 @@ def types_of(value: str) -> Counter[str]:
 
 
 def may_change(sentence: str) -> bool:
-    """One quick look: whether the three questions below are worth asking."""
+    """Whether a sentence may hold one of the three forms below. A quick look that spares most sentences the rest."""
     return patterns.CHANGING.search(sentence.lower()) is not None
 
 
@@ -134,7 +134,7 @@ def withdrawn_words(sentence: str) -> frozenset[str]:
 
 @of_text
 def content_words(text: str) -> frozenset[str]:
-    """Its words without those that say nothing, in one number: "the budgets" and "budget" are one."""
+    """The words of a text without stop words, plurals as singulars: "the budgets" and "budget" are the same."""
     return _content(_plain(text))
 
 
