@@ -36,15 +36,8 @@ from health.compaction.reading.value_patterns import (
     deeds_of,
     units_of,
 )
-from health.compaction.reading.value_statements import (
-    CJK_BEGINS,
-    Said,
-    Statement,
-    content_of,
-    statements,
-    subjects,
-)
-from health.compaction.reading.word_places import heads_of, marks_on, words_before
+from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
+from health.compaction.reading.word_places import are_of_others, heads_of, marks_on, words_before
 
 CJK_LETTER = re.compile(f"[{CJK}]")
 # What is chosen is said in few characters.
@@ -322,6 +315,11 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
     return bool(about)
 
 
+def _states(one: Statement) -> bool:
+    """Whether it states a value that is no name."""
+    return bool(one.values.keys() - {Sort.NAME})
+
+
 @lru_cache(maxsize=PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
@@ -329,6 +327,8 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
     if mine and (mine - old.content - (frozenset() if theirs else PAID) or theirs - new.content):
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
+        return True
+    if _states(new) and _states(old) and are_of_others(new.tokens, old.tokens, shared):
         return True
     if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
         return True
@@ -387,7 +387,7 @@ def _letters_before(pair: str, told: str) -> Iterator[str]:
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
     """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
-    of_value = bool(one.values.keys() - {Sort.NAME})
+    of_value = _states(one)
     for before, token, definite, part, behind in words_before(one.tokens):
         if before in shared or before in one.names or CHANGES.fullmatch(before):
             continue  # "correction" in "a correction about the groups"
