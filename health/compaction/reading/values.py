@@ -37,7 +37,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
-from health.compaction.reading.word_places import are_of_others, heads_of, marks_on, words_before
+from health.compaction.reading.word_places import are_of_others, count_others, heads_of, marks_on, words_before
 
 CJK_LETTER = re.compile(f"[{CJK}]")
 # What is chosen is said in few characters.
@@ -329,6 +329,8 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
     if _states(new) and _states(old) and are_of_others(new.tokens, old.tokens, shared):
+        return True
+    if count_others(new.text, old.text):
         return True
     if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
         return True
