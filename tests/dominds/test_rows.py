@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import pytest
 from django.apps import apps
@@ -76,7 +76,7 @@ MOMENTS = [
     datetime(2026, 11, 26, 9, 5, 7, tzinfo=timezone(timedelta(hours=8))),
 ]
 VALUES = {
-    UUIDField: [uuid4(), str(uuid4())],
+    UUIDField: [UUID(int=2**127 + 7), "1db023d7-ca8f-460f-b25e-f7b534113d08"],
     DateTimeField: MOMENTS,
     JSONField: [{}, [], {"a": None}, {"\u4f60": [1.5, "\u597d"]}, "", 0, False, [{}]],
     CharField: ["", "a", Role.USER],
