@@ -31,6 +31,11 @@ class Sort(IntEnum):
 CHOSEN = frozenset((Sort.NAME, Sort.PLACE))
 MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?"
 CAPITAL = r"[A-ZÀ-Þ][A-Za-zÀ-ÿ0-9_'’-]*"
+# In lower case, or as a sentence begins. Not "one", which seldom counts.
+COUNTS = (
+    r"[Tt](?:wo|hree|en|welve|hirteen|wenty|hirty)|[Ff](?:our|ive|ourteen|ifteen|orty|ifty)|[Ss](?:ix|even|ixteen|eventeen"
+    r"|ixty|eventy)|[Ee](?:ight|leven|ighteen|ighty)|[Nn](?:ine|ineteen|inety)"
+)
 _ENGLISH: Mapping[Sort, str] = {
     Sort.MARK: (
         r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
@@ -45,7 +50,10 @@ _ENGLISH: Mapping[Sort, str] = {
         r"|\b(?:noon|midnight|\w+ o'clock)\b)"
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
-    Sort.AMOUNT: (r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgt]b|k?[mg]|h)\b)?(?![A-Za-z0-9_/])"),
+    Sort.AMOUNT: (
+        r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgt]b|k?[mg]|h)\b)?(?![A-Za-z0-9_/])"
+        rf"|\b(?:{COUNTS})\b"
+    ),
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
 }
 _CHINESE: Mapping[Sort, str] = {
@@ -72,7 +80,7 @@ UNITS: Mapping[str, re.Pattern[str]] = {
     "people": re.compile(r"\d\s?(?:(?:people|persons?|guests?|adults?|children|heads)\b|[人位])"),
 }
 # In lower case; nothing else holds a value that is no name.
-MAY_HOLD_VALUES = re.compile(r"[\d@§周期拜点]|day|noon|midnight|o'clock|://")
+MAY_HOLD_VALUES = re.compile(rf"[\d@§周期拜点]|day|noon|midnight|o'clock|://|\b(?:{COUNTS})\b")
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
 UNIT_WORDS = re.compile(
     r"§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"

@@ -14,7 +14,6 @@ The subject is what two sentences share and few others have. Nothing is understo
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ from functools import lru_cache
 from itertools import islice
 
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.text import CJK
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -37,9 +35,15 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
-from health.compaction.reading.word_places import are_of_others, count_others, heads_of, marks_on, words_before
+from health.compaction.reading.word_places import (
+    are_of_others,
+    count_others,
+    heads_of,
+    letters_before,
+    marks_on,
+    words_before,
+)
 
-CJK_LETTER = re.compile(f"[{CJK}]")
 # What is chosen is said in few characters.
 MOST_CHOSEN = 120
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
@@ -296,7 +300,8 @@ def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> 
     wishes = new.heard and old.heard and max(len(new.text), len(old.text)) <= MOST_CHOSEN
     if (
         not wishes
-        or (_own(new, old).keys() | _own(old, new).keys()) - CHOSEN
+        or _told_exactly(_own(new, old))
+        or _told_exactly(_own(old, new))
         or (signs_of(new.text).ends and signs_of(old.text).ends)
     ):
         return False
@@ -306,6 +311,12 @@ def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> 
         return False
     mine, theirs = new.content | new.words, old.content | old.words
     return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
+
+
+def _told_exactly(values: Mapping[Sort, frozenset[str]]) -> bool:
+    """By a day, a time, a mark, digits: "as two lines" chooses as "as a table" does."""
+    in_words = (Sort.AMOUNT,) if all(map(str.isalpha, values.get(Sort.AMOUNT, ()))) else ()
+    return bool(values.keys() - CHOSEN.union(in_words))
 
 
 def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
@@ -328,9 +339,9 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
-    if _states(new) and _states(old) and are_of_others(new.tokens, old.tokens, shared):
-        return True
-    if count_others(new.text, old.text):
+    if count_others(new.text, old.text) or (
+        _states(new) and _states(old) and are_of_others(new.tokens, old.tokens, shared)
+    ):
         return True
     if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
         return True
@@ -373,18 +384,9 @@ def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
         before
         for pair in shared
         if pair > CJK_BEGINS
-        for before in _letters_before(pair, told)
+        for before in letters_before(pair, told)
         if before not in ZH_COMMON - ZH_WAYS and not any(before == other[0] for other in shared)
     }
-
-
-def _letters_before(pair: str, told: str) -> Iterator[str]:
-    """No expression: one for each pair would be compiled for each, which takes longer than all else."""
-    at = told.find(pair, 1)
-    while at > 0:
-        if is_cjk := CJK_LETTER.match(told, at - 1):
-            yield is_cjk[0]
-        at = told.find(pair, at + (1 + len(pair) if is_cjk else 1))
 
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from health.compaction.reading.text import CJK
 from health.compaction.reading.value_patterns import (
     BREAKS,
+    COUNTS,
     DETERMINERS,
     INDEFINITE,
     OF,
@@ -25,11 +26,14 @@ from health.compaction.reading.value_patterns import (
 )
 from health.compaction.reading.value_statements import is_word
 
+CJK_LETTER = re.compile(f"[{CJK}]")
 # Behind other small words may stand what a value is for.
 HEADED = frozenset(("of", "to"))
 # What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
 _SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"
-COUNTED = re.compile(rf"\d ((?:(?!(?:{_SMALL})\b)[a-z-]+ ){{0,2}}?(?!(?:{_SMALL})\b)(?:[a-z-]+s|people|children))\b")
+COUNTED = re.compile(
+    rf"(?:\d|\b(?:{COUNTS})) ((?:(?!(?:{_SMALL})\b)[a-z-]+ ){{0,2}}?(?!(?:{_SMALL})\b)(?:[a-z-]+s|people|children))\b"
+)
 ZH_COUNTED = re.compile(f"\\d ?[个位名把张扇间台辆条层件只本盏棵套双份杯瓶箱袋]([{CJK}]{{1,2}})")
 # In Chinese: what something is of, which way it is, 的, and the thing.
 ZH_OWNED = re.compile(f"(?=([{CJK}]{{2}})的([{CJK}]{{2,4}}))")
@@ -115,3 +119,12 @@ def marks_on(text: str, nouns: Collection[str]) -> dict[tuple[str, int], set[str
         if noun in nouns:
             found.setdefault((noun, at), set()).add(mark)
     return found
+
+
+def letters_before(pair: str, told: str) -> Iterator[str]:
+    """No expression: one for each pair would be compiled for each, which takes longer than all else."""
+    at = told.find(pair, 1)
+    while at > 0:
+        if is_cjk := CJK_LETTER.match(told, at - 1):
+            yield is_cjk[0]
+        at = told.find(pair, at + (1 + len(pair) if is_cjk else 1))
