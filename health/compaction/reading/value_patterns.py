@@ -241,7 +241,7 @@ DEEDS = re.compile(
 )
 # Who tells what a letter says of a date states the date; where a colon or a quote follows, it is another's text.
 TELLS = re.compile(
-    r"\b(?:says?|said|reads?|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*,?\s*[:：\"“])", re.I
+    r"\b(?:says?|said|reads|read that|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*,?\s*[:：\"“])", re.I
 )
 CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
 # What is told of a thing behind a colon: "the cellar: 520 euros". Who speaks is no such thing.

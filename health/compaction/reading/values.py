@@ -21,6 +21,7 @@ from functools import lru_cache
 from itertools import islice
 
 from health.compaction.reading.signs import signs_of
+from health.compaction.reading.two_things import tell_of_two
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -37,7 +38,6 @@ from health.compaction.reading.value_patterns import (
 from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
 from health.compaction.reading.word_places import (
     are_of_others,
-    count_others,
     heads_of,
     letters_before,
     marks_on,
@@ -339,9 +339,7 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
-    if count_others(new.text, old.text) or (
-        _states(new) and _states(old) and are_of_others(new.tokens, old.tokens, shared)
-    ):
+    if tell_of_two(new, old) or (_states(new) and _states(old) and are_of_others(new.tokens, old.tokens, shared)):
         return True
     if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
         return True

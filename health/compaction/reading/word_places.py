@@ -13,7 +13,6 @@ from functools import lru_cache
 from health.compaction.reading.text import CJK
 from health.compaction.reading.value_patterns import (
     BREAKS,
-    COUNTS,
     DETERMINERS,
     INDEFINITE,
     OF,
@@ -21,20 +20,12 @@ from health.compaction.reading.value_patterns import (
     ZH_COMMON,
     ZH_WAYS,
     marks_of,
-    stem,
-    units_of,
 )
 from health.compaction.reading.value_statements import is_word
 
 CJK_LETTER = re.compile(f"[{CJK}]")
 # Behind other small words may stand what a value is for.
 HEADED = frozenset(("of", "to"))
-# What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
-_SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"
-COUNTED = re.compile(
-    rf"(?:\d|\b(?:{COUNTS})) ((?:(?!(?:{_SMALL})\b)[a-z-]+ ){{0,2}}?(?!(?:{_SMALL})\b)(?:[a-z-]+s|people|children))\b"
-)
-ZH_COUNTED = re.compile(f"\\d ?[个位名把张扇间台辆条层件只本盏棵套双份杯瓶箱袋]([{CJK}]{{1,2}})")
 # In Chinese: what something is of, which way it is, 的, and the thing.
 ZH_OWNED = re.compile(f"(?=([{CJK}]{{2}})的([{CJK}]{{2,4}}))")
 # These tell no thing from another: now, newest, final, former, our, this time, right.
@@ -73,25 +64,6 @@ def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         if of in HEADED and is_word(head):
             found += [(word, head) for word in [one for one in told[at + 2 : at + 4] if one not in DETERMINERS][:1]]
     return tuple(found)
-
-
-def count_others(text: str, other: str) -> bool:
-    """ "The house has 3 rooms" and "the house has 2 floors": numbers of two things, not two numbers of one."""
-    units, others = units_of(text), units_of(other)
-    if units and others:
-        return False
-    mine, theirs = counted_in(text) or units, counted_in(other) or others
-    if not (mine and theirs):
-        return False
-    return not any(word in other.lower() for word in mine) and not any(word in text.lower() for word in theirs)
-
-
-@lru_cache(maxsize=SENTENCES)
-def counted_in(text: str) -> frozenset[str]:
-    """The words of what numbers count; in Chinese its characters."""
-    found = [stem(word) for phrase in COUNTED.findall(text.lower()) for word in phrase.split()]
-    runs = () if text.isascii() else (run for run in ZH_COUNTED.findall(text) if run[0] not in ZH_COMMON)
-    return frozenset((*found, *(letter for run in runs for letter in run if letter not in "子儿头")))
 
 
 def are_of_others(told: tuple[str, ...], other: tuple[str, ...], things: Collection[str]) -> bool:

@@ -1,0 +1,157 @@
+"""Whether two sentences with values tell of two things: by what they count, begin with or measure.
+
+    > The connect timeout is 5 seconds.
+    > The read timeout is 30 seconds.       another timeout
+    > The read timeout is 45 seconds now.   the same one
+
+Where none of this is seen they may tell of one thing or of two, and other signs decide.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from health.compaction.reading.signs import signs_of
+from health.compaction.reading.text import CJK
+from health.compaction.reading.value_patterns import (
+    ATTRIBUTES,
+    BREAKS,
+    COUNTS,
+    DETERMINERS,
+    SENTENCES,
+    ZH_COMMON,
+    Sort,
+    stem,
+    units_of,
+)
+from health.compaction.reading.value_statements import Statement
+
+# What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
+_SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"
+COUNTED = re.compile(
+    rf"(?:\d|\b(?:{COUNTS})) ((?:(?!(?:{_SMALL})\b)[a-z-]+ ){{0,2}}?(?!(?:{_SMALL})\b)(?:[a-z-]+s|people|children))\b"
+)
+ZH_COUNTED = re.compile(f"\\d ?[个位名把张扇间台辆条层件只本盏棵套双份杯瓶箱袋]([{CJK}]{{1,2}})")
+# Between a subject and its value, without the ending of a plural.
+VERBS = frozenset(
+    """
+    is are was were has have need take cost use run start end open close leave arrive weigh pay last get begin meet
+    land depart go come sell want
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
+# What a sentence begins with that has no subject of its own.
+NOBODY = frozenset("i we you he she it they this that there what who how".split())  # noqa: SIM905
+# Before a thing these say that it is the newest or the one of before, not which one it is.
+NOT_WHICH = frozenset(
+    """
+    new old current latest final previous former original updated revised actual real correct right total whole same
+    now a an of for to in on at with and by then so
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
+MOST_SUBJECT = 7  # tokens
+LABELLED = re.compile(r"(?:(?:the|in|on|at|for) ){0,2}([a-z]{2,20}+) (\d{1,6}|[a-hj-z])(?= ([a-z]{2,20}+))")
+FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
+WAYS = frozenset("long wide high tall deep thick heavy broad".split())  # noqa: SIM905
+ZH_WAY = re.compile("([长宽高深厚重])[约是为有]? ?§")
+OPPOSITES = (("minimum", "maximum"), ("min", "max"), ("open", "close"), ("start", "end"), ("arrive", "leave"))
+ZH_OPPOSITES = (
+    ("开门", "关门"),
+    ("营业", "打烊"),
+    ("开始", "结束"),
+    ("出发", "到达"),
+    ("起飞", "降落"),
+    ("上班", "下班"),
+)
+
+
+def tell_of_two(new: Statement, old: Statement) -> bool:
+    """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
+    if not (_states(new) and _states(old)):
+        return False
+    return (
+        count_others(new.text, old.text)
+        or _begin_otherwise(new, old)
+        or _measure_otherwise(new.tokens, old.tokens)
+        or _are_opposite(new, old)
+    )
+
+
+def _states(one: Statement) -> bool:
+    return bool(one.values.keys() - {Sort.NAME})
+
+
+def count_others(text: str, other: str) -> bool:
+    """ "The house has 3 rooms" and "the house has 2 floors": numbers of two things, not two numbers of one."""
+    units, others = units_of(text), units_of(other)
+    if units and others:
+        return False
+    mine, theirs = counted_in(text) or units, counted_in(other) or others
+    if not (mine and theirs):
+        return False
+    return not any(word in other.lower() for word in mine) and not any(word in text.lower() for word in theirs)
+
+
+@lru_cache(maxsize=SENTENCES)
+def counted_in(text: str) -> frozenset[str]:
+    """The words of what numbers count; in Chinese its characters."""
+    found = [stem(word) for phrase in COUNTED.findall(text.lower()) for word in phrase.split()]
+    runs = () if text.isascii() else (run for run in ZH_COUNTED.findall(text) if run[0] not in ZH_COMMON)
+    return frozenset((*found, *(letter for run in runs for letter in run if letter not in "子儿头")))
+
+
+def _begin_otherwise(new: Statement, old: Statement) -> bool:
+    """ "Platform 4 has" and "platform 6 has", "on Monday I have 3" and "on Tuesday I have 5"."""
+    mine, theirs = _label(new.text), _label(old.text)
+    if mine and theirs and mine[0] == theirs[0]:
+        return mine[1] != theirs[1]
+    framed, frame = FRAMED.match(new.text.lower()), FRAMED.match(old.text.lower())
+    if framed and frame and framed[1] != frame[1] and Sort.AMOUNT in new.values and Sort.AMOUNT in old.values:
+        return True
+    return _have_two_subjects(new, old)
+
+
+def _have_two_subjects(new: Statement, old: Statement) -> bool:
+    """ "The connect timeout" and "the read timeout", "the roof" and "the roof insurance", "adults" and "children"."""
+    (mine, verb), (theirs, other_verb) = _subject(new.tokens), _subject(old.tokens)
+    shared = set(mine) & set(theirs)
+    # "My appointment at the dentist", "my slot at the dentist": beside what is shared these say no more.
+    plain = (ATTRIBUTES if shared else frozenset()) | new.names | old.names
+    own, others = set(mine) - shared - plain, set(theirs) - shared - plain
+    if own and others:
+        return bool(shared) or verb == other_verb
+    return bool(shared) and not signs_of(new.text).changes and (mine[-1] in own or theirs[-1] in others)
+
+
+@lru_cache(maxsize=SENTENCES)
+def _label(text: str) -> tuple[str, str] | None:
+    found = LABELLED.match(text.lower())
+    return (stem(found[1]), found[2]) if found and stem(found[3]) in VERBS else None
+
+
+@lru_cache(maxsize=SENTENCES)
+def _subject(told: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The words before a sentence's verb that say what it is about, and the verb; nothing where somebody is told of."""
+    at = next((at for at, token in enumerate(told[:MOST_SUBJECT]) if token in VERBS), 0)
+    begins = max((place + 1 for place, token in enumerate(told[:at]) if token in BREAKS), default=0)
+    words = told[begins:at]
+    if not words or not NOBODY.isdisjoint(words) or "§" in words:
+        return (), ""
+    return tuple(word for word in words if word not in DETERMINERS and word not in NOT_WHICH), told[at]
+
+
+def _measure_otherwise(told: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """ "120 cm long" and "80 cm wide", 长120厘米 and 宽80厘米."""
+    mine, theirs = (WAYS.intersection(each) or set(ZH_WAY.findall(" ".join(each))) for each in (told, other))
+    return bool(mine and theirs) and mine.isdisjoint(theirs)
+
+
+def _are_opposite(new: Statement, old: Statement) -> bool:
+    mine, theirs = set(new.tokens), set(old.tokens)
+    pairs = [(mine, theirs, one, other) for one, other in OPPOSITES]
+    if not new.text.isascii():
+        return any(
+            (one in new.text and other in old.text) or (other in new.text and one in old.text)
+            for one, other in ZH_OPPOSITES
+        )
+    return any((one in m and other in t) or (other in m and one in t) for m, t, one, other in pairs)
