@@ -21,6 +21,7 @@ from health.compaction.reading.value_patterns import (
     ASIDE,
     ATTRIBUTES,
     BREAKS,
+    CHOSEN,
     CLAUSE,
     CODE,
     COMMANDS,
@@ -250,7 +251,7 @@ def _told(text: str, names: frozenset[str]) -> Told:
     named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
     if stated | named <= named_in:
         named |= _things([word for clause in stating for word in clause] or tokens)
-    bare = _is_bare(text, tokens, content - named_in, stated, named)
+    bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
     return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
@@ -289,7 +290,7 @@ def _spelt(text: str) -> frozenset[str]:
 
 
 def _is_bare(
-    text: str, tokens: Iterable[str], beside: frozenset[str], stated: frozenset[str], named: frozenset[str]
+    text: str, tokens: Sequence[str], beside: frozenset[str], stated: frozenset[str], named: frozenset[str]
 ) -> bool:
     """Little is said beside a value, and no subject is named."""
     if len(beside) > MOST_BESIDE:
@@ -297,7 +298,10 @@ def _is_bare(
     alone = not (beside or named) and (text.isascii() or not any(map(_tells, itertools.chain(*tokens))))
     most = MOST_PAIRS if max(beside, default="") > CJK_BEGINS else MOST_BESIDE
     changed = len(beside) <= most and not any(word < CJK_BEGINS for word in stated & beside)
-    return changed if alone is not changed and _tells_change(text) else alone
+    if _tells_change(text):
+        return changed
+    # "Call me on Saturday" begins with a deed: it says something of its own.
+    return alone and not any(first[0].isalpha() and first not in STOPWORDS for first in tokens[:1])
 
 
 def _tells_change(text: str) -> bool:
