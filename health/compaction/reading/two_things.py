@@ -10,6 +10,7 @@ Where none of this is seen they may tell of one thing or of two, and other signs
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 from health.compaction.reading.signs import signs_of
@@ -62,6 +63,22 @@ ZH_OPPOSITES = (
     ("出发", "到达"),
     ("起飞", "降落"),
     ("上班", "下班"),
+)
+# What somebody ends: the words behind "cancel". What "is cancelled" stands before it.
+ENDED = re.compile(
+    r"(?<!is )(?<!are )(?<!was )(?<!were )(?<!be )(?<!been )(?<!got )(?<!gets )\b"
+    r"(?:cancel|skip|drop|scrap|forget|ignore|disregard|abandon|stop|quit)(?:[pl]?(?:ed|ing)|s)? ([a-z][a-z' ]{1,80}+)"
+)
+PLACES = re.compile(r"\b(?:in|into|onto|before|after|until|from|at|on|by|when|while|because|since)\b")
+ANYTHING = frozenset("it that this them those everything all".split())  # noqa: SIM905
+DROPPED_INTO = re.compile(r"\bdrop\w{0,4} [a-z' ]{1,40}? (?:into|onto|off)\b")
+NO_LONGER = re.compile(r"\bno longer ([a-z]{2,20}+)")
+# These end the thing itself; any other word behind "no longer" ends what it says.
+ENDING = frozenset(
+    """
+    need needed apply applie hold valid is be relevant necessary required want wanted have has true on happen available
+    use used
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 
 
@@ -155,3 +172,18 @@ def _are_opposite(new: Statement, old: Statement) -> bool:
             for one, other in ZH_OPPOSITES
         )
     return any((one in m and other in t) or (other in m and one in t) for m, t, one, other in pairs)
+
+
+def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> bool:
+    """ "Skip breakfast before the meeting" ends no meeting, "the hotel bar was closed down" no stay in the hotel."""
+    low = new.text.lower()
+    if DROPPED_INTO.search(low) or _have_two_subjects(new, old):
+        return True
+    if (
+        (found := NO_LONGER.search(low))
+        and not {found[1], stem(found[1])} & ENDING
+        and stem(found[1]) not in old.tokens
+    ):
+        return True
+    ended = [set(map(stem, PLACES.split(words)[0].split())) for words in ENDED.findall(low)]
+    return bool(ended) and all(ANYTHING.isdisjoint(words) and words.isdisjoint(shared) for words in ended)

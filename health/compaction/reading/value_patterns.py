@@ -118,7 +118,8 @@ SOMETIMES = Phrases.of(
     r"\b(?:second|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever|for comparison"
     r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
-    r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b",
+    r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
+    r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b",
     r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[他她]们?的",
 )
 ENDS = Phrases.of(

@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import islice
 
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.two_things import tell_of_two
+from health.compaction.reading.two_things import ends_another, tell_of_two
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -291,6 +291,8 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     if sort := _common(new, old):
         return sort is Sort.NAME or not (_own(new, old).get(Sort.NAME) and _own(old, new).get(Sort.NAME))
     if signs_of(new.text).ends and not signs_of(old.text).ends:
+        if ends_another(new, old, shared):
+            return False
         return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
     return _is_other_choice(new, old, shared)
 
