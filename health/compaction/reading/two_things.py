@@ -109,6 +109,14 @@ def count_others(text: str, other: str) -> bool:
     return not any(word in other.lower() for word in mine) and not any(word in text.lower() for word in theirs)
 
 
+def counts_another(text: str, other: str) -> bool:
+    """Whether a sentence without a subject counts what the other does not tell of: "at most 3 sentences"."""
+    if units_of(text) & units_of(other):
+        return False
+    mine = counted_in(text)
+    return bool(mine) and not any(word in other.lower() for word in mine)
+
+
 @lru_cache(maxsize=SENTENCES)
 def counted_in(text: str) -> frozenset[str]:
     """The words of what numbers count; in Chinese its characters."""

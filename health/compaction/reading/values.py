@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import islice
 
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.two_things import ends_another, tell_of_two
+from health.compaction.reading.two_things import counts_another, ends_another, tell_of_two
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -204,6 +204,7 @@ class Book:
                 and (old.message != new.message or corrects)
                 and (_common(new, old) or _is_chosen_anew(new, old))
                 and not _is_besides(new, old)
+                and (corrects or not counts_another(new.text, old.text))
             ):
                 return [old]
         return []

@@ -171,6 +171,8 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("The hotel is booked for 3 nights.", "The hotel bar was closed down."),
         ("The class starts at 18:00.", "The class was full last year at 17:00."),
         ("The budget is 900 euros.", '"We would like to tell you all about our holidays in Spain."'),
+        ("The hall needs 40 chairs.", "I prefer short answers, at most three sentences."),
+        ("The hall needs 40 chairs.", "Now show me 5 recipes."),
         ("The budget is 500 euros.", "Use Postgres 14."),
         ("The train leaves at 9:40.", "Call Ines at 11:00."),
         ("The party is on Friday.", "Call me on Monday."),
