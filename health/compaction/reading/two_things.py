@@ -64,6 +64,7 @@ ZH_OPPOSITES = (
     ("起飞", "降落"),
     ("上班", "下班"),
 )
+ZH_CHANGED = re.compile("改|换|现在|不再")
 # What somebody ends: the words behind "cancel". What "is cancelled" stands before it.
 ENDED = re.compile(
     r"(?<!is )(?<!are )(?<!was )(?<!were )(?<!be )(?<!been )(?<!got )(?<!gets )\b"
@@ -91,6 +92,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         or _begin_otherwise(new, old)
         or _measure_otherwise(new.tokens, old.tokens)
         or _are_opposite(new, old)
+        or _forbid_otherwise(new, old)
     )
 
 
@@ -195,3 +197,16 @@ def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> boo
         return True
     ended = [set(map(stem, PLACES.split(words)[0].split())) for words in ENDED.findall(low)]
     return bool(ended) and all(ANYTHING.isdisjoint(words) and words.isdisjoint(shared) for words in ended)
+
+
+def _forbid_otherwise(new: Statement, old: Statement) -> bool:
+    """ "Never deploy on Fridays" and "never deploy on Mondays before 10:00" both hold, until a change is told of.
+
+    The same words with another number or time are the old rule, changed.
+    """
+    if not (signs_of(new.text).forbids and signs_of(old.text).forbids):
+        return False
+    # In Chinese 不 alone counts as a sign of change.
+    if signs_of(new.text).changes if new.text.isascii() else ZH_CHANGED.search(new.text):
+        return False
+    return new.tokens != old.tokens or Sort.DAY in new.values
