@@ -10,7 +10,7 @@ Where none of this is seen they may tell of one thing or of two, and other signs
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Container, Iterable
 from functools import lru_cache
 
 from health.compaction.reading.signs import signs_of
@@ -27,6 +27,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Statement
+from health.compaction.reading.word_places import are_of_others
 
 # What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
 _SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"
@@ -83,24 +84,29 @@ ENDING = frozenset(
 )
 
 
-def tell_of_two(new: Statement, old: Statement) -> bool:
-    """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
-    if not (_states(new) and _states(old)):
+def tell_of_two(new: Statement, old: Statement, shared: Collection[str]) -> bool:
+    """Whether each states a value of another thing. Sentences of which one states only a name are not judged.
+
+    `shared` are the words of both.
+    """
+    if not (states_a_value(new) and states_a_value(old)):
         return False
     return (
-        count_others(new.text, old.text)
+        _count_two_things(new.text, old.text)
         or _begin_otherwise(new, old)
+        or are_of_others(new.tokens, old.tokens, shared)
         or _measure_otherwise(new.tokens, old.tokens)
         or _are_opposite(new, old)
         or _forbid_otherwise(new, old)
     )
 
 
-def _states(one: Statement) -> bool:
+def states_a_value(one: Statement) -> bool:
+    """One that is no name."""
     return bool(one.values.keys() - {Sort.NAME})
 
 
-def count_others(text: str, other: str) -> bool:
+def _count_two_things(text: str, other: str) -> bool:
     """ "The house has 3 rooms" and "the house has 2 floors": numbers of two things, not two numbers of one."""
     units, others = units_of(text), units_of(other)
     if units and others:
@@ -111,7 +117,7 @@ def count_others(text: str, other: str) -> bool:
     return not any(word in other.lower() for word in mine) and not any(word in text.lower() for word in theirs)
 
 
-def counts_another(text: str, other: str) -> bool:
+def counts_something_else(text: str, other: str) -> bool:
     """Whether a sentence without a subject counts what the other does not tell of: "at most 3 sentences"."""
     if units_of(text) & units_of(other):
         return False
@@ -174,14 +180,14 @@ def _measure_otherwise(told: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def _are_opposite(new: Statement, old: Statement) -> bool:
-    mine, theirs = set(new.tokens), set(old.tokens)
-    pairs = [(mine, theirs, one, other) for one, other in OPPOSITES]
-    if not new.text.isascii():
-        return any(
-            (one in new.text and other in old.text) or (other in new.text and one in old.text)
-            for one, other in ZH_OPPOSITES
-        )
-    return any((one in m and other in t) or (other in m and one in t) for m, t, one, other in pairs)
+    """Of a pair of opposites each has one: "the shop opens", "the shop closes"."""
+    if new.text.isascii():
+        return _oppose(new.tokens, old.tokens, OPPOSITES)
+    return _oppose(new.text, old.text, ZH_OPPOSITES)
+
+
+def _oppose(mine: Container[str], theirs: Container[str], pairs: Iterable[tuple[str, str]]) -> bool:
+    return any((one in mine and other in theirs) or (other in mine and one in theirs) for one, other in pairs)
 
 
 def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> bool:
@@ -189,11 +195,7 @@ def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> boo
     low = new.text.lower()
     if DROPPED_INTO.search(low) or _have_two_subjects(new, old):
         return True
-    if (
-        (found := NO_LONGER.search(low))
-        and not {found[1], stem(found[1])} & ENDING
-        and stem(found[1]) not in old.tokens
-    ):
+    if (found := NO_LONGER.search(low)) and ENDING.union(old.tokens).isdisjoint((found[1], stem(found[1]))):
         return True
     ended = [set(map(stem, PLACES.split(words)[0].split())) for words in ENDED.findall(low)]
     return bool(ended) and all(ANYTHING.isdisjoint(words) and words.isdisjoint(shared) for words in ended)

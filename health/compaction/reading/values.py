@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import islice
 
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.two_things import counts_another, ends_another, tell_of_two
+from health.compaction.reading.two_things import counts_something_else, ends_another, states_a_value, tell_of_two
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -37,7 +37,6 @@ from health.compaction.reading.value_patterns import (
 )
 from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
 from health.compaction.reading.word_places import (
-    are_of_others,
     heads_of,
     letters_before,
     marks_on,
@@ -204,7 +203,7 @@ class Book:
                 and (old.message != new.message or corrects)
                 and (_common(new, old) or _is_chosen_anew(new, old))
                 and not _is_besides(new, old)
-                and (corrects or not counts_another(new.text, old.text))
+                and (corrects or not counts_something_else(new.text, old.text))
             ):
                 return [old]
         return []
@@ -329,11 +328,6 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
     return bool(about)
 
 
-def _states(one: Statement) -> bool:
-    """Whether it states a value that is no name."""
-    return bool(one.values.keys() - {Sort.NAME})
-
-
 @lru_cache(maxsize=PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
@@ -342,7 +336,7 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
-    if tell_of_two(new, old) or (_states(new) and _states(old) and are_of_others(new.tokens, old.tokens, shared)):
+    if tell_of_two(new, old, shared):
         return True
     if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
         return True
@@ -392,7 +386,7 @@ def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
     """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
-    of_value = _states(one)
+    of_value = states_a_value(one)
     for before, token, definite, part, behind in words_before(one.tokens):
         if before in shared or before in one.names or CHANGES.fullmatch(before):
             continue  # "correction" in "a correction about the groups"
