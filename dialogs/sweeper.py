@@ -17,8 +17,6 @@ from django.db import connections
 from dialogs.common.schedule import queue_compaction, queue_drive, queue_learning
 from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.writes.drafts import apply_overdue_drafts
-from dialogs.learning.beat import is_due
-from dialogs.transcript.writes import trash
 from dialogs.turns.reads.turns import due_dialogs
 
 logger = logging.getLogger(__name__)
@@ -78,11 +76,16 @@ def sweep() -> int:
 
 
 def wake_critic() -> str:
+    # What few moments need is loaded in them: turns are answered sooner after a start.
+    from dialogs.learning.beat import is_due
+
     if is_due():
         queue_learning()
     return ""
 
 
 def empty_trash() -> str:
-    erased = trash.empty_trash(older_than_days=settings.DOMINDS_TRASH_DAYS)
+    from dialogs.transcript.writes.trash import empty_trash as empty
+
+    erased = empty(older_than_days=settings.DOMINDS_TRASH_DAYS)
     return f"{erased} dialogs left the trash for good" if erased else ""

@@ -22,29 +22,32 @@ from dominds.supervisor.errors import CannotStart
 from dominds.supervisor.log import Log, ToLog
 from dominds.supervisor.plan import Plan, become_watcher, stop_on_signals
 
+# Of a worker with many threads: glibc would give each a heap of its own, and what one has freed no other takes up. Two
+# are enough where Python lets one thread at a time run. Requests of `/v1` lose a little time by it, so not of web.
+HEAPS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A Celery worker: the child's name, the queue that it serves, and its pool."""
+    """A Celery worker: the child's name, the queue that it serves, and how many of its tasks at a time."""
 
     name: str
     queue: str
-    pool: str
     concurrency: int
 
 
-# Turns wait on providers: many threads. Compaction computes: a process of its own, which loads the embedding model; a
-# thread of it, as a pool of processes would be two processes with the same code.
+# Turns wait on providers: many threads. Compaction computes: a process of its own, which loads the embedding model. It
+# too works in a thread: with Celery's pool of processes it would be two, with the same code in each.
 WORKERS = (
-    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),
-    Worker(name="compaction", queue="compaction", pool="threads", concurrency=1),
+    Worker(name="turns", queue="turns", concurrency=settings.DOMINDS_TURN_THREADS),
+    Worker(name="compaction", queue="compaction", concurrency=1),
 )
 
 
 def worker(row: Worker) -> Child:
     options = {
         "--queues": row.queue,
-        "--pool": row.pool,
+        "--pool": "threads",
         "--concurrency": str(row.concurrency),
         "--hostname": f"{row.name}@%h",
         "--loglevel": "WARNING",
@@ -57,7 +60,7 @@ def worker(row: Worker) -> Child:
         name=row.name,
         command=(*command, *(part for option in options.items() for part in option)),
         # In a container root is usual, and nothing here is unpickled.
-        environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker"} | (HEAPS if row.concurrency > 1 else {}),
     )
 
 
