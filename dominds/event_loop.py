@@ -1,0 +1,16 @@
+"""The event loop of web processes: uvloop's, written in C, with the promises of asyncio's own.
+
+Not of the workers of turns: asgiref makes them a loop for each turn, and asks nobody which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # Windows and PyPy have none
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
