@@ -85,7 +85,7 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
     two transactions that share some of them then cannot wait for each other.
     """
     hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
-    kept = {sha256 for (sha256,) in _locked_blobs(list(hashes.values()))}
+    kept = {sha256 for (sha256,) in _locked_blobs(list(hashes.values()))} if hashes else set()
     for text, sha256 in sorted(hashes.items(), key=itemgetter(1)):
         if sha256 not in kept:
             Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": text})
