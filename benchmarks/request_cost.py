@@ -211,10 +211,11 @@ def main() -> None:
     from dialogs.api.writes.api_keys import create_key
     from dialogs.models import LLM, Agent
     from dominds.asgi import application
+    from dominds.event_loop import new_event_loop
 
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {EACH} requests, {ROUNDS} times")
     print(f"{'':18}{'CPU ms: least, median':>18}{'1,000 calls':>11}{'statements':>12}{'trips':>7}")
-    with serving("benchmarks.instant") as upstream, asyncio.Runner() as runner:
+    with serving("benchmarks.instant") as upstream, asyncio.Runner(loop_factory=new_event_loop) as runner:
         exec(ROWS.replace("{upstream}", upstream).replace("{window}", "None"), {})
         _key, secret = create_key(owner=User.objects.get(), name="bench")
         ask = asking(application, secret)

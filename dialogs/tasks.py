@@ -18,6 +18,7 @@ from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.writes.drafts import apply_overdue_drafts
 from dialogs.driver.run import drive as run_drive
 from dialogs.turns.reads.turns import due_dialogs
+from dominds.event_loop import new_event_loop
 
 # The page comes first: whoever has just started Dominds waits for that.
 PRELOAD_AFTER_SECONDS = 10.0
@@ -56,7 +57,7 @@ def _loop() -> asyncio.AbstractEventLoop:
     global _turns
     with _one_at_a_time:
         if _turns is None:
-            _turns = asyncio.new_event_loop()
+            _turns = new_event_loop()
             Thread(target=_turns.run_forever, name="turns", daemon=True).start()
     return _turns
 

@@ -65,6 +65,8 @@ OPTIONAL = {
     "safetensors",
     "pydantic-core",
     "referencing",
+    # Lays a file into Twisted's folder, which is how it is found there.
+    "autobahn",
 }
 # Named in the settings, used by another package where it is there, started as a program, or data.
 BY_DJANGO = {"argon2-cffi", "daphne", "django-htmx", "psycopg", "psycopg-pool", "whitenoise"}

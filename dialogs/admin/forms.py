@@ -12,14 +12,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.common.secrets import may_hold_key, not_for_keys
-from dialogs.compaction.settings.checking import own_faults, worded_inside
-from dialogs.compaction.settings.drawing import OWN_EXAMPLE
+from dialogs.compaction.settings.inputs import OwnField
 from dialogs.llms.reads import configured
 from dialogs.llms.writes.providers import InvalidProvider, clean_api_key
 from dialogs.models import LLM, Agent, Provider
 from dialogs.models.llm import ProviderKind, WindowSource
 from dialogs.providers.addresses import InvalidAddress, clean_base_url, is_elsewhere
-from health.compaction.terms.configuration import InvalidConfig, load_own, own_as_yaml, with_own
+from health.compaction.terms.configuration import InvalidConfig, own_as_yaml, with_own
 from health.configured import context_config
 from health.monitor.levels import Configured, context_window, thresholds
 from health.tokens.custom import fault_of_name
@@ -165,11 +164,9 @@ class LLMForm(LimitsForm):
 class AgentForm(forms.ModelForm):
     """The settings of its own are written as YAML, in the keys of everybody's, and stored when they make sense."""
 
-    own = forms.CharField(
+    own = OwnField(
         label=gettext_lazy("Settings of its own"),
-        required=False,
-        max_length=10_000,
-        widget=forms.Textarea(attrs={"rows": 6, "cols": 60, "spellcheck": "false", "placeholder": OWN_EXAMPLE}),
+        widget=forms.Textarea(attrs={"rows": 6, "cols": 60}),
         help_text=gettext_lazy(
             "YAML with how, lm_studio, warning_threshold, goal, accept, breaking_strategy and payloads, as in the "
             "exported context settings. They hold for this agent in the stead of its LLM type's and everybody's. What "
@@ -190,12 +187,7 @@ class AgentForm(forms.ModelForm):
             self.initial["own"] = own_as_yaml(self.instance.own_settings)
 
     def clean_own(self) -> str:
-        try:
-            own = load_own(self.cleaned_data["own"])
-        except InvalidConfig as error:
-            raise ValidationError(worded_inside(error)) from error
-        if faults := list(own_faults(own)):
-            raise ValidationError(faults)
+        own: str = self.cleaned_data["own"]
         try:
             with_own(context_config(), own)
         except InvalidConfig as error:

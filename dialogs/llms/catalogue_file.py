@@ -1,21 +1,33 @@
 """One catalogue file as frozen values, or one error that names file, line and field. Reads text; knows no database.
 
-YAML is read as nodes, not as Python values: nodes know their line, and show a key that was written twice.
+YAML is read as nodes: nodes know their line, and show a key that was written twice. What they say is checked by
+pydantic, as the files of dialogs are.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NoReturn
+from dataclasses import field
+from typing import Annotated, Any
 
 import yaml
+from django.utils.translation import gettext as _
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import PydanticUseDefault
 
+from dialogs.common.file_fields import Location, OneOf, Positive, Record, path_of, problems_of
 from dialogs.common.secrets import may_hold_key
 from dialogs.models.llm import Compaction, ProviderKind
-from dialogs.providers.addresses import InvalidAddress, clean_base_url
+from dialogs.providers.addresses import clean_base_url
 
 # The C reader where PyYAML was built with it: ten times as fast, and this runs at every start.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -26,8 +38,7 @@ KINDS = {
     "anthropic-compatible": ProviderKind.ANTHROPIC,
 }
 THRESHOLDS = ("optimal_max_tokens", "critical_max_tokens", "caution_remediation_cadence_generations")
-LARGEST = 2**31 - 1
-NULL = "tag:yaml.org,2002:null"
+TEXT = "tag:yaml.org,2002:str"
 
 
 class CatalogueError(ValueError):
@@ -39,187 +50,183 @@ class CatalogueError(ValueError):
         super().__init__(f"{place}: {field}: {problem}" if field else f"{place}: {problem}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelEntry:
+def _rounded_down(value: Any) -> Any:
+    return math.floor(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def _short_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
+        raise ValueError(_("must have letters, digits, dashes and underscores only, 60 at most."))
+    return name
+
+
+def _kind(name: str) -> str:
+    if name not in KINDS:
+        raise ValueError(_("must be one of: %(choices)s.") % {"choices": ", ".join(KINDS)})
+    return KINDS[name]
+
+
+def _variable(name: str) -> str:
+    if name and not may_hold_key(name):
+        raise ValueError(_("must have KEY or TOKEN in its name, or be listed in DOMINDS_KEY_VARIABLES."))
+    return name
+
+
+def _base_url(text: str, info: ValidationInfo) -> str:
+    return clean_base_url(text, kind=info.data.get("kind", ""))
+
+
+def _web_address(text: str) -> str:
+    if text and not re.match(r"https?://\S+$", text):
+        raise ValueError(_("must be a web address."))
+    return text
+
+
+def _unless_null(value: Any) -> Any:
+    if value is None:
+        raise PydanticUseDefault
+    return value
+
+
+def _or_empty(value: Any) -> Any:
+    """What nothing is written of: a model is one all the same, and a file has no providers."""
+    return {} if value is None else value
+
+
+def _text(most: int) -> Any:
+    return StringConstraints(strict=True, strip_whitespace=True, max_length=most)
+
+
+# A key without a value counts as left out.
+IF_GIVEN = BeforeValidator(_unless_null)
+# A fraction is rounded down.
+Tokens = Annotated[Positive, BeforeValidator(_rounded_down)]
+
+
+class ModelEntry(Record):
     """One model. Fields are named as in the file and as in the table."""
 
-    name: str = ""
-    context_length: int | None = None
-    input_length: int | None = None
-    output_length: int | None = None
-    optimal_max_tokens: int | None = None
-    critical_max_tokens: int | None = None
-    caution_remediation_cadence_generations: int | None = None
-    compaction: str = Compaction.AUTOMATIC
-    tokenizer: str = ""
-    source_url: str = ""
+    name: Annotated[str, _text(200), IF_GIVEN] = ""
+    context_length: Tokens | None = None
+    input_length: Tokens | None = None
+    output_length: Tokens | None = None
+    optimal_max_tokens: Tokens | None = None
+    critical_max_tokens: Tokens | None = None
+    caution_remediation_cadence_generations: Tokens | None = None
+    compaction: Annotated[str, OneOf(Compaction.values), IF_GIVEN] = Compaction.AUTOMATIC
+    tokenizer: Annotated[str, _text(200), IF_GIVEN] = ""
+    source_url: Annotated[str, _text(500), AfterValidator(_web_address), IF_GIVEN] = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProviderEntry:
-    kind: str
-    base_url: str
-    name: str = ""
-    api_key_env: str = ""
-    models: Mapping[str, ModelEntry] = field(default_factory=dict)
+Models = dict[Annotated[str, Field(max_length=200)], Annotated[ModelEntry, BeforeValidator(_or_empty)]]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where in a file we are, for complaints. `ignored` are those that stop nothing."""
+class ProviderEntry(Record):
+    kind: Annotated[str, _text(60), AfterValidator(_kind), Field(alias="apiType")]
+    base_url: Annotated[str, _text(500), AfterValidator(_base_url), Field(alias="baseUrl")]
+    name: Annotated[str, _text(120), IF_GIVEN] = ""
+    api_key_env: Annotated[str, _text(120), AfterValidator(_variable), IF_GIVEN, Field(alias="apiKeyEnvVar")] = ""
+    models: Annotated[Models, IF_GIVEN] = field(default_factory=dict)
 
-    file: str
-    path: str = ""
-    ignored: list[CatalogueError] = field(default_factory=list)
 
-    def inside(self, name: str) -> Place:
-        return replace(self, path=f"{self.path}.{name}" if self.path else name)
+Providers = dict[Annotated[str, AfterValidator(_short_name)], ProviderEntry]
 
-    def refuse(self, node: yaml.Node, problem: str) -> NoReturn:
-        raise CatalogueError(file=self.file, line=node.start_mark.line + 1, field=self.path, problem=problem)
+
+class Catalogue(Record):
+    providers: Annotated[Providers, IF_GIVEN] = field(default_factory=dict)
+
+
+CATALOGUE: TypeAdapter[Catalogue] = TypeAdapter(Annotated[Catalogue, BeforeValidator(_or_empty)])
 
 
 def read_catalogue(text: str, *, file: str, ignored: list[CatalogueError] | None = None) -> dict[str, ProviderEntry]:
     """The providers of a file, by their short names. An empty file has none. Raises CatalogueError; a threshold that
     is no number counts as left out, and is told in `ignored`."""
-    root = _compose(text, file)
-    if root is None or root.tag == NULL:
-        return {}
-    top = _record(root, Place(file), {"providers"})
-    if "providers" not in top:
-        return {}
-    place = Place(file, "providers", ignored=[] if ignored is None else ignored)
-    return {name: _provider(node, place.inside(name)) for name, node in _names(top["providers"], place)}
-
-
-def _compose(text: str, file: str) -> yaml.Node | None:
+    nodes = _Nodes(file, text)
     try:
-        root: yaml.Node | None = yaml.compose(text, Loader=LOADER)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise CatalogueError(file=file, line=mark.line + 1 if mark else None, problem=f"no YAML: {problem}") from error
-    except RecursionError as error:
-        raise CatalogueError(file=file, problem="nested too deeply") from error
-    return root
+        return CATALOGUE.validate_python(nodes.values).providers
+    except ValidationError as error:
+        found = [(location, problem) for location, _inside, problem in problems_of(error)]
+    for location, problem in found:
+        if not _is_threshold(location):
+            raise nodes.error(location, problem)
+    for location, problem in found:
+        nodes.leave_out(location)
+        if ignored is not None:
+            ignored.append(nodes.error(location, _("%(problem)s The default counts.") % {"problem": problem}))
+    return CATALOGUE.validate_python(nodes.values).providers
 
 
-def _provider(node: yaml.Node, place: Place) -> ProviderEntry:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", place.path.removeprefix("providers.")):
-        place.refuse(node, "a provider's short name has letters, digits, dashes and underscores only, 60 at most")
-    found = _record(node, place, {"name", "apiType", "baseUrl", "apiKeyEnvVar", "models"})
-    for required in ("apiType", "baseUrl"):
-        if required not in found:
-            place.inside(required).refuse(node, "is missing")
-    kind = _kind(found["apiType"], place.inside("apiType"))
-    models = _names(found["models"], place.inside("models")) if "models" in found else []
-    return ProviderEntry(
-        kind=kind,
-        base_url=_base_url(found["baseUrl"], place.inside("baseUrl"), kind),
-        name=_text(found["name"], place.inside("name"), 120) if "name" in found else "",
-        api_key_env=_variable(found["apiKeyEnvVar"], place.inside("apiKeyEnvVar")) if "apiKeyEnvVar" in found else "",
-        models={name: _model(model, place.inside("models").inside(name)) for name, model in models},
-    )
+def _is_threshold(location: Location) -> bool:
+    """Under `providers`, a provider, `models` and a model."""
+    return len(location) == 5 and location[-1] in THRESHOLDS
 
 
-def _model(node: yaml.Node, place: Place) -> ModelEntry:
-    if len(place.path.rpartition(".models.")[2]) > 200:
-        place.refuse(node, "a model's id has 200 characters at most")
-    if node.tag == NULL:
-        return ModelEntry()
-    readers: dict[str, Callable[[yaml.Node, Place], Any]] = {entry.name: _tokens for entry in fields(ModelEntry)}
-    readers |= {"name": lambda found, where: _text(found, where, 200), "source_url": _web_address}
-    readers |= dict.fromkeys(THRESHOLDS, _threshold)
-    readers |= {"compaction": _compaction, "tokenizer": lambda found, where: _text(found, where, 200)}
-    found = _record(node, place, set(readers))
-    return ModelEntry(**{name: readers[name](value, place.inside(name)) for name, value in found.items()})
+class _Nodes:
+    """A file's nodes, what they say, and the lines where they say it."""
 
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.constructor = yaml.constructor.SafeConstructor()
+        # What each mapping says, by its node: one that is repeated by an alias is read once, even inside itself.
+        self.read: dict[yaml.Node, dict[str, Any]] = {}
+        try:
+            self.root: yaml.Node | None = yaml.compose(text, Loader=LOADER)
+            self.values: Any = self._value(self.root, ()) if self.root else None
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = "no YAML: " + (getattr(error, "problem", None) or str(error).splitlines()[0])
+            raise CatalogueError(file=file, line=mark.line + 1 if mark else None, problem=problem) from error
+        except RecursionError as error:
+            raise CatalogueError(file=file, problem=_("is nested too deeply.")) from error
 
-def _names(node: yaml.Node, place: Place, allowed: set[str] | None = None) -> list[tuple[str, yaml.Node]]:
-    """The entries of a mapping, each written once; with `allowed`, no others."""
-    if not isinstance(node, yaml.MappingNode):
-        place.refuse(node, "must be a mapping")
-    seen: dict[str, yaml.Node] = {}
-    for key, value in node.value:
-        name = key.value if isinstance(key, yaml.ScalarNode) else None
-        if not name:
-            place.refuse(key, "a key must be a text")
-        if name in seen:
-            place.inside(name).refuse(key, "is written twice")
-        if allowed is not None and name not in allowed:
-            place.inside(name).refuse(key, f"is no known field; known are {', '.join(sorted(allowed))}")
-        seen[name] = value
-    return list(seen.items())
+    def _value(self, node: yaml.Node, way: tuple[str, ...]) -> Any:
+        """What a node says. A list says nothing: no field is one."""
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, way)
+        if not isinstance(node, yaml.MappingNode):
+            return []
+        if node in self.read:
+            return self.read[node]
+        values = self.read[node] = {}
+        for key, value in node.value:
+            name = self._name(key, way)
+            if name in values:
+                raise self.error((*way, name), _("is written twice."), at=key)
+            values[name] = self._value(value, (*way, name))
+        return values
 
+    def _name(self, key: yaml.Node, way: tuple[str, ...]) -> str:
+        if not isinstance(key, yaml.ScalarNode) or not key.value:
+            raise self.error(way, _("must have texts as keys."), at=key)
+        name: str = key.value
+        return name
 
-def _record(node: yaml.Node, place: Place, allowed: set[str]) -> dict[str, yaml.Node]:
-    """A mapping with known keys. A key without a value counts as left out."""
-    return {name: value for name, value in _names(node, place, allowed) if value.tag != NULL}
+    def _scalar(self, node: yaml.ScalarNode, way: tuple[str, ...]) -> Any:
+        # YAML reads a bare `off` as false.
+        if node.tag == TEXT or (way[-1:] == ("compaction",) and node.value == "off"):
+            return node.value
+        try:
+            return self.constructor.construct_object(node)
+        except (yaml.YAMLError, ValueError):
+            return node  # which no field takes
 
+    def error(self, location: Location, problem: str, *, at: yaml.Node | None = None) -> CatalogueError:
+        line = at.start_mark.line if at else self._line(location)
+        return CatalogueError(file=self.file, line=line + 1, field=path_of(location), problem=problem)
 
-def _text(node: yaml.Node, place: Place, longest: int) -> str:
-    if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:str":
-        place.refuse(node, "must be a text")
-    if len(node.value) > longest:
-        place.refuse(node, f"is longer than {longest} characters")
-    text: str = node.value.strip()
-    return text
+    def _line(self, location: Location) -> int:
+        """Where the last key stands that leads there."""
+        node, line = self.root, 0
+        for step in location:
+            for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+                if key.value == step:
+                    node, line = value, key.start_mark.line
+                    break
+        return line
 
-
-def _variable(node: yaml.Node, place: Place) -> str:
-    name = _text(node, place, 120)
-    if name and not may_hold_key(name):
-        place.refuse(node, "must have KEY or TOKEN in its name, or be listed in DOMINDS_KEY_VARIABLES")
-    return name
-
-
-def _tokens(node: yaml.Node, place: Place) -> int:
-    """A whole number above zero; a fraction is rounded down."""
-    try:
-        value = yaml.SafeLoader("").construct_object(node) if isinstance(node, yaml.ScalarNode) else None
-    except (yaml.YAMLError, ValueError):
-        value = None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        place.refuse(node, "must be a number")
-    if not 1 <= value <= LARGEST:
-        place.refuse(node, f"must lie between 1 and {LARGEST:,}")
-    return int(value)
-
-
-def _threshold(node: yaml.Node, place: Place) -> int | None:
-    """A count of tokens. One that is no such number is told and left out, so that the default counts: nothing stops."""
-    try:
-        return _tokens(node, place)
-    except CatalogueError as error:
-        problem = f"{error.problem}: the default counts"
-        place.ignored.append(CatalogueError(file=error.file, line=error.line, field=error.field, problem=problem))
-        return None
-
-
-def _kind(node: yaml.Node, place: Place) -> str:
-    kind = KINDS.get(_text(node, place, 60))
-    if kind is None:
-        place.refuse(node, f"must be one of {', '.join(KINDS)}")
-    return kind
-
-
-def _compaction(node: yaml.Node, place: Place) -> str:
-    """YAML reads a bare `off` as false."""
-    said = node.value if isinstance(node, yaml.ScalarNode) else ""
-    if said not in Compaction.values:
-        place.refuse(node, f"must be one of {', '.join(Compaction.values)}")
-    return said
-
-
-def _base_url(node: yaml.Node, place: Place, kind: str) -> str:
-    try:
-        return clean_base_url(_text(node, place, 500), kind=kind)
-    except InvalidAddress as error:
-        place.refuse(node, str(error))
-
-
-def _web_address(node: yaml.Node, place: Place) -> str:
-    text = _text(node, place, 500)
-    if text and not re.match(r"https?://\S+$", text):
-        place.refuse(node, "must be a web address")
-    return text
+    def leave_out(self, location: Location) -> None:
+        at = self.values
+        for step in location[:-1]:
+            at = at[step]
+        at.pop(location[-1], None)

@@ -1,8 +1,8 @@
 """A dialog as a file: JSON that can be read back, and Markdown for people.
 
-`shape.py` and `shape_views.py` say what is in the file. One from outside is checked by `reading.py` (with `place.py`
-field by field, with `laws.py` as a whole) and adapted by `adapting.py`; `exporting.py` and `importing*.py` stand
-between the file and the database's tables.
+`shape.py` and `shape_views.py` say what is in the file, in types of `dialogs/common/file_fields.py`. One from outside
+is checked by `reading.py` (with pydantic field by field, with `laws.py` as a whole) and adapted by `adapting.py`;
+`exporting.py` and `importing.py` stand between the file and the database's tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""From the tables to a dialog file: messages and calls, generations, marks, compaction runs, and how the views of
-courses moved. Reads only.
-"""
+"""From the tables to a dialog file: all that the dialog holds, on all its branches. Reads only."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from django.db import transaction
 from django.db.models import Model
 from django.utils import timezone
 
+from dialogs.common.file_fields import Record
 from dialogs.models import (
     Blob,
     ClientConversation,
@@ -30,51 +30,15 @@ from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import load
 from dialogs.transcript.writes.dialog_row import lock
 from dialogs.transcript.writes.trash import SENT_KEYS
-from dialogs.transfer.shape import (
-    FORMAT,
-    UNAVAILABLE,
-    CallEntry,
-    CallPlace,
-    CarriedEntry,
-    ClientEntry,
-    CourseEntry,
-    DialogFile,
-    GenerationEntry,
-    MessageEntry,
-    PromptEntry,
-    QuestionEntry,
-    QueuedEntry,
-    ReadingEntry,
-    ReminderEntry,
-    RuleEntry,
-    RunEntry,
-    SentEntry,
-    UsageEntry,
-)
-from dialogs.transfer.shape_views import (
-    FACT_CHARS,
-    TRAVELS,
-    UNDER_WAY,
-    CompactionEntry,
-    EventEntry,
-    LedgerEntry,
-    LossEntry,
-    MarkEntry,
-    ReceiptEntry,
-    SeenEntry,
-    StepEntry,
-    TaskEntry,
-    TermEntry,
-    ViewChangeEntry,
-)
+from dialogs.transfer import shape, shape_views
+from dialogs.transfer.references import references_in
 from health.compaction.snapshot import from_json
 from health.compaction.terms.reasons import text_of
 from health.models import CompactionRun, ContextEvent
 
-Entry = TypeVar("Entry")
-Seqs = dict[int, int]
-Numbers = dict[int, int]
-Part = TypeVar("Part")
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+# What the rows of these tables are named by in the file, by their ids.
+Numbers = dict[str, dict[int, int]]
 
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
@@ -82,11 +46,13 @@ def export_json(dialog: Dialog) -> dict[str, Any]:
     with transaction.atomic():
         # The driver waits for this lock: rows that are read last must not refer to rows that came after the first.
         file = _file(lock(dialog))
-    exported: dict[str, Any] = _as_json(asdict(file))
+    exported: dict[str, Any] = _as_json(file)
     return exported
 
 
 def _as_json(value: Any) -> Any:
+    if isinstance(value, Record):
+        return _as_json(vars(value))
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
@@ -96,102 +62,125 @@ def _as_json(value: Any) -> Any:
     return value
 
 
-def _file(dialog: Dialog) -> DialogFile:
-    messages = list(Message.objects.filter(dialog=dialog).select_related("course"))
-    seqs = {message.pk: message.seq for message in messages}
-    generations = list(Generation.objects.filter(dialog=dialog).select_related("course", "reading"))
+def _entry(kind: type[AnyRecord], row: Model, numbers: Numbers, **given: Any) -> AnyRecord:
+    """An entry with what is given, and else with what the row holds under the same names: other rows by number."""
+    names = {field.name for field in fields(kind)} - given.keys()
+    named = {name: entries for name, entries in references_in(kind).items() if name in names}
+    held = {name: getattr(row, name) for name in names - named.keys()}
+    return kind(**held, **{name: numbers[named[name]].get(getattr(row, f"{name}_id")) for name in named}, **given)
+
+
+def _entries(kind: type[AnyRecord], rows: Iterable[Model], numbers: Numbers) -> tuple[AnyRecord, ...]:
+    return tuple(_entry(kind, row, numbers) for row in rows)
+
+
+def _file(dialog: Dialog) -> shape.DialogFile:
+    numbers = _numbers(dialog)
+    generations = list(Generation.objects.filter(dialog=dialog).select_related("reading"))
     texts = _texts(generations)
     index = {sha256: number for number, sha256 in enumerate(texts)}
-    numbers = numbers_of(dialog)
-    blobs = blobs_of(message.parts for message in messages)
-    return entry_of(
-        DialogFile,
+    marks = MessageMark.objects.filter(message__dialog=dialog)
+    changes = ViewChange.objects.filter(course__dialog=dialog)
+    return _entry(
+        shape.DialogFile,
         dialog,
-        format=FORMAT,
+        numbers,
+        format=shape.FORMAT,
         exported_at=timezone.now(),
         agent=dialog.agent.slug,
         llm=dialog.llm.slug,
-        current_leaf=seqs[dialog.current_leaf_id] if dialog.current_leaf_id else None,
-        courses=_courses(dialog, seqs, numbers),
-        messages=tuple(_message(row, seqs, blobs) for row in messages),
-        generations=tuple(_generation(row, seqs, index, numbers) for row in generations),
-        queued=tuple(entry_of(QueuedEntry, row) for row in dialog.queued.all()),
-        reminders=_reminders(dialog),
-        standing_rules=tuple(RuleEntry(**asdict(rule)) for rule in standing_rules.load(dialog.standing_rules)),
-        calls=_calls(dialog, seqs),
-        prompts=_prompts(dialog, seqs),
-        runs=tuple(entry_of(RunEntry, row) for row in dialog.autonomous_runs.all()),
-        marks=marks(dialog, seqs),
-        compactions=compactions(dialog, seqs, numbers),
-        view_changes=view_changes(dialog, numbers),
+        courses=_courses(dialog, numbers),
+        messages=_messages(dialog, numbers),
+        generations=tuple(_generation(row, index, numbers) for row in generations),
+        queued=_entries(shape.QueuedEntry, dialog.queued.all(), numbers),
+        reminders=_entries(shape.ReminderEntry, dialog.reminders.all(), numbers),
+        standing_rules=tuple(shape.RuleEntry(**asdict(rule)) for rule in standing_rules.load(dialog.standing_rules)),
+        calls=_calls(dialog, numbers),
+        prompts=_entries(shape.PromptEntry, RemediationPrompt.objects.filter(dialog=dialog), numbers),
+        runs=tuple(
+            _entry(shape.RunEntry, row, numbers, first_course=row.first_course) for row in dialog.autonomous_runs.all()
+        ),
+        marks=_entries(shape_views.MarkEntry, marks.order_by("message__seq"), numbers),
+        compactions=_compactions(dialog, numbers),
+        view_changes=_entries(shape_views.ViewChangeEntry, changes.order_by("pk"), numbers),
         texts=tuple(texts.values()),
         client=_client(dialog),
-        task=task(dialog),
-        events=events(dialog, seqs, numbers),
+        task=_task(dialog),
+        events=_events(dialog, numbers),
     )
 
 
-def _courses(dialog: Dialog, seqs: Seqs, numbers: Numbers) -> tuple[CourseEntry, ...]:
-    questions = Question.objects.filter(dialog=dialog).select_related("tool_call")
-    places = {
-        row.pk: CallPlace(message=seqs[row.tool_call.message_id], position=row.tool_call.position) for row in questions
+def _numbers(dialog: Dialog) -> Numbers:
+    """Compaction runs that travel along are counted: 1 for the first."""
+    over = CompactionRun.objects.filter(dialog=dialog).exclude(status__in=shape_views.UNDER_WAY).order_by("pk")
+    return {
+        "courses": dict(Course.objects.filter(dialog=dialog).values_list("pk", "number")),
+        "messages": dict(Message.objects.filter(dialog=dialog).values_list("pk", "seq")),
+        "compactions": {pk: number for number, pk in enumerate(over.values_list("pk", flat=True), start=1)},
     }
+
+
+def _courses(dialog: Dialog, numbers: Numbers) -> tuple[shape.CourseEntry, ...]:
+    questions = Question.objects.filter(dialog=dialog).select_related("tool_call")
+    places = {row.pk: _entry(shape.CallPlace, row.tool_call, numbers) for row in questions}
+    heads = numbers["compactions"]
     return tuple(
-        entry_of(CourseEntry, row, carried=_carried(row, seqs, places), head=numbers.get(row.head_run_id or 0))
+        _entry(
+            shape.CourseEntry,
+            row,
+            numbers,
+            carried=_carried(row.carried, numbers, places),
+            head=heads.get(row.head_run_id or 0),
+        )
         for row in dialog.courses.all()
     )
 
 
-def _carried(row: Course, seqs: Seqs, questions: dict[int, CallPlace]) -> CarriedEntry | None:
-    if not row.carried:
+def _carried(
+    carried: dict[str, Any], numbers: Numbers, questions: dict[int, shape.CallPlace]
+) -> shape.CarriedEntry | None:
+    if not carried:
         return None
-    request = row.carried.get("request")
-    return CarriedEntry(
-        reminders=tuple(row.carried.get("reminders", ())),
-        taskdoc=row.carried.get("taskdoc", False),
-        request=seqs[request] if request else None,
-        questions=tuple(questions[question_id] for question_id in row.carried.get("questions", ())),
+    request = carried.get("request")
+    return shape.CarriedEntry(
+        reminders=tuple(carried.get("reminders", ())),
+        taskdoc=carried.get("taskdoc", False),
+        request=numbers["messages"][request] if request else None,
+        questions=tuple(questions[question_id] for question_id in carried.get("questions", ())),
     )
 
 
-def _message(row: Message, seqs: Seqs, blobs: dict[str, str]) -> MessageEntry:
-    """A message with all that a client attached to it."""
-    return entry_of(
-        MessageEntry,
-        row,
-        parent=seqs[row.parent_id] if row.parent_id else None,
-        course=row.course.number,
-        parts=with_blobs(row.parts, blobs) if "wire" in row.parts else row.parts,
+def _messages(dialog: Dialog, numbers: Numbers) -> tuple[shape.MessageEntry, ...]:
+    """Each message with all that a client attached to it."""
+    rows = list(Message.objects.filter(dialog=dialog))
+    blobs = blobs_of(row.parts for row in rows)
+    return tuple(
+        _entry(
+            shape.MessageEntry, row, numbers, parts=with_blobs(row.parts, blobs) if "wire" in row.parts else row.parts
+        )
+        for row in rows
     )
 
 
-def _client(dialog: Dialog) -> ClientEntry | None:
+def _client(dialog: Dialog) -> shape.ClientEntry | None:
     row = ClientConversation.objects.filter(dialog=dialog).first()
-    return entry_of(ClientEntry, row, tools=tuple(row.tools)) if row else None
+    return _entry(shape.ClientEntry, row, {}) if row else None
 
 
-def _reminders(dialog: Dialog) -> tuple[ReminderEntry, ...]:
-    rows = dialog.reminders.select_related("course")
-    return tuple(entry_of(ReminderEntry, row, course=row.course.number if row.course else None) for row in rows)
-
-
-def _calls(dialog: Dialog, seqs: Seqs) -> tuple[CallEntry, ...]:
+def _calls(dialog: Dialog, numbers: Numbers) -> tuple[shape.CallEntry, ...]:
     rows = ToolCall.objects.filter(message__dialog=dialog).select_related("question")
     return tuple(
-        entry_of(
-            CallEntry,
-            row,
-            message=seqs[row.message_id],
-            result_message=seqs[row.result_message_id] if row.result_message_id else None,
-            question=entry_of(QuestionEntry, row.question) if hasattr(row, "question") else None,
-        )
+        _entry(shape.CallEntry, row, numbers, question=_beside(shape.QuestionEntry, row, "question"))
         for row in rows.order_by("message__seq", "position")
     )
 
 
-def _prompts(dialog: Dialog, seqs: Seqs) -> tuple[PromptEntry, ...]:
-    rows = RemediationPrompt.objects.filter(dialog=dialog)
-    return tuple(entry_of(PromptEntry, row, message=seqs[row.message_id]) for row in rows)
+def _beside(kind: type[AnyRecord], row: Model, name: str) -> AnyRecord | None:
+    """An entry of the one row that may belong to this one."""
+    return _entry(kind, getattr(row, name), {}) if hasattr(row, name) else None
+
+
+# --- Generations ---
 
 
 def _texts(generations: list[Generation]) -> dict[str, str]:
@@ -201,129 +190,71 @@ def _texts(generations: list[Generation]) -> dict[str, str]:
     return {sha256: found[sha256].content for sha256 in used if sha256 in found}
 
 
-def _generation(row: Generation, seqs: Seqs, index: dict[str, int], numbers: Numbers) -> GenerationEntry:
-    return entry_of(
-        GenerationEntry,
+def _generation(row: Generation, index: dict[str, int], numbers: Numbers) -> shape.GenerationEntry:
+    return _entry(
+        shape.GenerationEntry,
         row,
-        course=row.course.number,
+        numbers,
         llm=row.llm_name,
-        prompt_leaf=seqs[row.prompt_leaf_id],
-        message=seqs[row.message_id] if row.message_id else None,
-        sent=_sent(row.manifest, seqs, index, numbers),
+        sent=_sent(row.manifest, index, numbers),
         usage=_usage(row),
-        reading=entry_of(ReadingEntry, row.reading) if hasattr(row, "reading") else None,
+        reading=_beside(shape.ReadingEntry, row, "reading"),
     )
 
 
-def _sent(manifest: dict[str, Any], seqs: Seqs, index: dict[str, int], numbers: Numbers) -> SentEntry:
-    return SentEntry(
-        messages=tuple(seqs[message_id] for message_id in manifest.get("messages", ())),
+def _sent(manifest: dict[str, Any], index: dict[str, int], numbers: Numbers) -> shape.SentEntry:
+    return shape.SentEntry(
+        messages=tuple(numbers["messages"][message_id] for message_id in manifest.get("messages", ())),
         texts={key: index[manifest[key]] for key in SENT_KEYS if manifest.get(key) in index},
         options=manifest.get("options", {}),
-        view=numbers.get(manifest.get("view", 0)),
+        view=numbers["compactions"].get(manifest.get("view", 0)),
         estimated=manifest.get("estimated"),
     )
 
 
-def _usage(row: Generation) -> UsageEntry | str:
+def _usage(row: Generation) -> shape.Usage:
     if row.prompt_tokens is None or row.completion_tokens is None or row.total_tokens is None:
-        return UNAVAILABLE
-    return entry_of(UsageEntry, row)
+        return shape.UNAVAILABLE
+    return _entry(shape.UsageEntry, row, {})
 
 
-# --- From the tables to a dialog file: the task's snapshot, and the events of its context. Reads only ---
-def task(dialog: Dialog) -> TaskEntry | None:
-    snapshot = from_json(dialog.task_snapshot)
-    return TaskEntry(**asdict(snapshot)) if snapshot else None
+# --- Marks, compaction runs, and how the views of courses moved ---
 
 
-def events(dialog: Dialog, seqs: Seqs, numbers: Numbers) -> tuple[EventEntry, ...]:
-    rows = ContextEvent.objects.filter(dialog=dialog, code__in=TRAVELS).select_related("llm__provider").order_by("pk")
-    courses = dict(Course.objects.filter(dialog=dialog).values_list("pk", "number"))
-    return tuple(_event(row, seqs, courses, numbers) for row in rows)
+def _compactions(dialog: Dialog, numbers: Numbers) -> tuple[shape_views.CompactionEntry, ...]:
+    rows = CompactionRun.objects.filter(pk__in=numbers["compactions"]).order_by("pk")
+    return tuple(_compaction(row, numbers) for row in rows)
 
 
-def _event(row: ContextEvent, seqs: Seqs, courses: dict[int, int], numbers: Numbers) -> EventEntry:
-    facts = row.facts
-    return entry_of(
-        EventEntry,
+def _compaction(row: CompactionRun, numbers: Numbers) -> shape_views.CompactionEntry:
+    seqs = numbers["messages"]
+    return _entry(
+        shape_views.CompactionEntry,
         row,
-        run=numbers.get(row.run_id or 0),
-        llm=row.llm.slug if row.llm else "",
-        course=courses.get(facts.get("course", 0)),
-        message=seqs.get(facts.get("message", 0)),
-        turn=facts.get("turn"),
-        compactions=facts.get("compactions"),
-        **{name: str(facts.get(name, ""))[:FACT_CHARS] for name in ("trigger", "cause", "reason")},
-    )
-
-
-def entry_of(kind: type[Entry], row: Model, **given: Any) -> Entry:
-    """An entry with what is given, and else with what the row holds under the same names."""
-    names = {field.name for field in fields(kind)} - given.keys()  # type: ignore[arg-type]  # always a dataclass
-    return kind(**{name: getattr(row, name) for name in names}, **given)
-
-
-def numbers_of(dialog: Dialog) -> Numbers:
-    """The runs that travel along, by id: 1 for the first."""
-    over = CompactionRun.objects.filter(dialog=dialog).exclude(status__in=UNDER_WAY)
-    return {pk: number for number, pk in enumerate(over.order_by("pk").values_list("pk", flat=True), start=1)}
-
-
-def marks(dialog: Dialog, seqs: Seqs) -> tuple[MarkEntry, ...]:
-    rows = MessageMark.objects.filter(message__dialog=dialog).order_by("message__seq")
-    return tuple(entry_of(MarkEntry, row, message=seqs[row.message_id]) for row in rows)
-
-
-def view_changes(dialog: Dialog, numbers: Numbers) -> tuple[ViewChangeEntry, ...]:
-    rows = ViewChange.objects.filter(course__dialog=dialog).select_related("course").order_by("pk")
-    return tuple(
-        entry_of(
-            ViewChangeEntry,
-            row,
-            course=row.course.number,
-            before=numbers.get(row.before_id or 0),
-            after=numbers.get(row.after_id or 0),
-        )
-        for row in rows
-    )
-
-
-def compactions(dialog: Dialog, seqs: Seqs, numbers: Numbers) -> tuple[CompactionEntry, ...]:
-    rows = CompactionRun.objects.filter(pk__in=numbers).select_related("course").order_by("pk")
-    return tuple(_compaction(row, seqs, numbers) for row in rows)
-
-
-def _compaction(row: CompactionRun, seqs: Seqs, numbers: Numbers) -> CompactionEntry:
-    return entry_of(
-        CompactionEntry,
-        row,
-        number=numbers[row.pk],
-        course=row.course.number,
-        parent=numbers.get(row.parent_run_id or 0),
-        leaf=seqs[row.leaf_id],
-        chain=tuple(row.chain),
-        limit_trace=_parts(TermEntry, row.limit_trace),
+        numbers,
+        number=numbers["compactions"][row.pk],
+        parent=numbers["compactions"].get(row.parent_run_id or 0),
+        limit_trace=_stored(shape_views.TermEntry, row.limit_trace),
         # One that never ended says nothing of what it would have made.
-        steps=_parts(StepEntry, (step for step in row.steps if not step.get("is_running"))),
+        steps=_stored(shape_views.StepEntry, (step for step in row.steps if not step.get("is_running"))),
         view=_view(row, seqs),
         removed=_seqs(row.removed, seqs),
-        coverage=_parts(ReceiptEntry, (_about_message(receipt, seqs) for receipt in row.coverage)),
-        losses=_parts(LossEntry, (_about_message(loss, seqs) for loss in row.losses)),
-        ledger=_parts(LedgerEntry, row.ledger),
+        coverage=_stored(shape_views.ReceiptEntry, (_about_message(receipt, seqs) for receipt in row.coverage)),
+        losses=_stored(shape_views.LossEntry, (_about_message(loss, seqs) for loss in row.losses)),
+        ledger=_stored(shape_views.LedgerEntry, row.ledger),
         warnings=tuple(map(text_of, row.warnings)),
     )
 
 
-def _parts(kind: type[Part], rows: Any) -> tuple[Part, ...]:
+def _stored(kind: type[AnyRecord], rows: Iterable[dict[str, Any]]) -> tuple[AnyRecord, ...]:
     """Entries of stored JSON objects, which have the same names."""
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # always a dataclass
+    names = [field.name for field in fields(kind)]
     return tuple(kind(**{name: row[name] for name in names}) for row in rows)
 
 
-def _view(row: CompactionRun, seqs: Seqs) -> tuple[SeenEntry, ...]:
+def _view(row: CompactionRun, seqs: dict[int, int]) -> tuple[shape_views.SeenEntry, ...]:
     return tuple(
-        SeenEntry(
+        shape_views.SeenEntry(
             message=seqs[entry.message_id] if entry.message_id else None,
             content=entry.content,
             kind=entry.kind,
@@ -333,12 +264,40 @@ def _view(row: CompactionRun, seqs: Seqs) -> tuple[SeenEntry, ...]:
     )
 
 
-def _seqs(ids: Any, seqs: Seqs) -> tuple[int, ...]:
+def _seqs(ids: Any, seqs: dict[int, int]) -> tuple[int, ...]:
     """A ledger of an imported dialog may still name ids of the dialog that it was made in: those say nothing here."""
     return tuple(sorted(seqs[message_id] for message_id in ids if message_id in seqs))
 
 
-def _about_message(row: dict[str, Any], seqs: Seqs) -> dict[str, Any]:
+def _about_message(row: dict[str, Any], seqs: dict[int, int]) -> dict[str, Any]:
     """The engine names units by text: a message's id, or "written-3" for what an earlier run wrote."""
     name = str(row["message"])
     return {**row, "message": seqs.get(int(name)) if name.isdigit() else None}
+
+
+# --- The task's snapshot, and the events of its context ---
+
+
+def _task(dialog: Dialog) -> shape_views.TaskEntry | None:
+    snapshot = from_json(dialog.task_snapshot)
+    return shape_views.TaskEntry(**asdict(snapshot)) if snapshot else None
+
+
+def _events(dialog: Dialog, numbers: Numbers) -> tuple[shape_views.EventEntry, ...]:
+    rows = ContextEvent.objects.filter(dialog=dialog, code__in=shape_views.TRAVELS)
+    return tuple(_event(row, numbers) for row in rows.select_related("llm__provider").order_by("pk"))
+
+
+def _event(row: ContextEvent, numbers: Numbers) -> shape_views.EventEntry:
+    facts = row.facts
+    return _entry(
+        shape_views.EventEntry,
+        row,
+        numbers,
+        llm=row.llm.slug if row.llm else "",
+        course=numbers["courses"].get(facts.get("course", 0)),
+        message=numbers["messages"].get(facts.get("message", 0)),
+        turn=facts.get("turn"),
+        compactions=facts.get("compactions"),
+        **{name: str(facts.get(name, ""))[: shape_views.FACT_CHARS] for name in ("trigger", "cause", "reason")},
+    )

@@ -4,16 +4,14 @@ SQLite lets nobody else write while a transaction lasts, and fifty thousand mess
 of them is written the dialog lies in the trash: nobody goes on with half of it or takes it out, and what a killed
 process leaves there goes with the rest of the trash.
 
-Generations, calls, compactions and events are written in files of their own. What a client drove is written in the
-browser from then on (`adapting.py`).
+What a client drove is written in the browser from then on (`adapting.py`). Who marked and compacted is not known.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 
@@ -24,52 +22,36 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
 from dialogs.models import (
+    LLM,
     Agent,
     AutonomousRun,
     Course,
     Dialog,
+    Generation,
     Message,
+    MessageMark,
     Question,
     QueuedMessage,
     RemediationPrompt,
     Reminder,
     SearchText,
     ToolCall,
+    ViewChange,
 )
+from dialogs.transcript import model_view
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.transcript.standing_rules import StandingRule, dump
 from dialogs.transcript.writes.trash import erase_dialog
+from dialogs.transfer import shape, shape_views
 from dialogs.transfer.adapting import at_rest, with_sound_views
-from dialogs.transfer.importing_records import (
-    add,
-    add_compactions,
-    add_generations,
-    add_marks,
-    add_view_changes,
-    llm_named,
-    parts,
-    put,
-    set_heads,
-)
+from dialogs.transfer.bulk import Numbered, Rows, add, add_each, columns, parts, put
+from dialogs.transfer.laws import judged_by, usage_of
 from dialogs.transfer.reading import read_file
-from dialogs.transfer.shape import (
-    CallEntry,
-    CarriedEntry,
-    CourseEntry,
-    DialogFile,
-    MessageEntry,
-    PromptEntry,
-    QuestionEntry,
-    ReminderEntry,
-)
-from dialogs.transfer.shape_views import EventEntry, TaskEntry
 from dialogs.turns.writes.generations import keep_blobs
 from health.compaction.snapshot import TaskSnapshot, as_json
-from health.models import CompactionRun, ContextEvent
-
-Courses = dict[int, Course]
-Messages = dict[int, Message]
+from health.models import CompactionRun, ContextEvent, HealthReading
+from health.monitor.levels import read
 
 
 def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> Dialog:
@@ -104,92 +86,245 @@ def _agent(slug: str, fallback: Agent | None) -> Agent:
     return found
 
 
-def _begin(owner: User, file: DialogFile, agent: Agent) -> Dialog:
+def _begin(owner: User, file: shape.DialogFile, agent: Agent) -> Dialog:
     return Dialog.objects.create(
         owner=owner,
         agent=agent,
-        llm=llm_named(file.llm) or agent.llm,
+        llm=_llm_named(file.llm) or agent.llm,
         title=file.title,
         titled_by_person=file.titled_by_person,
         work_language=file.work_language,
         compaction=file.compaction,
         own_tools=file.own_tools,
         taskdoc=file.taskdoc,
-        standing_rules=dump(StandingRule(**asdict(entry)) for entry in file.standing_rules),
-        task_snapshot=task_of(file.task),
+        standing_rules=dump(StandingRule(**vars(entry)) for entry in file.standing_rules),
+        task_snapshot=as_json(TaskSnapshot(**vars(file.task))) if file.task else {},
         active_at=file.active_at,
         last_seq=max((entry.seq for entry in file.messages), default=0),
         trashed_at=timezone.now(),
     )
 
 
-def _write(dialog: Dialog, file: DialogFile) -> None:
-    words = search_words(file)
-    courses = _add_courses(dialog, file.courses)
-    messages: Messages = {}
+def _write(dialog: Dialog, file: shape.DialogFile) -> None:
+    rows: Rows = {"courses": _add_courses(dialog, file.courses), "messages": {}, "compactions": {}}
+    words = _search_words(file)
     # A parent has a lower `seq` than its child.
     for said in parts(sorted(file.messages, key=attrgetter("seq"))):
-        _add_messages(dialog, said, courses, messages, words)
-    runs = _add_views(dialog, file, courses, messages)
+        _add_messages(dialog, said, rows, words)
+    _add_views(dialog, file, rows)
     for tried in parts(file.generations):
-        add_generations(file, tried, courses, messages, runs)
+        _add_generations(dialog, file, tried, rows)
     questions: Questions = {}
     for made in parts(file.calls):
-        questions |= add_calls(made, messages)
-    _add_rest(dialog, file, courses, messages, questions)
+        questions |= _add_calls(dialog, made, rows)
+    _add_rest(dialog, file, rows, questions)
+
+
+def _llm_named(slug: str) -> LLM | None:
+    provider, _slash, model_id = slug.partition("/")
+    return LLM.objects.filter(provider__name=provider, model_id=model_id).first()
+
+
+def _add_courses(dialog: Dialog, entries: tuple[shape.CourseEntry, ...]) -> Numbered:
+    """The courses by number. What was carried into them, and which view holds, is set once those rows are there."""
+    courses = add_each(Course, entries, {}, without={"head"}, dialog=dialog, carried={})
+    return {row.number: row for row in courses}
+
+
+# --- Messages ---
 
 
 @transaction.atomic
-def _add_views(dialog: Dialog, file: DialogFile, courses: Courses, messages: Messages) -> Runs:
-    runs = add_compactions(file.compactions, courses, messages)
-    add_marks(file.marks, messages)
-    set_heads(file.courses, courses, runs)
-    add_view_changes(file.view_changes, courses, runs)
-    add_events(dialog, file.events, courses, messages, runs)
+def _add_messages(dialog: Dialog, entries: Sequence[shape.MessageEntry], rows: Rows, words: dict[int, str]) -> None:
+    """To `rows`. Parents are set afterwards: a row cannot point at one that has no id yet."""
+    kept = keep_blobs(text for entry in entries for text in large_texts(entry.parts.get("wire", {})))
+    messages = {entry.seq: _message(dialog, entry, rows, kept) for entry in entries}
+    add(Message, messages.values(), entries)
+    rows["messages"] |= messages
+    for entry in entries:
+        messages[entry.seq].parent = rows["messages"].get(entry.parent or 0)
+    put(Message, [row for row in messages.values() if row.parent], "parent")
+    SearchText.objects.bulk_create(SearchText(message=row, words=words[seq]) for seq, row in messages.items())
+
+
+def _message(dialog: Dialog, entry: shape.MessageEntry, rows: Rows, kept: dict[str, str]) -> Message:
+    fields = columns(entry, rows, without={"parent"})
+    if "wire" in entry.parts:
+        fields["parts"] = entry.parts | {"wire": without_blobs(entry.parts["wire"], kept)}
+    return Message(dialog=dialog, **fields)
+
+
+def _search_words(file: shape.DialogFile) -> dict[int, str]:
+    """What a search looks through, by `seq`: each message with the calls that it makes."""
+    asked: defaultdict[int, list[str]] = defaultdict(list)
+    for entry in file.calls:
+        asked[entry.message].extend((entry.name, entry.arguments))
+    return {entry.seq: index_words(entry.content, *asked[entry.seq]) for entry in file.messages}
+
+
+# --- Marks, compaction runs, the moves of views, and events ---
+
+
+@transaction.atomic
+def _add_views(dialog: Dialog, file: shape.DialogFile, rows: Rows) -> None:
+    rows["compactions"] = _add_compactions(dialog, file.compactions, rows)
+    add_each(MessageMark, file.marks, rows)
+    for entry in file.courses:
+        rows["courses"][entry.number].head_run = rows["compactions"].get(entry.head or 0)
+    put(Course, list(rows["courses"].values()), "head_run")
+    add_each(ViewChange, file.view_changes, rows)
+    _add_events(dialog, file.events, rows)
+
+
+def _add_compactions(dialog: Dialog, entries: tuple[shape_views.CompactionEntry, ...], rows: Rows) -> Numbered:
+    added = add(CompactionRun, [_run(dialog, entry, rows) for entry in entries], entries)
+    runs: Numbered = {entry.number: row for entry, row in zip(entries, added, strict=True)}
+    for entry in entries:
+        runs[entry.number].parent_run = runs.get(entry.parent or 0)
+    put(CompactionRun, added, "parent_run")
     return runs
 
 
+def _run(dialog: Dialog, entry: shape_views.CompactionEntry, rows: Rows) -> CompactionRun:
+    fields = columns(entry, rows, without={"number", "parent"})
+    messages = rows["messages"]
+    changed: dict[str, Any] = {
+        "through_seq": entry.leaf,
+        "limit_trace": [vars(term) for term in entry.limit_trace],
+        "steps": [vars(step) for step in entry.steps],
+        "ledger": [vars(kept) for kept in entry.ledger],
+        "view": model_view.dump(_seen(seen, messages) for seen in entry.view),
+        "removed": _ids(entry.removed, messages),
+        "coverage": [_about_message(receipt, messages) for receipt in entry.coverage],
+        "losses": [_about_message(loss, messages) for loss in entry.losses],
+    }
+    return CompactionRun(dialog=dialog, **fields | changed)
+
+
+def _seen(entry: shape_views.SeenEntry, messages: Numbered) -> model_view.Entry:
+    message_id = messages[entry.message].pk if entry.message is not None else None
+    covers = tuple(_ids(entry.covers, messages))
+    return model_view.Entry(message_id=message_id, content=entry.content, kind=entry.kind, covers=covers)
+
+
+def _ids(seqs: Iterable[int], messages: Numbered) -> list[int]:
+    return [messages[seq].pk for seq in seqs]
+
+
+def _about_message(entry: shape_views.ReceiptEntry | shape_views.LossEntry, messages: Numbered) -> dict[str, Any]:
+    """The engine names units by text; nothing is known of what an earlier run wrote."""
+    return vars(entry) | {"message": str(messages[entry.message].pk) if entry.message is not None else ""}
+
+
+def _add_events(dialog: Dialog, entries: tuple[shape_views.EventEntry, ...], rows: Rows) -> None:
+    llms = {slug: _llm_named(slug) for slug in {entry.llm for entry in entries}}
+    events = [_event(dialog, columns(entry, rows) | {"llm": llms[entry.llm]}) for entry in entries]
+    add(ContextEvent, events, entries)
+
+
+def _event(dialog: Dialog, fields: dict[str, Any]) -> ContextEvent:
+    """With the column `facts` as `turns.writes.events` writes it: only what is known, messages and courses by id."""
+    facts = {name: fields.pop(name) for name in ("turn", "trigger", "cause", "reason", "compactions")}
+    for name in ("course", "message"):
+        facts[name] = getattr(fields.pop(name), "pk", None)
+    known = {name: value for name, value in facts.items() if value not in (None, "")}
+    return ContextEvent(dialog=dialog, owner=dialog.owner, facts=known, **fields)
+
+
+# --- Generations, with their readings and what was sent ---
+
+
 @transaction.atomic
-def _add_rest(dialog: Dialog, file: DialogFile, courses: Courses, messages: Messages, questions: Questions) -> None:
-    add_prompts(file.prompts, messages)
-    _add_reminders(dialog, file.reminders, courses)
-    add(AutonomousRun, [AutonomousRun(dialog=dialog, **asdict(entry)) for entry in file.runs], file.runs, "started_at")
-    queued = [QueuedMessage(dialog=dialog, **asdict(entry)) for entry in file.queued]
-    add(QueuedMessage, queued, file.queued, "created_at")
-    _carry(file.courses, courses, messages, questions)
-    _finish(dialog, file, messages)
+def _add_generations(
+    dialog: Dialog, file: shape.DialogFile, entries: Sequence[shape.GenerationEntry], rows: Rows
+) -> None:
+    """These entries of the file. Texts are kept in the transaction that names them, so that none is dropped before."""
+    llms = {name: _llm_named(name) for name in {entry.llm for entry in entries}}
+    hashes = _keep_texts(file, entries)
+    generations = [
+        _generation(dialog, entry, rows, llm=llms[entry.llm], manifest=_manifest(entry.sent, hashes, rows))
+        for entry in entries
+    ]
+    add(Generation, generations, entries)
+    judged = [(row, one, one.reading) for row, one in zip(generations, entries, strict=True) if one.reading]
+    readings = [_reading(row, entry, reading) for row, entry, reading in judged]
+    add(HealthReading, readings, [reading for _row, _entry, reading in judged])
 
 
-def _finish(dialog: Dialog, file: DialogFile, messages: Messages) -> None:
-    """Where the file shows no message the newest is shown: by one that is shown it is known that all are there."""
-    leaf = max(messages, default=None) if file.current_leaf is None else file.current_leaf
-    dialog.trashed_at = None
-    dialog.created_at = file.created_at
-    dialog.current_leaf = messages[leaf] if leaf is not None else None
-    # `update_fields` writes only where the row is still there.
-    dialog.save(update_fields=["trashed_at", "created_at", "current_leaf"])
+def _keep_texts(file: shape.DialogFile, entries: Sequence[shape.GenerationEntry]) -> dict[int, str]:
+    """Hashes by index. A text that nothing refers to is not kept: nobody would ever erase it."""
+    used = {index for entry in entries for index in entry.sent.texts.values()}
+    kept = keep_blobs(file.texts[index] for index in used)
+    return {index: kept[file.texts[index]] for index in used}
 
 
-def _add_courses(dialog: Dialog, entries: tuple[CourseEntry, ...]) -> Courses:
-    """The courses by number. What was carried into them, and which view holds, is set once those rows are there."""
-    rows = [Course(dialog=dialog, **_without_head(entry) | {"carried": {}}) for entry in entries]
-    return {row.number: row for row in add(Course, rows, entries, "opened_at")}
+def _manifest(sent: shape.SentEntry, hashes: dict[int, str], rows: Rows) -> dict[str, Any]:
+    """The list of what was sent, as `turns.writes.generations` writes it."""
+    return {
+        "messages": _ids(sent.messages, rows["messages"]),
+        "options": sent.options,
+        **({"view": rows["compactions"][sent.view].pk} if sent.view is not None else {}),
+        **({"estimated": sent.estimated} if sent.estimated is not None else {}),
+        **{key: hashes[index] for key, index in sent.texts.items()},
+    }
 
 
-def _without_head(entry: CourseEntry) -> dict[str, Any]:
-    fields = asdict(entry)
-    fields.pop("head")
-    return fields
+def _generation(dialog: Dialog, entry: shape.GenerationEntry, rows: Rows, **changed: Any) -> Generation:
+    fields = columns(entry, rows, without={"sent", "usage", "reading"})
+    counts = vars(entry.usage) if isinstance(entry.usage, shape.UsageEntry) else {}
+    return Generation(dialog=dialog, fencing_token=0, llm_name=entry.llm, **fields | counts | changed)
 
 
-def _carry(entries: tuple[CourseEntry, ...], courses: Courses, messages: Messages, questions: Questions) -> None:
-    carried = {entry.number: entry.carried for entry in entries if entry.carried is not None}
-    for number, entry in carried.items():
-        courses[number].carried = _carried(entry, messages, questions)
-    put(Course, [courses[number] for number in carried], "carried")
+def _reading(row: Generation, entry: shape.GenerationEntry, reading: shape.ReadingEntry) -> HealthReading:
+    verdict = read(usage_of(entry), judged_by(reading))
+    return HealthReading(
+        generation=row,
+        prompt_tokens=verdict.prompt_tokens,
+        hard_util=verdict.hard_util,
+        optimal_util=verdict.optimal_util,
+        **vars(reading),
+    )
 
 
-def _carried(entry: CarriedEntry, messages: Messages, questions: Questions) -> dict[str, Any]:
+# --- What the agent did, what it was asked to do, and the rest ---
+# Questions by the message that asked, and the place of the call in it.
+Questions = dict[tuple[int, int], Question]
+
+
+@transaction.atomic
+def _add_calls(dialog: Dialog, entries: Sequence[shape.CallEntry], rows: Rows) -> Questions:
+    """Add the calls and the questions that they ask."""
+    calls = add_each(ToolCall, entries, rows, without={"question"})
+    asked = [(row, entry, entry.question) for row, entry in zip(calls, entries, strict=True) if entry.question]
+    questions = [Question(dialog=dialog, tool_call=row, **vars(question)) for row, _entry, question in asked]
+    add(Question, questions, [question for _row, _entry, question in asked])
+    places = [(entry.message, entry.position) for _row, entry, _question in asked]
+    return dict(zip(places, questions, strict=True))
+
+
+@transaction.atomic
+def _add_rest(dialog: Dialog, file: shape.DialogFile, rows: Rows, questions: Questions) -> None:
+    prompts = [_prompt(dialog, columns(entry, rows)) for entry in file.prompts]
+    add(RemediationPrompt, prompts, file.prompts)
+    add_each(Reminder, file.reminders, rows, dialog=dialog)
+    add_each(AutonomousRun, file.runs, {}, dialog=dialog)
+    add_each(QueuedMessage, file.queued, rows, dialog=dialog)
+    _carry(file.courses, rows, questions)
+    _finish(dialog, file, rows["messages"])
+
+
+def _prompt(dialog: Dialog, fields: dict[str, Any]) -> RemediationPrompt:
+    return RemediationPrompt(dialog=dialog, course=fields["message"].course, **fields)
+
+
+def _carry(entries: tuple[shape.CourseEntry, ...], rows: Rows, questions: Questions) -> None:
+    for entry in entries:
+        if entry.carried is not None:
+            rows["courses"][entry.number].carried = _carried(entry.carried, rows["messages"], questions)
+    put(Course, list(rows["courses"].values()), "carried")
+
+
+def _carried(entry: shape.CarriedEntry, messages: Numbered, questions: Questions) -> dict[str, Any]:
     """The column `carried`, as `driver.writes.courses` writes it: messages and questions by id."""
     return {
         "reminders": list(entry.reminders),
@@ -199,119 +334,11 @@ def _carried(entry: CarriedEntry, messages: Messages, questions: Questions) -> d
     }
 
 
-@transaction.atomic
-def _add_messages(
-    dialog: Dialog, entries: Sequence[MessageEntry], courses: Courses, messages: Messages, words: dict[int, str]
-) -> None:
-    """To `messages`, by `seq`. Parents are set afterwards: a row cannot point at one that has no id yet."""
-    kept = keep_blobs(text for entry in entries for text in large_texts(entry.parts.get("wire", {})))
-    rows = {entry.seq: _message(dialog, entry, courses, kept) for entry in entries}
-    add(Message, rows.values(), entries, "created_at")
-    messages |= rows
-    children = [(rows[entry.seq], messages[entry.parent]) for entry in entries if entry.parent is not None]
-    for child, parent in children:
-        child.parent = parent
-    put(Message, [child for child, _parent in children], "parent")
-    SearchText.objects.bulk_create(SearchText(message=row, words=words[seq]) for seq, row in rows.items())
-
-
-def _message(dialog: Dialog, entry: MessageEntry, courses: Courses, kept: dict[str, str]) -> Message:
-    fields = asdict(entry) | {"course": courses[entry.course]}
-    if "wire" in entry.parts:
-        fields["parts"] = entry.parts | {"wire": without_blobs(entry.parts["wire"], kept)}
-    fields.pop("parent")
-    return Message(dialog=dialog, **fields)
-
-
-def _add_reminders(dialog: Dialog, entries: tuple[ReminderEntry, ...], courses: Courses) -> None:
-    rows = [
-        Reminder(dialog=dialog, **asdict(entry) | {"course": courses[entry.course] if entry.course else None})
-        for entry in entries
-    ]
-    add(Reminder, rows, entries, "created_at", "updated_at")
-
-
-# --- What an agent did and what it was asked to do, written from a checked dialog file ---
-# Questions by the message that asked, and the place of the call in it.
-Questions = dict[tuple[int, int], Question]
-
-
-@transaction.atomic
-def add_calls(entries: Sequence[CallEntry], messages: dict[int, Message]) -> Questions:
-    """Add the calls and the questions that they ask."""
-    rows = add(ToolCall, [_call(entry, messages) for entry in entries], entries)
-    asked = [(row, entry, entry.question) for row, entry in zip(rows, entries, strict=True) if entry.question]
-    questions = add(
-        Question,
-        [_question(row, question) for row, _entry, question in asked],
-        [question for _row, _entry, question in asked],
-        "asked_at",
-    )
-    places = [(entry.message, entry.position) for _row, entry, _question in asked]
-    return dict(zip(places, questions, strict=True))
-
-
-def _call(entry: CallEntry, messages: dict[int, Message]) -> ToolCall:
-    result = messages[entry.result_message] if entry.result_message is not None else None
-    fields = asdict(entry) | {"message": messages[entry.message], "result_message": result}
-    fields.pop("question")
-    return ToolCall(**fields)
-
-
-def _question(call: ToolCall, entry: QuestionEntry) -> Question:
-    return Question(dialog=call.message.dialog, tool_call=call, **asdict(entry))
-
-
-def add_prompts(entries: tuple[PromptEntry, ...], messages: dict[int, Message]) -> None:
-    rows = [_prompt(entry, messages[entry.message]) for entry in entries]
-    add(RemediationPrompt, rows, entries, "created_at")
-
-
-def _prompt(entry: PromptEntry, message: Message) -> RemediationPrompt:
-    return RemediationPrompt(dialog=message.dialog, course=message.course, **asdict(entry) | {"message": message})
-
-
-def search_words(file: DialogFile) -> dict[int, str]:
-    """What a search looks through, by `seq`: each message with the calls that it makes."""
-    asked: defaultdict[int, list[str]] = defaultdict(list)
-    for entry in file.calls:
-        asked[entry.message].extend((entry.name, entry.arguments))
-    return {entry.seq: index_words(entry.content, *asked[entry.seq]) for entry in file.messages}
-
-
-# --- The task's snapshot and the events of a dialog's context, written from a checked dialog file ---
-# By number.
-Runs = dict[int, CompactionRun]
-FACTS = ("turn", "trigger", "cause", "reason", "compactions")
-
-
-def task_of(entry: TaskEntry | None) -> dict[str, Any]:
-    return as_json(TaskSnapshot(**asdict(entry))) if entry else {}
-
-
-def add_events(
-    dialog: Dialog, entries: tuple[EventEntry, ...], courses: Courses, messages: Messages, runs: Runs
-) -> None:
-    llms = {slug: llm_named(slug) for slug in {entry.llm for entry in entries}}
-    rows = [
-        ContextEvent(
-            code=entry.code,
-            dialog=dialog,
-            owner=dialog.owner,
-            run=runs[entry.run] if entry.run is not None else None,
-            llm=llms[entry.llm],
-            estimated=entry.estimated,
-            limit=entry.limit,
-            facts=_facts(entry, courses, messages),
-        )
-        for entry in entries
-    ]
-    add(ContextEvent, rows, entries, "happened_at")
-
-
-def _facts(entry: EventEntry, courses: Courses, messages: Messages) -> dict[str, Any]:
-    """The column `facts`, as `turns.writes.events` writes it: only what is known, messages and courses by id."""
-    facts = {name: getattr(entry, name) for name in FACTS}
-    facts["course"] = courses[entry.course].pk if entry.course is not None else None
-    facts["message"] = messages[entry.message].pk if entry.message is not None else None
-    return {name: value for name, value in facts.items() if value not in (None, "")}
+def _finish(dialog: Dialog, file: shape.DialogFile, messages: Numbered) -> None:
+    """Where the file shows no message the newest is shown: by one that is shown it is known that all are there."""
+    leaf = max(messages, default=None) if file.current_leaf is None else file.current_leaf
+    dialog.trashed_at = None
+    dialog.created_at = file.created_at
+    dialog.current_leaf = messages[leaf] if leaf is not None else None
+    # `update_fields` writes only where the row is still there.
+    dialog.save(update_fields=["trashed_at", "created_at", "current_leaf"])

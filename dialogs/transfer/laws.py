@@ -1,4 +1,4 @@
-"""Laws of a dialog file as a whole: what refers to something finds it, every level follows from its numbers, and
+"""Laws of a dialog file as a whole: what names another entry finds it, every level follows from its numbers, and
 whatever branch is shown, each result follows its call and no call lacks one.
 
 A round is the calls of one message. Its results follow that message as a chain, in the calls' order; while a round is
@@ -9,23 +9,40 @@ open there are none, and nothing else may follow. Whether a view can be sent is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from operator import attrgetter
+from typing import Any, NoReturn
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from dialogs.agents.writes import MOST_REMINDERS
 from dialogs.api.schemas import ChatMessage
+from dialogs.common.errors import DialogError
+from dialogs.common.file_fields import Record
+from dialogs.common.text import storable
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import hashes_in
-from dialogs.transfer.place import Place, find, once
+from dialogs.transfer.references import references_in
 from dialogs.transfer.shape import CallEntry, DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
 from dialogs.transfer.shape_views import HOLDS, CompactionEntry, Status
 from health.monitor.levels import Configured, read
 from health.monitor.usage import Usage, UsageUnavailable
 
+# What the entries of these lists are named by.
+NUMBERS = {"courses": "number", "messages": "seq", "reminders": "number", "compactions": "number"}
+# In each of these lists, what these fields hold together occurs once; null may occur often.
+UNIQUE = (
+    *NUMBERS.items(),
+    ("generations", "course", "number"),
+    ("generations", "message"),
+    ("calls", "message", "position"),
+    ("calls", "message", "call_id"),
+    ("calls", "result_message"),
+    ("prompts", "message"),
+    ("marks", "message"),
+)
 # Whatever else makes messages speaks as the user.
 ROLES = {
     MessageOrigin.AGENT: {Role.ASSISTANT},
@@ -37,104 +54,104 @@ Messages = dict[int, MessageEntry]
 Children = defaultdict[int, list[int]]
 
 
+def refuse(path: str, problem: str) -> NoReturn:
+    where = {"where": path.removeprefix(".") or _("the file"), "problem": problem}
+    raise DialogError(storable(_("The dialog file cannot be read: %(where)s %(problem)s") % where))
+
+
 def check_whole(file: DialogFile) -> None:
-    courses = once((entry.number for entry in file.courses), "courses", "number")
-    seqs = once((entry.seq for entry in file.messages), "messages", "seq")
-    if not courses:
-        Place(None, "courses").refuse(_("must name at least one course."))
-    if file.current_leaf is not None:
-        find(file.current_leaf, seqs, "current_leaf")
-    for index, entry in enumerate(file.messages):
-        _check_message(entry, courses, seqs, f"messages[{index}]")
-    once(((entry.course, entry.number) for entry in file.generations), "generations", "number")
-    once((entry.message for entry in file.generations if entry.message is not None), "generations", "message")
+    for entries, *names in UNIQUE:
+        _check_unique(entries, names, getattr(file, entries))
+    known = {entries: set(map(attrgetter(name), getattr(file, entries))) for entries, name in NUMBERS.items()}
+    _check_references(file, known | {"texts": set(range(len(file.texts)))}, "")
+    for index, message in enumerate(file.messages):
+        _check_message(message, f"messages[{index}]")
     for index, generation in enumerate(file.generations):
-        _check_generation(generation, courses, seqs, f"generations[{index}]")
-        _check_texts(generation, len(file.texts), f"generations[{index}].sent.texts")
-    check_calls(file)
-    _check_reminders(file, courses)
-    _check_carried(file, seqs)
+        _check_reading(generation, f"generations[{index}].reading")
+    _check_calls(file)
+    _check_reminders(file)
+    _check_carried(file)
     _check_prompts(file)
-    _check_runs(file, courses)
-    check_views(file)
-    check_events(file)
+    _check_runs(file)
+    _check_views(file)
 
 
-def _check_message(entry: MessageEntry, courses: set[object], seqs: set[object], path: str) -> None:
-    find(entry.course, courses, f"{path}.course")
-    if entry.role not in ROLES.get(MessageOrigin(entry.origin), {Role.USER}):
-        Place(None, f"{path}.role").refuse(_("does not fit the origin."))
-    check_parts(entry, path)
-    if entry.parent is None:
+def _check_unique(entries: str, names: list[str], rows: tuple[Record, ...]) -> None:
+    seen: set[object] = set()
+    for value in map(attrgetter(*names), rows):
+        if value in seen:
+            field = {"field": names[-1], "value": value}
+            refuse(entries, _("has the same “%(field)s” twice: %(value)s.") % field)
+        if value is not None:
+            seen.add(value)
+
+
+def _check_references(entry: Record, known: Mapping[str, set[object]], path: str) -> None:
+    """Each entry that this one, or one inside it, names by its number is there."""
+    for name, entries in references_in(type(entry)).items():
+        _check_found(getattr(entry, name), known[entries], f"{path}.{name}")
+    for name, value in vars(entry).items():
+        if isinstance(value, Record):
+            _check_references(value, known, f"{path}.{name}")
+        elif isinstance(value, tuple) and value and isinstance(value[0], Record):
+            for index, one in enumerate(value):
+                _check_references(one, known, f"{path}.{name}[{index}]")
+
+
+def _check_found(named: Any, known: set[object], path: str) -> None:
+    if isinstance(named, dict):
+        for key, number in named.items():
+            _check_found(number, known, f"{path}.{key}")
         return
-    find(entry.parent, seqs, f"{path}.parent")
-    if entry.parent >= entry.seq:
-        Place(None, f"{path}.parent").refuse(_("must come before its child."))
+    numbers = named if isinstance(named, tuple) else {named} - {None}
+    if not known.issuperset(numbers):
+        number = min(set(numbers) - known)
+        refuse(path, _("refers to %(number)s, which the file does not have.") % {"number": number})
 
 
-def _check_generation(entry: GenerationEntry, courses: set[object], seqs: set[object], path: str) -> None:
-    find(entry.course, courses, f"{path}.course")
-    find(entry.prompt_leaf, seqs, f"{path}.prompt_leaf")
-    if entry.message is not None:
-        find(entry.message, seqs, f"{path}.message")
-    for seq in entry.sent.messages:
-        find(seq, seqs, f"{path}.sent.messages")
+def _check_message(entry: MessageEntry, path: str) -> None:
+    if entry.role not in ROLES.get(MessageOrigin(entry.origin), {Role.USER}):
+        refuse(f"{path}.role", _("does not fit the origin."))
+    if entry.parent is not None and entry.parent >= entry.seq:
+        refuse(f"{path}.parent", _("must come before its child."))
+    _check_parts(entry, path)
+
+
+def _check_reading(entry: GenerationEntry, path: str) -> None:
     if entry.reading is not None and not _follows(entry.reading, usage_of(entry)):
-        Place(None, f"{path}.reading").refuse(_("does not follow from the usage and the ceilings beside it."))
+        refuse(path, _("does not follow from the usage and the ceilings beside it."))
 
 
-def _check_texts(entry: GenerationEntry, count: int, path: str) -> None:
-    for key, index in entry.sent.texts.items():
-        find(index, range(count), f"{path}.{key}")
-
-
-def _check_reminders(file: DialogFile, courses: set[object]) -> None:
-    once((entry.number for entry in file.reminders), "reminders", "number")
+def _check_reminders(file: DialogFile) -> None:
     if sum(entry.removed_at is None for entry in file.reminders) > MOST_REMINDERS:
-        Place(None, "reminders").refuse(_("may have at most %(most)s that stand.") % {"most": MOST_REMINDERS})
-    for index, entry in enumerate(file.reminders):
-        if entry.course is not None:
-            find(entry.course, courses, f"reminders[{index}].course")
+        refuse("reminders", _("may have at most %(most)s that stand.") % {"most": MOST_REMINDERS})
 
 
-def _check_carried(file: DialogFile, seqs: set[object]) -> None:
-    reminders = {entry.number for entry in file.reminders}
+def _check_carried(file: DialogFile) -> None:
     asked = {(entry.message, entry.position) for entry in file.calls if entry.question is not None}
     for index, entry in enumerate(file.courses):
-        if entry.carried is None:
-            continue
-        path = f"courses[{index}].carried"
-        for number in entry.carried.reminders:
-            find(number, reminders, f"{path}.reminders")
-        if entry.carried.request is not None:
-            find(entry.carried.request, seqs, f"{path}.request")
-        for place in entry.carried.questions:
-            find((place.message, place.position), asked, f"{path}.questions")
+        places = entry.carried.questions if entry.carried is not None else ()
+        if not asked.issuperset((place.message, place.position) for place in places):
+            refuse(f"courses[{index}].carried.questions", _("must be calls that ask something."))
 
 
 def _check_prompts(file: DialogFile) -> None:
-    once((entry.message for entry in file.prompts), "prompts", "message")
     said = {entry.seq for entry in file.messages if entry.role == Role.USER}
     for index, entry in enumerate(file.prompts):
-        find(entry.message, said, f"prompts[{index}].message")
+        if entry.message not in said:
+            refuse(f"prompts[{index}].message", _("must be a message to the agent."))
 
 
-def _check_runs(file: DialogFile, courses: set[object]) -> None:
+def _check_runs(file: DialogFile) -> None:
     for index, entry in enumerate(file.runs):
-        find(entry.first_course, courses, f"runs[{index}].first_course")
         if (entry.ended_at is None) != (not entry.ended_by):
-            Place(None, f"runs[{index}].ended_by").refuse(_("must be given with the end, and only then."))
+            refuse(f"runs[{index}].ended_by", _("must be given with the end, and only then."))
 
 
 def usage_of(entry: GenerationEntry) -> Usage | UsageUnavailable:
     if not isinstance(entry.usage, UsageEntry):
         return UsageUnavailable()
-    return Usage(
-        prompt_tokens=entry.usage.prompt_tokens,
-        completion_tokens=entry.usage.completion_tokens,
-        total_tokens=entry.usage.total_tokens,
-        cached_tokens=entry.usage.cached_tokens,
-    )
+    return Usage(**vars(entry.usage))
 
 
 def judged_by(entry: ReadingEntry) -> Configured:
@@ -151,19 +168,6 @@ def _follows(entry: ReadingEntry, usage: Usage | UsageUnavailable) -> bool:
     return (verdict.level, verdict.reason) == (entry.level, entry.reason)
 
 
-# --- Laws of events in a dialog file: the compaction, course and message that they name are there ---
-def check_events(file: DialogFile) -> None:
-    known = {
-        "run": {entry.number for entry in file.compactions},
-        "course": {entry.number for entry in file.courses},
-        "message": {entry.seq for entry in file.messages},
-    }
-    for index, event in enumerate(file.events):
-        for name, there in known.items():
-            if getattr(event, name) is not None:
-                find(getattr(event, name), there, f"events[{index}].{name}")
-
-
 # --- Laws of what stands beside the text of messages in a dialog file ---
 FIELDS = frozenset({"content", "name"})
 HANDOVER_FIELDS = {"text": str, "tokens": int, "away": bool}
@@ -171,15 +175,15 @@ HANDOVER_FIELDS = {"text": str, "tokens": int, "away": bool}
 MORE_OF_HANDOVER = {"laid_down": str}
 
 
-def check_parts(entry: MessageEntry, path: str) -> None:
+def _check_parts(entry: MessageEntry, path: str) -> None:
     """A reference to a text that is stored here already would show what may be another person's."""
     handover = entry.parts.get("handover")
     if handover is not None and (entry.origin != MessageOrigin.HANDOVER or not _is_handover(handover)):
-        Place(None, f"{path}.parts.handover").refuse(_("must be a text with its size in tokens."))
+        refuse(f"{path}.parts.handover", _("must be a text with its size in tokens."))
     if "wire" not in entry.parts:
         return
     if not _is_sound(entry.parts["wire"]) or next(hashes_in([entry.parts]), None):
-        Place(None, f"{path}.parts.wire").refuse(_("must be content parts as the API takes them."))
+        refuse(f"{path}.parts.wire", _("must be content parts as the API takes them."))
 
 
 def _is_handover(value: Any) -> bool:
@@ -199,112 +203,70 @@ def _is_sound(wire: Any) -> bool:
     return wire.get("name", "") is not None
 
 
-def check_views(file: DialogFile) -> None:
+def _check_views(file: DialogFile) -> None:
     courses = {entry.seq: entry.course for entry in file.messages}
-    once((entry.message for entry in file.marks), "marks", "message")
-    for index, mark in enumerate(file.marks):
-        find(mark.message, courses, f"marks[{index}].message")
-    once((entry.number for entry in file.compactions), "compactions", "number")
     runs: dict[int, CompactionEntry] = {}
-    for index, entry in enumerate(file.compactions):
-        _check_compaction(entry, courses, runs, f"compactions[{index}]")
-        runs[entry.number] = entry
-    _check_heads(file, runs)
-    _check_changes(file, runs)
+    for index, run in enumerate(file.compactions):
+        _check_compaction(run, courses[run.leaf], runs, f"compactions[{index}]")
+        runs[run.number] = run
+    for index, course in enumerate(file.courses):
+        if course.head is not None:
+            _check_holds(runs[course.head], course.number, (Status.APPLIED,), f"courses[{index}].head")
 
 
-def _check_compaction(
-    entry: CompactionEntry, courses: dict[int, int], earlier: dict[int, CompactionEntry], path: str
-) -> None:
-    for field, seq in _messages(entry):
-        find(seq, courses, f"{path}.{field}")
-    if courses[entry.leaf] != entry.course:
-        Place(None, f"{path}.leaf").refuse(_("must be a message of the run's course."))
+def _check_compaction(entry: CompactionEntry, course: int, earlier: dict[int, CompactionEntry], path: str) -> None:
+    if entry.course != course:
+        refuse(f"{path}.leaf", _("must be a message of the run's course."))
     if any(seen.message is None and seen.content is None for seen in entry.view):
-        Place(None, f"{path}.view").refuse(_("must have a text where there is no message."))
+        refuse(f"{path}.view", _("must have a text where there is no message."))
     if entry.parent is not None:
-        find(entry.parent, earlier, f"{path}.parent")
-        _check_holds(earlier[entry.parent], entry.course, HOLDS, f"{path}.parent")
+        _check_holds(earlier.get(entry.parent), entry.course, HOLDS, f"{path}.parent")
 
 
-def _messages(entry: CompactionEntry) -> Iterator[tuple[str, int]]:
-    """The messages that it names, each with the field where."""
-    yield "leaf", entry.leaf
-    yield from (("removed", seq) for seq in entry.removed)
-    for seen in entry.view:
-        yield from (("view", seq) for seq in (seen.message, *seen.covers) if seq is not None)
-    yield from (("coverage", receipt.message) for receipt in entry.coverage if receipt.message is not None)
-    yield from (("losses", loss.message) for loss in entry.losses if loss.message is not None)
+def _check_holds(run: CompactionEntry | None, course: int, states: tuple[str, ...], path: str) -> None:
+    if run is None or run.course != course or run.status not in states:
+        refuse(path, _("must be a compaction of the same course whose view holds."))
 
 
-def _check_holds(run: CompactionEntry, course: int, states: tuple[str, ...], path: str) -> None:
-    if run.course != course or run.status not in states:
-        Place(None, path).refuse(_("must be a compaction of the same course whose view holds."))
-
-
-def _check_heads(file: DialogFile, runs: dict[int, CompactionEntry]) -> None:
-    for index, entry in enumerate(file.courses):
-        if entry.head is not None:
-            find(entry.head, runs, f"courses[{index}].head")
-            _check_holds(runs[entry.head], entry.number, (Status.APPLIED,), f"courses[{index}].head")
-
-
-def _check_changes(file: DialogFile, runs: dict[int, CompactionEntry]) -> None:
-    courses = {entry.number for entry in file.courses}
-    for index, entry in enumerate(file.view_changes):
-        find(entry.course, courses, f"view_changes[{index}].course")
-        for number in filter(None, (entry.before, entry.after)):
-            find(number, runs, f"view_changes[{index}]")
-    for index, generation in enumerate(file.generations):
-        if generation.sent.view is not None:
-            find(generation.sent.view, runs, f"generations[{index}].sent.view")
-
-
-def check_calls(file: DialogFile) -> None:
+def _check_calls(file: DialogFile) -> None:
     messages = {entry.seq: entry for entry in file.messages}
-    once(((entry.message, entry.position) for entry in file.calls), "calls", "position")
-    once(((entry.message, entry.call_id) for entry in file.calls), "calls", "call_id")
-    results = (entry.result_message for entry in file.calls if entry.result_message is not None)
-    known = once(results, "calls", "result_message")
+    results = {entry.result_message for entry in file.calls}
     for index, call in enumerate(file.calls):
         _check_call(call, messages, f"calls[{index}]")
     for index, message in enumerate(file.messages):
         if message.role == Role.TOOL:
-            _check_result(message, known, f"messages[{index}]")
+            _check_result(message, results, f"messages[{index}]")
     _check_rounds(file)
 
 
 def _check_call(call: CallEntry, messages: Messages, path: str) -> None:
-    find(call.message, messages, f"{path}.message")
     caller = messages[call.message]
     if not call.call_id:
-        Place(None, f"{path}.call_id").refuse(_("must not be empty."))
+        refuse(f"{path}.call_id", _("must not be empty."))
     if caller.role != Role.ASSISTANT:
-        Place(None, f"{path}.message").refuse(_("must be an answer of the agent."))
+        refuse(f"{path}.message", _("must be an answer of the agent."))
     if call.result_message is None:
         return
-    find(call.result_message, messages, f"{path}.result_message")
     result = messages[call.result_message]
     if (result.role, result.course) != (Role.TOOL, caller.course):
-        Place(None, f"{path}.result_message").refuse(_("must be a tool's message in the course of the call."))
+        refuse(f"{path}.result_message", _("must be a tool's message in the course of the call."))
     if result.parts.get("tool_call_id") != call.call_id:
-        Place(None, f"{path}.result_message").refuse(_("must be a message with the “tool_call_id” of the call."))
+        refuse(f"{path}.result_message", _("must be a message with the “tool_call_id” of the call."))
 
 
-def _check_result(message: MessageEntry, known: set[object], path: str) -> None:
-    if message.seq not in known:
-        Place(None, path).refuse(_("must be the result of a call."))
+def _check_result(message: MessageEntry, results: set[int | None], path: str) -> None:
+    if message.seq not in results:
+        refuse(path, _("must be the result of a call."))
     if not isinstance(message.parts.get("withheld", ""), str):
-        Place(None, f"{path}.parts.withheld").refuse(_("must be a text."))
+        refuse(f"{path}.parts.withheld", _("must be a text."))
 
 
 def _check_rounds(file: DialogFile) -> None:
     children = children_of(file)
     for caller, calls in rounds(file).items():
         if not is_whole(caller, calls, children, file.current_leaf):
-            Place(None, "calls").refuse(
-                _("of message %(number)s must all be followed by their results, in order.") % {"number": caller}
-            )
+            problem = _("of message %(number)s must all be followed by their results, in order.")
+            refuse("calls", problem % {"number": caller})
 
 
 def children_of(file: DialogFile) -> Children:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from django.utils.translation import gettext as _
+from pydantic import TypeAdapter, ValidationError
 
 from dialogs.common.errors import DialogError
+from dialogs.common.file_fields import path_of, problems_of
+from dialogs.models.dialog import OwnTools
+from dialogs.models.llm import Compaction
 from dialogs.transfer.adapting import as_ordinary
-from dialogs.transfer.laws import check_whole
-from dialogs.transfer.place import Place, fields_of, one_of, record
-from dialogs.transfer.shape import DialogFile
+from dialogs.transfer.laws import check_whole, refuse
+from dialogs.transfer.shape import FORMAT, DialogFile
 
 MAX_BYTES = 100 * 1024 * 1024
-# The fields that older formats have not got: `DialogFile` says what they are there.
-LACKS: dict[object, tuple[str, ...]] = {
-    "dominds.dialog/7": ("own_tools",),
-    "dominds.dialog/6": ("own_tools", "standing_rules"),
-    "dominds.dialog/5": ("own_tools", "standing_rules", "compaction"),
-}
+FILE = TypeAdapter(DialogFile)
+# What stands in a file of an older format, had it the fields that came later.
+OF_SEVEN: dict[str, Any] = {"own_tools": OwnTools.AUTOMATIC.value}
+OF_SIX: dict[str, Any] = {**OF_SEVEN, "standing_rules": []}
+OF_FIVE: dict[str, Any] = {**OF_SIX, "compaction": Compaction.AUTOMATIC.value}
+OLDER = {"dominds.dialog/7": OF_SEVEN, "dominds.dialog/6": OF_SIX, "dominds.dialog/5": OF_FIVE}
 
 
 def parse_json(raw: bytes) -> object:
@@ -36,10 +40,19 @@ def parse_json(raw: bytes) -> object:
 
 def read_file(data: object) -> DialogFile:
     """The checked file. Raises DialogError that names the place."""
-    named = data.get("format") if isinstance(data, dict) else None
-    fields = dict(fields_of(DialogFile))
-    if isinstance(named, str) and named in LACKS:
-        fields = {name: read for name, read in fields.items() if name not in LACKS[named]} | {"format": one_of([named])}
-    file = as_ordinary(DialogFile(**record(Place(data), fields)))
+    try:
+        file = FILE.validate_python(_as_newest(data))
+    except ValidationError as error:
+        location, inside, problem = problems_of(error)[0]
+        refuse(path_of(location) + inside, problem)
+    file = as_ordinary(file)
     check_whole(file)
     return file
+
+
+def _as_newest(data: object) -> object:
+    if not isinstance(data, dict) or not isinstance(named := data.get("format"), str) or named not in OLDER:
+        return data
+    for name in OLDER[named].keys() & data.keys():
+        refuse(name, _("is a field that this version does not know."))
+    return data | OLDER[named] | {"format": FORMAT}

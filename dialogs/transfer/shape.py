@@ -6,33 +6,36 @@ which older formats are read too. What is of compaction, of the task and of even
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from dialogs.agents.writes import REMINDER_CHARS, TASKDOC_CHARS
+from dialogs.common.file_fields import (
+    MAX_ENTRIES,
+    Chars,
+    Count,
+    Counted,
+    Flag,
+    JsonObject,
+    LongText,
+    Many,
+    Moment,
+    OneOf,
+    Positive,
+    Record,
+    ShortText,
+    Whole,
+    no_crowd,
+    whole,
+)
 from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
 from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction, WindowSource
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.standing_rules import MOST_RULES, RULE_CHARS
 from dialogs.transcript.writes.trash import SENT_KEYS
-from dialogs.transfer.place import (
-    MAX_ENTRIES,
-    Count,
-    Counted,
-    LongText,
-    Place,
-    Positive,
-    ShortText,
-    Whole,
-    list_of,
-    one_of,
-    reader,
-    record,
-    text,
-    whole,
-)
+from dialogs.transfer.references import CourseNumber, MessageSeq, ReminderNumber, RunNumber, TextIndex
 from dialogs.transfer.shape_views import CompactionEntry, EventEntry, MarkEntry, TaskEntry, ViewChangeEntry
 from dialogs.turns.writes.autonomous import GOAL_CHARS, MAX_GENERATIONS
 from health.models import HealthReading
@@ -41,259 +44,241 @@ from health.monitor.remediation import Due
 
 FORMAT = "dominds.dialog/8"
 # Written in place of token counts when the provider reported none.
-UNAVAILABLE = "unavailable"
+UNAVAILABLE: Literal["unavailable"] = "unavailable"
 # What was not measured leaves the level as it was: a course is never unknown.
-MEASURED = one_of(level for level in Level if level is not Level.UNKNOWN)
+MEASURED = OneOf(level for level in Level if level is not Level.UNKNOWN)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallPlace:
+class CallPlace(Record):
     """A tool call by the message that made it and its place there."""
 
-    message: Counted
+    message: MessageSeq
     position: Whole
 
 
-@dataclass(frozen=True, kw_only=True)
-class CarriedEntry:
+class CarriedEntry(Record):
     """What came along into a course: reminders by number, the unanswered message by `seq`, questions by call."""
 
-    reminders: tuple[Counted, ...]
-    taskdoc: bool
-    request: Counted | None
-    questions: tuple[CallPlace, ...]
+    reminders: Many[ReminderNumber]
+    taskdoc: Flag
+    request: MessageSeq | None
+    questions: Many[CallPlace]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CourseEntry:
+class CourseEntry(Record):
     number: Counted
-    opened_by: Annotated[str, one_of(Course.OpenedBy.values)]
-    opened_at: datetime
+    opened_by: Annotated[str, OneOf(Course.OpenedBy.values)]
+    opened_at: Moment
     carried: CarriedEntry | None
     level: Annotated[str, MEASURED]
     caution_generations: Count
     countdown_turns: Annotated[int, whole(0, COUNTDOWN_TURNS)]
-    due: Annotated[str, one_of(Due)]
+    due: Annotated[str, OneOf(Due)]
     # The compaction whose view holds; null is the course as it was said.
-    head: Counted | None
-    guard_held: bool
+    head: RunNumber | None
+    guard_held: Flag
 
 
-@dataclass(frozen=True, kw_only=True)
-class MessageEntry:
+class MessageEntry(Record):
     seq: Counted
-    parent: Counted | None
-    course: Counted
+    parent: MessageSeq | None
+    course: CourseNumber
     turn: Count
-    role: Annotated[str, one_of(Role.values)]
-    origin: Annotated[str, one_of(MessageOrigin.values)]
+    role: Annotated[str, OneOf(Role.values)]
+    origin: Annotated[str, OneOf(MessageOrigin.values)]
     content: LongText
-    parts: dict[str, Any]
-    cut_short: bool
-    created_at: datetime
+    parts: JsonObject
+    cut_short: Flag
+    created_at: Moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class UsageEntry:
+class UsageEntry(Record):
     prompt_tokens: Whole
     completion_tokens: Whole
     total_tokens: Whole
     cached_tokens: Whole | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadingEntry:
+def _usage_kind(value: object) -> str:
+    return ":unavailable" if value == UNAVAILABLE else ":counted"
+
+
+Usage = Annotated[
+    Annotated[UsageEntry, Tag(":counted")] | Annotated[Literal["unavailable"], Tag(":unavailable")],
+    Discriminator(_usage_kind),
+]
+
+
+class ReadingEntry(Record):
     """The verdict on one generation, with the window and the ceilings that it was judged by."""
 
-    level: Annotated[str, one_of(HealthReading.Level.values)]
-    reason: Annotated[str, one_of(["", *HealthReading.Reason.values])]
+    level: Annotated[str, OneOf(HealthReading.Level.values)]
+    reason: Annotated[str, OneOf(["", *HealthReading.Reason.values])]
     context_window: Positive | None
-    window_source: Annotated[str, one_of(["", *WindowSource.values])]
+    window_source: Annotated[str, OneOf(["", *WindowSource.values])]
     optimal_max_tokens: Positive | None
-    optimal_configured: bool
+    optimal_configured: Flag
     critical_max_tokens: Positive | None
-    critical_configured: bool
-    read_at: datetime
+    critical_configured: Flag
+    read_at: Moment
 
 
-def sent_texts(place: Place) -> dict[str, int]:
-    """An object with some of the texts' names."""
-    present = [key for key in SENT_KEYS if isinstance(place.value, dict) and key in place.value]
-    return record(place, dict.fromkeys(present, whole()))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SentEntry:
+class SentEntry(Record):
     """What the provider was sent: messages by `seq`, other texts by their index in the file's `texts`.
 
     `view` is the compaction whose view of the messages it was, `estimated` how many tokens we thought it would take.
     """
 
-    messages: tuple[Counted, ...]
-    texts: Annotated[dict[str, int], sent_texts]
-    options: dict[str, Any]
-    view: Counted | None
+    messages: Many[MessageSeq]
+    texts: Annotated[dict[Annotated[str, OneOf(SENT_KEYS)], TextIndex], BeforeValidator(no_crowd)]
+    options: JsonObject
+    view: RunNumber | None
     estimated: Whole | None
 
 
-def usage(place: Place) -> UsageEntry | str:
-    read: UsageEntry | str = UNAVAILABLE if place.value == UNAVAILABLE else reader(UsageEntry)(place)
-    return read
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerationEntry:
-    course: Counted
+class GenerationEntry(Record):
+    course: CourseNumber
     number: Counted
     turn: Count
     attempt: Counted
     llm: ShortText
-    prompt_leaf: Counted
-    message: Counted | None
-    status: Annotated[str, one_of(Generation.Status.values)]
+    prompt_leaf: MessageSeq
+    message: MessageSeq | None
+    status: Annotated[str, OneOf(Generation.Status.values)]
     sent: SentEntry
     partial_text: LongText
     partial_reasoning: LongText
-    usage: Annotated[UsageEntry | str, usage]
-    usage_raw: dict[str, Any] | None
+    usage: Usage
+    usage_raw: JsonObject | None
     reading: ReadingEntry | None
-    finish_reason: Annotated[str, text(60)]
-    error_code: Annotated[str, text(60)]
+    finish_reason: Annotated[str, Chars(60)]
+    error_code: Annotated[str, Chars(60)]
     error_message: LongText
-    started_at: datetime
-    first_token_at: datetime | None
-    finished_at: datetime | None
+    started_at: Moment
+    first_token_at: Moment | None
+    finished_at: Moment | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueuedEntry:
+class QueuedEntry(Record):
     content: LongText
-    created_at: datetime
+    created_at: Moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReminderEntry:
+class ReminderEntry(Record):
     number: Counted
-    content: Annotated[str, text(REMINDER_CHARS, least=1)]
+    content: Annotated[str, Chars(REMINDER_CHARS, least=1)]
     position: Count
-    author: Annotated[str, one_of(Author.values)]
-    course: Counted | None
-    is_continuation: bool
-    created_at: datetime
-    updated_at: datetime
-    removed_at: datetime | None
+    author: Annotated[str, OneOf(Author.values)]
+    course: CourseNumber | None
+    is_continuation: Flag
+    created_at: Moment
+    updated_at: Moment
+    removed_at: Moment | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleEntry:
+class RuleEntry(Record):
     """A standing rule that a person laid down by hand; not `holds`: one that was taken back."""
 
-    text: Annotated[str, text(RULE_CHARS, least=1)]
-    holds: bool
-    at: datetime
+    text: Annotated[str, Chars(RULE_CHARS, least=1)]
+    holds: Flag
+    at: Moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionEntry:
+class QuestionEntry(Record):
     """What a call asked the person."""
 
     text: LongText
-    choices: Annotated[tuple[str, ...], list_of(reader(LongText), most=100)]
-    status: Annotated[str, one_of(Question.Status.values)]
+    choices: Annotated[Many[LongText], Field(max_length=100)]
+    status: Annotated[str, OneOf(Question.Status.values)]
     answer: LongText
-    asked_at: datetime
-    answered_at: datetime | None
+    asked_at: Moment
+    answered_at: Moment | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallEntry:
+class CallEntry(Record):
     """A tool call. `result` holds its text until `result_message`, by `seq`, does."""
 
-    message: Counted
+    message: MessageSeq
     position: Whole
     # Some clients name none: see `laws.py`.
-    call_id: Annotated[str, text(200)]
-    name: Annotated[str, text(200)]
+    call_id: Annotated[str, Chars(200)]
+    name: Annotated[str, Chars(200)]
     arguments: LongText
-    status: Annotated[str, one_of(ToolCall.Status.values)]
-    idempotent: bool
+    status: Annotated[str, OneOf(ToolCall.Status.values)]
+    idempotent: Flag
     result: LongText
-    result_message: Counted | None
-    started_at: datetime | None
-    finished_at: datetime | None
+    result_message: MessageSeq | None
+    started_at: Moment | None
+    finished_at: Moment | None
     question: QuestionEntry | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class PromptEntry:
+class PromptEntry(Record):
     """A remediation prompt. It belongs to the course of its message."""
 
-    message: Counted
-    level: Annotated[str, one_of(RemediationPrompt.Level.values)]
+    message: MessageSeq
+    level: Annotated[str, OneOf(RemediationPrompt.Level.values)]
     remaining: Annotated[int, whole(0, COUNTDOWN_TURNS)] | None
     notice: LongText
-    curated: bool | None
-    created_at: datetime
+    curated: Flag | None
+    created_at: Moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunEntry:
+class RunEntry(Record):
     """A run of autonomous mode."""
 
-    goal: Annotated[str, text(GOAL_CHARS, least=1)]
+    goal: Annotated[str, Chars(GOAL_CHARS, least=1)]
     max_generations: Annotated[int, whole(1, MAX_GENERATIONS)]
     generations: Count
-    first_course: Counted
-    started_at: datetime
-    ended_at: datetime | None
-    ended_by: Annotated[str, one_of(["", *AutonomousRun.EndedBy.values])]
+    first_course: CourseNumber
+    started_at: Moment
+    ended_at: Moment | None
+    ended_by: Annotated[str, OneOf(["", *AutonomousRun.EndedBy.values])]
     summary: LongText
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClientEntry:
+class ClientEntry(Record):
     """What its newest request asked for, beside its messages."""
 
     model: ShortText
     instructions: LongText
-    tools: tuple[dict[str, Any], ...]
-    options: dict[str, Any]
+    tools: Many[JsonObject]
+    options: JsonObject
     max_output_tokens: Positive | None
-    offers_recall: bool
-    chat: Annotated[str, text(200)]
+    offers_recall: Flag
+    chat: Annotated[str, Chars(200)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DialogFile:
-    format: Annotated[str, one_of([FORMAT])]
-    exported_at: datetime
-    title: Annotated[str, text(200)]
-    titled_by_person: bool
+class DialogFile(Record):
+    format: Annotated[str, OneOf([FORMAT])]
+    exported_at: Moment
+    title: Annotated[str, Chars(200)]
+    titled_by_person: Flag
     agent: ShortText
     llm: ShortText
-    work_language: Annotated[str, one_of(WorkLanguage.values)]
-    compaction: Annotated[str, one_of(Compaction.values)] = Compaction.AUTOMATIC.value
-    own_tools: Annotated[str, one_of(OwnTools.values)] = OwnTools.AUTOMATIC.value
-    taskdoc: Annotated[str, text(TASKDOC_CHARS)]
-    created_at: datetime
-    active_at: datetime
-    current_leaf: Counted | None
-    courses: tuple[CourseEntry, ...]
-    messages: tuple[MessageEntry, ...]
-    generations: tuple[GenerationEntry, ...]
-    queued: tuple[QueuedEntry, ...]
-    reminders: tuple[ReminderEntry, ...]
-    standing_rules: Annotated[tuple[RuleEntry, ...], list_of(reader(RuleEntry), most=MOST_RULES)] = ()
-    calls: tuple[CallEntry, ...]
-    prompts: tuple[PromptEntry, ...]
-    runs: tuple[RunEntry, ...]
-    marks: tuple[MarkEntry, ...]
-    compactions: tuple[CompactionEntry, ...]
-    view_changes: tuple[ViewChangeEntry, ...]
+    work_language: Annotated[str, OneOf(WorkLanguage.values)]
+    compaction: Annotated[str, OneOf(Compaction.values)]
+    own_tools: Annotated[str, OneOf(OwnTools.values)]
+    taskdoc: Annotated[str, Chars(TASKDOC_CHARS)]
+    created_at: Moment
+    active_at: Moment
+    current_leaf: MessageSeq | None
+    courses: Annotated[Many[CourseEntry], Field(min_length=1)]
+    messages: Many[MessageEntry]
+    generations: Many[GenerationEntry]
+    queued: Many[QueuedEntry]
+    reminders: Many[ReminderEntry]
+    standing_rules: Annotated[Many[RuleEntry], Field(max_length=MOST_RULES)]
+    calls: Many[CallEntry]
+    prompts: Many[PromptEntry]
+    runs: Many[RunEntry]
+    marks: Many[MarkEntry]
+    compactions: Many[CompactionEntry]
+    view_changes: Many[ViewChangeEntry]
     # What generations sent beside messages, each text once: a long dialog sends the same ones again and again.
-    texts: Annotated[tuple[str, ...], list_of(reader(LongText), most=5 * MAX_ENTRIES)]
+    texts: Annotated[Many[LongText], Field(max_length=5 * MAX_ENTRIES)]
     # Of a dialog that a client drives.
     client: ClientEntry | None
     # How far the present task is; null where none has begun.
     task: TaskEntry | None
-    events: tuple[EventEntry, ...]
+    events: Many[EventEntry]

@@ -8,15 +8,30 @@ whose agent it was is left out, as people are. Events are told as history: what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
+from pydantic import Field
+
+from dialogs.common.file_fields import (
+    Chars,
+    Counted,
+    Flag,
+    LongText,
+    Many,
+    Moment,
+    Name,
+    Number,
+    OneOf,
+    Record,
+    ShortText,
+    Whole,
+    whole,
+)
 from dialogs.models import MessageMark, ViewChange
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import HANDOVER
 from dialogs.transcript.writes.marks import AREA_CHARS
-from dialogs.transfer.place import Counted, LongText, Name, ShortText, Whole, list_of, one_of, reader, text, whole
+from dialogs.transfer.references import CourseNumber, MessageSeq, RunNumber
 from health.compaction.config import RecoveryMode
 from health.compaction.snapshot import GOAL_CHARS, MOST_ACTIONS, MOST_OBSERVATIONS, OBSERVATION_CHARS, PHASES
 from health.compaction.terms import outcome
@@ -29,7 +44,7 @@ Status = CompactionRun.Status
 UNDER_WAY = (Status.QUEUED, Status.RUNNING, Status.DRAFT)
 # The view of such a run holds, or may hold again.
 HOLDS = (Status.APPLIED, Status.UNDONE)
-OVER = one_of(status for status in Status.values if status not in UNDER_WAY)
+OVER = OneOf(status for status in Status.values if status not in UNDER_WAY)
 PRIORITY = whole(min(MessageMark.Priority.values), max(MessageMark.Priority.values))
 Code = ContextEvent.Code
 # The longest text beside an event's numbers.
@@ -37,40 +52,36 @@ FACT_CHARS = 2_000
 TRAVELS = tuple(code for code in Code if code is not Code.LOOP_DETECTED)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarkEntry:
+class MarkEntry(Record):
     """What a person said about a message."""
 
-    message: Counted
-    pinned: bool
+    message: MessageSeq
+    pinned: Flag
     priority: Annotated[int, PRIORITY] | None
-    area: Annotated[str, text(AREA_CHARS)]
-    marked_at: datetime
+    area: Annotated[str, Chars(AREA_CHARS)]
+    marked_at: Moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class SeenEntry:
+class SeenEntry(Record):
     """One entry of a view, as `dialogs.transcript.model_view.Entry`: a message, perhaps shortened, or what
     compaction wrote."""
 
-    message: Counted | None
+    message: MessageSeq | None
     content: LongText | None
-    kind: Annotated[str, one_of(["", HANDOVER, model_view.KIND, *Kind])]
-    covers: tuple[Counted, ...]
+    kind: Annotated[str, OneOf(["", HANDOVER, model_view.KIND, *Kind])]
+    covers: Many[MessageSeq]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepEntry:
+class StepEntry(Record):
     phase: Name
     estimated_before: Whole
     estimated_after: Whole
-    changed: bool
+    changed: Flag
     note: LongText
-    ms: float
+    ms: Number
 
 
-@dataclass(frozen=True, kw_only=True)
-class TermEntry:
+class TermEntry(Record):
     """One line of where the limit comes from."""
 
     what: LongText
@@ -78,111 +89,104 @@ class TermEntry:
     source: LongText
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReceiptEntry:
+class ReceiptEntry(Record):
     """How much of a removed message was read. `message` is null for a summary of an earlier run."""
 
-    message: Counted | None
-    extent: Annotated[str, one_of(Extent)]
+    message: MessageSeq | None
+    extent: Annotated[str, OneOf(Extent)]
     read: Whole
     total: Whole
 
 
-@dataclass(frozen=True, kw_only=True)
-class LossEntry:
+class LossEntry(Record):
     text: LongText
     kind: Name
-    message: Counted | None
-    kept: bool
+    message: MessageSeq | None
+    kept: Flag
 
 
-@dataclass(frozen=True, kw_only=True)
-class LedgerEntry:
+class LedgerEntry(Record):
     text: LongText
     kind: Name
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompactionEntry:
+class CompactionEntry(Record):
     """A run that is over. `parent` is the run whose view it was made from, `leaf` the end of the branch then."""
 
     number: Counted
-    course: Counted
-    parent: Counted | None
-    leaf: Counted
+    course: CourseNumber
+    parent: RunNumber | None
+    leaf: MessageSeq
     turn: Whole
-    trigger: Annotated[str, one_of(CompactionRun.Trigger.values)]
+    trigger: Annotated[str, OneOf(CompactionRun.Trigger.values)]
     status: Annotated[str, OVER]
     focus: LongText
     up_to_seq: Counted | None
-    chain: Annotated[tuple[str, ...], list_of(reader(Name), most=100)]
+    chain: Annotated[Many[Name], Field(max_length=100)]
     limit_tokens: Whole
     reserve_tokens: Whole
-    limit_trace: tuple[TermEntry, ...]
-    steps: tuple[StepEntry, ...]
-    phase: Annotated[str, text(40)]
+    limit_trace: Many[TermEntry]
+    steps: Many[StepEntry]
+    phase: Annotated[str, Chars(40)]
     tokens_now: Whole | None
     priority: Annotated[int, PRIORITY] | None
-    priority_area: Annotated[str, text(AREA_CHARS)]
+    priority_area: Annotated[str, Chars(AREA_CHARS)]
     estimated_before: Whole | None
     estimated_after: Whole | None
     messages_before: Whole | None
     messages_after: Whole | None
-    counter: Annotated[str, text(60)]
-    grade: Annotated[str, text(20)]
+    counter: Annotated[str, Chars(60)]
+    grade: Annotated[str, Chars(20)]
     embedder: Name
-    coherence: float | None
-    reward: float | None
-    recovered: Annotated[str, one_of(["", *RecoveryMode])]
-    view: tuple[SeenEntry, ...]
-    removed: tuple[Counted, ...]
-    coverage: tuple[ReceiptEntry, ...]
-    losses: tuple[LossEntry, ...]
-    ledger: tuple[LedgerEntry, ...]
-    warnings: tuple[LongText, ...]
-    code: Annotated[str, one_of(["", *outcome.Code])]
+    coherence: Number | None
+    reward: Number | None
+    recovered: Annotated[str, OneOf(["", *RecoveryMode])]
+    view: Many[SeenEntry]
+    removed: Many[MessageSeq]
+    coverage: Many[ReceiptEntry]
+    losses: Many[LossEntry]
+    ledger: Many[LedgerEntry]
+    warnings: Many[LongText]
+    code: Annotated[str, OneOf(["", *outcome.Code])]
     reason: LongText
-    queued_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
+    queued_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ViewChangeEntry:
+class ViewChangeEntry(Record):
     """The view of a course became another one; null is the course as it was said."""
 
-    course: Counted
-    before: Counted | None
-    after: Counted | None
-    why: Annotated[str, one_of(ViewChange.Why.values)]
-    changed_at: datetime
+    course: CourseNumber
+    before: RunNumber | None
+    after: RunNumber | None
+    why: Annotated[str, OneOf(ViewChange.Why.values)]
+    changed_at: Moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskEntry:
+class TaskEntry(Record):
     """As `health.compaction.snapshot.TaskSnapshot`."""
 
-    goal: Annotated[str, text(GOAL_CHARS)]
-    current_phase: Annotated[str, one_of(PHASES)]
-    completed_actions: Annotated[tuple[str, ...], list_of(text(200), most=MOST_ACTIONS)]
-    key_observations: Annotated[tuple[str, ...], list_of(text(OBSERVATION_CHARS), most=MOST_OBSERVATIONS)]
+    goal: Annotated[str, Chars(GOAL_CHARS)]
+    current_phase: Annotated[str, OneOf(PHASES)]
+    completed_actions: Annotated[Many[Annotated[str, Chars(200)]], Field(max_length=MOST_ACTIONS)]
+    key_observations: Annotated[Many[Annotated[str, Chars(OBSERVATION_CHARS)]], Field(max_length=MOST_OBSERVATIONS)]
     earlier_actions: Whole
 
 
-@dataclass(frozen=True, kw_only=True)
-class EventEntry:
+class EventEntry(Record):
     """`course`, `message` (by `seq`) and `turn` say where it happened, `run` in which compaction; null: not noted."""
 
-    code: Annotated[str, one_of(TRAVELS)]
-    run: Counted | None
+    code: Annotated[str, OneOf(TRAVELS)]
+    run: RunNumber | None
     llm: ShortText
     estimated: Whole | None
     limit: Whole | None
-    course: Counted | None
-    message: Counted | None
+    course: CourseNumber | None
+    message: MessageSeq | None
     turn: Whole | None
-    trigger: Annotated[str, one_of(["", *CompactionRun.Trigger.values])]
-    cause: Annotated[str, text(FACT_CHARS)]
-    reason: Annotated[str, text(FACT_CHARS)]
+    trigger: Annotated[str, OneOf(["", *CompactionRun.Trigger.values])]
+    cause: Annotated[str, Chars(FACT_CHARS)]
+    reason: Annotated[str, Chars(FACT_CHARS)]
     compactions: Whole | None
-    happened_at: datetime
+    happened_at: Moment

@@ -45,6 +45,12 @@ class Journal:
         self.extracted.append((units, extract((*self.laid_down, *units) if self.laid_down else units, self.taken_back)))
         return self.extracted[-1][1]
 
+    @property
+    def unread(self) -> tuple[Reason, ...]:
+        """What could not be read of what was stated, and why: each once."""
+        names = dict.fromkeys(entries.unread for _, entries in self.extracted if entries.unread)
+        return tuple(Reason(Why.UNREAD, {"name": name}) for name in names)
+
     def report(self, *steps: Step) -> Generator[Step, Any, None]:
         """The runner sends each step back with its time; one who does not care sends nothing."""
         for step in steps:

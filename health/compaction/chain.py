@@ -70,7 +70,8 @@ def compact(
             coherence, delta = yield from journal.listening(coherence_of(state, outcome.state))
         done = Attempt(state=outcome.state, changed=True, why=outcome.why)
         yield from journal.report(step_of(SUCCESS, state, done))
-    outcome = replace(outcome, coherence=coherence, embedder=", ".join(journal.embedders))
+    warnings = (*outcome.warnings, *journal.unread)
+    outcome = replace(outcome, coherence=coherence, embedder=", ".join(journal.embedders), warnings=warnings)
     return rewarded(outcome, state, journal.steps, coherence_delta=delta)
 
 

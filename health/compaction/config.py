@@ -1,12 +1,25 @@
-"""The configuration of a compaction, every key, with its defaults. Frozen; `ContextConfig()` is the YAML as shipped.
+"""The configuration of a compaction, every key, with its default and what it may be. Frozen; `ContextConfig()` is the
+YAML as shipped.
 
-`configuration.load` reads and checks YAML; here only the values live. Shares are fractions of 1.
+`configuration.load` reads YAML and checks each value by its field's type: of words a `StrEnum`, else what the type is
+annotated with. Shares are fractions of 1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from health.compaction.terms.config_checks import flag, name, number, share, whole
+
+# The floor can be raised, never lowered.
+MIN_LIMIT = 3500
+Share = Annotated[float, share]
+Count = Annotated[int, whole(1)]
+Seconds = Annotated[float, number(0)]
+Flag = Annotated[bool, flag]
+Name = Annotated[str, name]
 
 
 class How(StrEnum):
@@ -70,27 +83,27 @@ class PlaceholderDetail(StrEnum):
 class SummarizeOld:
     """The first `old_threshold` of the units become one summary of at most `summary_length` tokens."""
 
-    old_threshold: float = 0.6
-    summary_length: int = 300
-    min_coherence: float = 0.7
+    old_threshold: Share = 0.6
+    summary_length: Count = 300
+    min_coherence: Share = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrioritizeRecent:
-    rel_threshold: float = 0.5
-    recent_bias: float = 0.2
-    priority_boost: float = 1.5
+    rel_threshold: Share = 0.5
+    recent_bias: Share = 0.2
+    priority_boost: Annotated[float, number(1)] = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompressRatios:
     """What is left of each kind, at most. P1 is never shortened."""
 
-    code: float = 0.7
-    text: float = 0.5
-    plan_ref: float = 1.0
-    log: float = 0.4
-    other: float = 0.6
+    code: Share = 0.7
+    text: Share = 0.5
+    plan_ref: Share = 1.0
+    log: Share = 0.4
+    other: Share = 0.6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,22 +113,22 @@ class ContentTypeChunking:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscardLowRel:
-    discard_percent: float = 0.3
+    discard_percent: Share = 0.3
     placeholder_detail: PlaceholderDetail = PlaceholderDetail.BRIEF
-    min_coherence: float = 0.6
+    min_coherence: Share = 0.6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hybrid:
-    max_iterations: int = 3
+    max_iterations: Count = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingWindow:
     """At most `max_messages`, of which the newest `recent_share` always stay."""
 
-    max_messages: int = 24
-    recent_share: float = 0.4
+    max_messages: Count = 24
+    recent_share: Share = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,43 +138,43 @@ class PayloadLimits:
     The numbers after `max_actions` are ours, for payloads of other tools; `bulky_tokens` is where those begin.
     """
 
-    max_text_chars: int = 1000
-    max_data_chars: int = 2000
-    max_ui_nodes: int = 200
-    max_ui_depth: int = 2
-    max_ui_children: int = 20
-    max_web_elements: int = 200
-    max_actions: int = 8
-    array_head: int = 6
-    array_tail: int = 2
-    map_keys: int = 40
-    log_edge_lines: int = 5
-    diff_context_lines: int = 1
-    bulky_tokens: int = 200
+    max_text_chars: Count = 1000
+    max_data_chars: Count = 2000
+    max_ui_nodes: Count = 200
+    max_ui_depth: Count = 2
+    max_ui_children: Count = 20
+    max_web_elements: Count = 200
+    max_actions: Count = 8
+    array_head: Count = 6
+    array_tail: Count = 2
+    map_keys: Count = 40
+    log_edge_lines: Count = 5
+    diff_context_lines: Count = 1
+    bulky_tokens: Count = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectPassages:
     """Passages fill the context up to `fill` of the limit."""
 
-    fill: float = 0.7
+    fill: Share = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
 class LlmLimit:
     """`limit` counts only where `follow_default` is off. `own` is the type's own settings, as JSON; empty: none."""
 
-    type: str
-    limit: int
-    follow_default: bool
+    type: Name
+    limit: Count
+    follow_default: Flag
     own: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    max_attempts: int = 3
-    backoff_base_seconds: float = 5
-    max_delay_seconds: float = 60
+    max_attempts: Count = 3
+    backoff_base_seconds: Seconds = 5
+    max_delay_seconds: Seconds = 60
 
 
 PER_LLM = (
@@ -185,21 +198,21 @@ class ContextConfig:
     `chain_for` says which strategies run. A message that a person puts in one of `priority_areas` is of priority 1.
     """
 
-    min_limit: int = 3500
-    default_limit: int = 5000
-    warning_threshold: float = 0.8
-    goal: float = 0.7
-    accept: float = 0.8
-    min_gain: float = 0.1
-    ledger_share: float = 0.1
+    min_limit: Annotated[int, whole(MIN_LIMIT)] = MIN_LIMIT
+    default_limit: Count = 5000
+    warning_threshold: Share = 0.8
+    goal: Share = 0.7
+    accept: Share = 0.8
+    min_gain: Share = 0.1
+    ledger_share: Share = 0.1
     how: How = How.PASSAGES
     lm_studio: LmStudio = LmStudio.PRUNING_AGENT
     summaries: Summaries = Summaries.EXTRACTIVE
     prepare: Prepare = Prepare.FREE
-    prepare_from: float = 0.95
-    priority_areas: tuple[str, ...] = ()
+    prepare_from: Share = 0.95
+    priority_areas: tuple[Name, ...] = ()
     per_llm: tuple[LlmLimit, ...] = PER_LLM
-    chain_order: tuple[str, ...] = CHAIN_ORDER
+    chain_order: tuple[Name, ...] = CHAIN_ORDER
     summarize_old: SummarizeOld = field(default_factory=SummarizeOld)
     prioritize_recent: PrioritizeRecent = field(default_factory=PrioritizeRecent)
     content_type_chunking: ContentTypeChunking = field(default_factory=ContentTypeChunking)
@@ -209,11 +222,11 @@ class ContextConfig:
     payloads: PayloadLimits = field(default_factory=PayloadLimits)
     select_passages: SelectPassages = field(default_factory=SelectPassages)
     recovery_mode: RecoveryMode = RecoveryMode.FRESH_START
-    handover_tokens: int = 500
+    handover_tokens: Count = 500
     at_milestone: AtMilestone = AtMilestone.OFFER
     on_over_hits: AtMilestone = AtMilestone.OFFER
     reward_log: RewardLog = RewardLog.OFF
-    reward_log_days: int = 30
+    reward_log_days: Count = 30
     retry_default: RetryPolicy = field(default_factory=RetryPolicy)
     retry_per_tool: tuple[tuple[str, RetryPolicy], ...] = (
         ("askQuestion", RetryPolicy(max_attempts=4, backoff_base_seconds=10)),

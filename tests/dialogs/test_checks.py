@@ -65,7 +65,7 @@ def test_a_threshold_that_is_no_number_is_told_by_check_and_by_doctor_and_stops_
 
     load_catalogue()
 
-    told = "line 8: providers.a.models.m.critical_max_tokens: must lie between 1 and 2,147,483,647: the default counts"
+    told = "line 8: providers.a.models.m.critical_max_tokens: must not be less than 1. The default counts."
     (message,) = checks.check_catalogue()
     assert (message.id, told in message.msg) == ("dialogs.W008", True)
     assert told in next(finding.text for finding in limits() if finding.name == "catalogue")

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import uvloop
 
+from dominds.event_loop import new_event_loop
 from tests.environment import free_port
 from tests.shell import ROOT
 from tests.stack import settings_of
@@ -76,6 +78,19 @@ def chunked(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         yield b"%x\r\n%s\r\n" % (len(piece), piece)
     yield b"0\r\n\r\n"
+
+
+def test_its_event_loop_is_uvloops(web: Web) -> None:
+    assert "/uvloop/" in Path(f"/proc/{web.process.pid}/maps").read_text()
+    with closing(new_event_loop()) as loop:
+        assert isinstance(loop, uvloop.Loop)
+
+
+def test_without_uvloop_the_loop_is_asyncios(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    with closing(new_event_loop()) as loop:
+        assert type(loop).__module__.startswith("asyncio")
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/login/", "/mcp", "/dialogs/import/"])

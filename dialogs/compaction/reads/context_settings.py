@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.core.paginator import Page, Paginator
+from django.db.models import Q, QuerySet
 
 from dialogs.llms.reads import choosable_agents, configured
 from dialogs.models import LLM, Agent
@@ -18,10 +19,10 @@ PRUNING_AGENT = "pruning_agent"
 CHANGES_A_PAGE = 20
 
 
-def pruning_agents(chosen: Agent | None) -> list[Agent]:
+def pruning_agents(chosen: int | None) -> QuerySet[Agent]:
     """The agents that can be chosen to prune, and the one that is chosen, even where it no longer could be."""
-    found = list(choosable_agents().order_by("name"))
-    return found if chosen is None or chosen in found else [*found, chosen]
+    agents = Agent.objects.filter(Q(pk__in=choosable_agents().values("pk")) | Q(pk=chosen))
+    return agents.select_related("llm__provider").order_by("name")
 
 
 def agents_with_own_settings() -> list[Agent]:

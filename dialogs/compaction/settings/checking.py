@@ -1,8 +1,6 @@
-"""What is wrong with a sheet or a file: every key that is refused, not only the first, in the reader's language; and
-what is odd about limits and the pruning agent now, as the settings page and `check --database` tell it.
-
-The rules are `configuration.load`'s; here they are asked again and again, each time without what was refused before.
-Beside them stand the rules of lists: no strategy that is not known, nothing twice.
+"""What is wrong with settings, in the reader's language: the words for what `configuration.load` refuses, and the rules
+of lists, no strategy that is not known and nothing twice; and what is odd about limits and the pruning agent now, as
+the settings page and `check --database` tell it.
 """
 
 from __future__ import annotations
@@ -11,29 +9,24 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
-import yaml
 from django.core.checks import CheckMessage
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.compaction.reads.context_settings import lost_pruning_agent
-from dialogs.compaction.settings.sheet import CHAIN, LLMS, TOOLS, Sheet
+from dialogs.compaction.settings.texts import CHAIN, LLMS
 from dialogs.llms.reads import choosable_agents, configured
 from dialogs.models import LLM, Agent
 from health.checks import budget_warnings, limit_warnings, type_warnings
 from health.compaction.config import ContextConfig
 from health.compaction.strategies import REGISTRY
-from health.compaction.terms import configuration
-from health.compaction.terms.configuration import ABOVE_IT_ANSWERS_ARE_CUT, BREAKING, OWN, ROOT, InvalidConfig
+from health.compaction.terms.configuration import ABOVE_IT_ANSWERS_ARE_CUT, BREAKING, OWN, InvalidConfig
 from health.limits import effective_limit
 from health.models import ContextSettings
 from health.monitor.levels import context_window
 
-# What a refused text is replaced by, to see what else is refused: by the end of the input's name.
-STAND_INS = {".type": "stand-in", ".limit": "1", ".tool": "stand-in"}
 WORDINGS: Mapping[str, Promise] = {
     r"a whole number of at least ([\d,]+)": gettext_lazy("Must be a whole number of at least %s."),
     r"a number of at least (\S+)": gettext_lazy("Must be a number of at least %s."),
@@ -48,31 +41,6 @@ WORDINGS: Mapping[str, Promise] = {
     r"true or false": gettext_lazy("Must be true or false."),
     r"(\w+(?: or \w+)+)": gettext_lazy("Must be one of: %s."),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """`config` is None where anything is refused; `errors` are by the input's name."""
-
-    config: ContextConfig | None
-    errors: Mapping[str, str]
-
-
-def check(sheet: Sheet) -> Checked:
-    errors: dict[str, str] = dict(_doubled_tools(sheet))
-    config = None
-    while config is None:
-        try:
-            config = configuration.load(yaml.safe_dump({ROOT: sheet.document()}, allow_unicode=True))
-        except InvalidConfig as error:
-            name = sheet.name_of(error.path.removeprefix(f"{ROOT}."))
-            if name in errors:  # another refusal follows from this one
-                break
-            errors[name] = worded_inside(error) if name.endswith(f".{OWN}") else worded(error)
-            sheet = _without(sheet, name)
-    for path, problem in faults_of(config) if config else ():
-        errors.setdefault(sheet.name_of(path), problem)
-    return Checked(config=None if errors else config, errors=errors)
 
 
 def faults_of(config: ContextConfig) -> Iterator[tuple[str, str]]:
@@ -118,23 +86,6 @@ def worded_inside(error: InvalidConfig) -> str:
     """The refusal for a field that holds many keys: it names the key where the engine's words do not."""
     said = worded(error)
     return said if said == str(error) else f"{error.path.partition(f'.{OWN}.')[2] or error.path}: {said}"
-
-
-def _without(sheet: Sheet, name: str) -> Sheet:
-    stand_in = next((text for end, text in STAND_INS.items() if name.endswith(end)), "")
-    chain = tuple(one for one in sheet.chain if one in REGISTRY) if name.startswith(CHAIN) else sheet.chain
-    return replace(sheet, texts={**sheet.texts, name: stand_in}, chain=chain)
-
-
-def _doubled_tools(sheet: Sheet) -> Iterator[tuple[str, str]]:
-    seen: set[str] = set()
-    for row in sheet.said(TOOLS):
-        tool = sheet.texts.get(f"{TOOLS}[{row}].tool", "").strip()
-        if not tool:
-            yield f"{TOOLS}[{row}].tool", _("Must be a name.")
-        elif tool in seen:
-            yield f"{TOOLS}[{row}].tool", _("%(name)s stands here twice.") % {"name": tool}
-        seen.add(tool)
 
 
 def odd_limits(config: ContextConfig) -> Iterator[CheckMessage]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.text import passages
+from health.compaction.reading.unread import read_or
 from health.compaction.reading.value_patterns import TALKING
 from health.compaction.reading.value_statements import HEARD, MOST_ECHOED, Statement, content_of, reply_to, tokens_of
 from health.compaction.reading.values import Book, Said, heard
@@ -26,7 +27,7 @@ class Force(NamedTuple):
 
     `beside` are told only together with others: what may not be in force with the later one about the same, a value
     that says nothing of its subject ("the 12th, then") with the sentence of the reply that does. These replies are
-    `named`. `stated` hold, of them `changed` took the place of others.
+    `named`. `stated` hold, of them `changed` took the place of others. `unread` says why nothing could be found.
     """
 
     gone: Mapping[str, tuple[tuple[int, int], ...]]
@@ -35,11 +36,21 @@ class Force(NamedTuple):
     stated: frozenset[Place]
     changed: frozenset[Place]
     named: frozenset[Place]
+    unread: str = ""
 
 
 @once
 def in_force(units: Sequence[Unit]) -> Force:
-    """What of the messages is no longer in force, and what may not be."""
+    """What of the messages is no longer in force, and what may not be: nothing, where they cannot be read."""
+    return read_or(lambda: _read(units), _nothing)
+
+
+def _nothing(unread: str) -> Force:
+    none = frozenset[Place]()
+    return Force(gone={}, outgrown={}, beside={}, stated=none, changed=none, named=none, unread=unread)
+
+
+def _read(units: Sequence[Unit]) -> Force:
     spoken = [unit for unit in units if not (unit.inserted or unit.framed) and unit.kind not in WRITTEN]
     said = [Said(unit.role, unit.content if unit.role in TALKING else "") for unit in spoken]
     return _force(tuple(unit.id for unit in spoken), tuple(said))

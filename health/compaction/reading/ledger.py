@@ -25,11 +25,12 @@ from enum import StrEnum
 
 from health.compaction.reading.facts_in_play import in_play
 from health.compaction.reading.force import in_force
-from health.compaction.reading.ledger_book import Book
+from health.compaction.reading.ledger_book import Book, normal
 from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, page, read
 from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.reading.quoting import own_sentences, sentences
 from health.compaction.reading.subjects import content_words
+from health.compaction.reading.unread import read_or
 from health.compaction.terms.later import Later
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
@@ -56,10 +57,16 @@ _ORDER = {kind: number for number, kind in enumerate(EntryKind)}
 
 
 class Ledger(Later[Entry]):
-    """What is in force after some units, oldest first: what was stated, and facts in play, which are found late."""
+    """What is in force after some units, oldest first: what was stated, and facts in play, which are found late.
 
-    def __init__(self, units: Sequence[Unit], book: Book) -> None:
-        self._units, self._stated, self._gone = tuple(units), tuple(book.entries()), frozenset(book.gone)
+    `unread` says why some of it could not be found.
+    """
+
+    def __init__(
+        self, units: Sequence[Unit], stated: Iterable[tuple[int, Entry]], gone: Iterable[str], unread: str = ""
+    ) -> None:
+        self._units, self._stated, self._gone = tuple(units), tuple(stated), frozenset(gone)
+        self.unread = unread
         super().__init__(self._with_facts)
 
     @property
@@ -67,13 +74,34 @@ class Ledger(Later[Entry]):
         return tuple(entry for _, entry in self._stated)
 
     def _with_facts(self) -> tuple[Entry, ...]:
+        return read_or(self._read, self._without_facts)
+
+    def _without_facts(self, unread: str) -> tuple[Entry, ...]:
+        self.unread = self.unread or unread
+        return self.stated
+
+    def _read(self) -> tuple[Entry, ...]:
         facts = in_play(self._units, known=(entry.text for entry in self.stated), gone=self._gone)
         return tuple(entry for _, entry in sorted([*self._stated, *facts], key=lambda each: each[0]))
 
 
 def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
-    """Linear in their text; the same units, the same entries. None says what a person took back by hand."""
-    book, stale = Book(), in_force(tuple(units)).gone
+    """Linear in their text; the same units, the same entries. None says what a person took back by hand.
+
+    Where they cannot be read, what earlier ledgers hold is carried on.
+    """
+    taken_back = frozenset(map(normal, taken_back))
+    return read_or(lambda: _extracted(units, taken_back), lambda unread: _carried_on(units, taken_back, unread))
+
+
+def _carried_on(units: Sequence[Unit], taken_back: frozenset[str], unread: str) -> Ledger:
+    written = [(at, entry) for at, unit in enumerate(units) if is_ledger(unit) for entry in read(unit.content)]
+    held = [(at, entry) for at, entry in written if normal(entry.text) not in taken_back]
+    return Ledger(units, held, taken_back, unread)
+
+
+def _extracted(units: Sequence[Unit], taken_back: Iterable[str]) -> Ledger:
+    book, force = Book(), in_force(tuple(units))
     for place, unit in enumerate(units):
         if is_ledger(unit):
             for entry in read(unit.content):
@@ -84,10 +112,10 @@ def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
                 role = Role.USER if unit.spoken else unit.role
                 book.hear(sentence, source_id=unit.id, role=role, place=place)
     for place, unit in enumerate(units):
-        if unit.id in stale:
-            book.forget((unit.content[start:end] for start, end in stale[unit.id]), place=place)
+        places = force.gone.get(unit.id, ())
+        book.forget((unit.content[start:end] for start, end in places), place=place)
     book.take_back(taken_back)
-    return Ledger(units, book)
+    return Ledger(units, book.entries(), book.gone, force.unread)
 
 
 def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: int, kit: Kit) -> Unit | None:

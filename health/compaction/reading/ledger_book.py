@@ -90,8 +90,9 @@ class Book:
     def forget(self, texts: Iterable[str], *, place: int) -> None:
         """What later sentences took the force of, unless it was said again since."""
         keys = {normal(text) for text in texts}
-        self._drop({key for key in keys & self._held.keys() if self._held[key].place <= place}, but="")
-        self.gone |= keys - self._held.keys()
+        self._drop({key for key in keys if key in self._held and self._held[key].place <= place}, but="")
+        # Not `keys - self._held.keys()`: that walks through all that is held.
+        self.gone |= {key for key in keys if key not in self._held}
 
     def _keep(self, entry: Entry, subject: Subject | None, place: int) -> None:
         """In force from here on. Said twice, an entry has its earliest source and its newest place."""

@@ -17,6 +17,7 @@ from health.compaction.reading.value_patterns import (
     ENDS,
     FORBIDS,
     OPENS_CHANGE,
+    PAST,
     SENTENCES,
     SOMETIMES,
 )
@@ -27,6 +28,7 @@ _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
     "ends": ENDS.search,
     "changes": CHANGES.search,
     "opens": OPENS_CHANGE.match,
+    "past": PAST.search,
     "forbids": FORBIDS.search,
     "deeds": DEEDS.search,
 }
@@ -40,6 +42,7 @@ class Signs:
     ends: bool
     changes: bool
     opens: bool
+    past: bool
     forbids: bool
     deeds: bool
     binds: bool

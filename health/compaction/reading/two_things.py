@@ -83,6 +83,10 @@ ENDING = frozenset(
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 
+# In Chinese what is ended may be a part of something: 仓库的灯. These say no more than that it is about something.
+ZH_PART = re.compile(f"的([{CJK}]{{2}})")
+ZH_WHOLE = re.compile(r"事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程")
+
 
 def tell_of_two(new: Statement, old: Statement, shared: Collection[str]) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged.
@@ -193,12 +197,24 @@ def _oppose(mine: Container[str], theirs: Container[str], pairs: Iterable[tuple[
 def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> bool:
     """ "Skip breakfast before the meeting" ends no meeting, "the hotel bar was closed down" no stay in the hotel."""
     low = new.text.lower()
+    if not new.text.isascii() and _ends_a_part(new, old, shared):
+        return True
     if DROPPED_INTO.search(low) or _have_two_subjects(new, old):
         return True
     if (found := NO_LONGER.search(low)) and ENDING.union(old.tokens).isdisjoint((found[1], stem(found[1]))):
         return True
     ended = [set(map(stem, PLACES.split(words)[0].split())) for words in ENDED.findall(low)]
     return bool(ended) and all(ANYTHING.isdisjoint(words) and words.isdisjoint(shared) for words in ended)
+
+
+def _ends_a_part(new: Statement, old: Statement, shared: Collection[str]) -> bool:
+    """仓库的灯坏了，不用修 ends no rent of the 仓库."""
+    told = " ".join(new.tokens)
+    part = ZH_PART.search(told)
+    if not part or ZH_WHOLE.match(part[1]) or part[1][0] in old.text:
+        return False
+    owner, rest = told[: part.start()], told[part.end() :]
+    return bool(shared) and all(word in owner and word not in rest for word in shared)
 
 
 def _forbid_otherwise(new: Statement, old: Statement) -> bool:

@@ -14,6 +14,8 @@ from health.compaction.terms.units import Role
 
 # Of so many sentences is remembered how their words belong together, of so many words whether and what they say.
 SENTENCES, WORDS = 16_384, 65_536
+# So many pairs of sentences are remembered: a conversation is heard anew each time it has grown.
+PAIRS = 16_384
 
 
 class Sort(IntEnum):
@@ -30,6 +32,7 @@ class Sort(IntEnum):
 
 CHOSEN = frozenset((Sort.NAME, Sort.PLACE))
 MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?"
+DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 CAPITAL = r"[A-ZÀ-Þ][A-Za-zÀ-ÿ0-9_'’-]*"
 # In lower case, or as a sentence begins. Not "one", which seldom counts.
 COUNTS = (
@@ -43,7 +46,7 @@ _ENGLISH: Mapping[Sort, str] = {
     ),
     Sort.DAY: (
         rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
-        r"|\b\d{4}-\d\d-\d\d\b|\b(?i:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+        rf"|\b\d{{4}}-\d\d-\d\d\b|\b(?i:{DAYS})s?\b"
     ),
     Sort.TIME: (
         r"(?i:(?<![\d:.])\d{1,2}:\d\d(?:\s?[ap]\.?m\b)?(?![\d:])|\b\d{1,2}\s?[ap]\.?m\b"
@@ -111,7 +114,7 @@ class Phrases(NamedTuple):
 ADDS = Phrases.of(
     r"\b(?:also|too(?! [a-z])|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
     r"|separate(?:ly)?|other (?!than)\w+|(?<!for )both|either|more(?= (?:for|of))"
-    r"|(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
+    r"|(?<!rather )(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
 )
 SOMETIMES = Phrases.of(
@@ -130,6 +133,11 @@ ENDS = Phrases.of(
     r"|revoke\w*|lifted|as you (?:like|please)|quit(?:s|ting)?|folded|(?:ga|gi)ven? (?:up|notice)"
     r"|(?:closed|shut) down)\b",
     r"(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便|退[租订掉]|不去|不参加|解散",
+)
+# What once was or went wrong is no plan, unless a change is told of.
+PAST = Phrases.of(
+    rf"\b(?:missed|nearly|almost|used to|ago|yesterday|last (?:week|month|year|night|time|{DAYS}))\b",
+    r"误了|错过|差点|差一点|昨天|前天|曾经|上个?(?:周|星期|礼拜|月)",
 )
 CHANGES = Phrases.of(
     r"\b(?:now|instead|rather|after all|actually|chang\w*|switch\w*|mov(?:e|es|ed|ing)|replac\w*|swap\w*|confus\w*"
@@ -188,6 +196,36 @@ ZH_COMMON = frozenset(
     "去说看想让请问好谢应该知道送寄找定写改换更由归管"
 )
 ZH_WAYS = frozenset("去来上下前后")
+# What changes, in Chinese, and what stands between a number and what it counts.
+ZH_CHANGING = frozenset("改换调涨降挪延推迟提前减增升恢复变移至得约共需新旧现原")
+ZH_MEASURES = frozenset("个位名把张扇间台辆条层件只本盏棵套双份块根盘")
+# Small words of a row: each says which of several things is meant. The first of them do so wherever they stand.
+ROWS_ANYWHERE = tuple(
+    frozenset(row.split())
+    for row in (
+        "left right 左 右",
+        "front rear",
+        "upper lower",
+        "inner outer",
+        "north south east west",
+        "morning noon afternoon evening night breakfast lunch dinner supper bedtime",
+        "spring summer autumn winter 春 夏 秋 冬",
+        "dev development test testing staging production prod",
+    )
+)
+ROWS = ROWS_ANYWHERE + tuple(
+    frozenset(row.split())
+    for row in (
+        "front back 前 后",
+        "top bottom 上 下",
+        "inside outside 内 外",
+        "to from",
+        "up down",
+        "to back over home return 去 回 返",
+        "first second third last next final 一 二 三 四 五",
+        "早 中 晚 睡",
+    )
+)
 ZH_RUN = re.compile(r"[\u4e00-\u9fff]{1,40}")
 # What says no more than when: due, over, begins. What stands behind a day without these is what is done then.
 ZH_WHEN = re.compile(

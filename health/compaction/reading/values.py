@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
+from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.two_things import counts_something_else, ends_another, states_a_value, tell_of_two
 from health.compaction.reading.value_patterns import (
@@ -29,8 +30,7 @@ from health.compaction.reading.value_patterns import (
     CLOSES_CHANGE,
     OPENS_CHANGE,
     PAID,
-    ZH_COMMON,
-    ZH_WAYS,
+    PAIRS,
     Sort,
     deeds_of,
     units_of,
@@ -38,7 +38,6 @@ from health.compaction.reading.value_patterns import (
 from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
 from health.compaction.reading.word_places import (
     heads_of,
-    letters_before,
     marks_on,
     words_before,
 )
@@ -50,8 +49,6 @@ MOST_CHOSEN = 120
 MOST_LOOKED_UP, MOST_COMPARED = 64, 8
 # Sums of weights are rounded to so many digits.
 DIGITS = 9
-# So many pairs of sentences are remembered: a conversation is heard anew each time it has grown.
-PAIRS = 16_384
 # A correction without a subject belongs to one of the last so many messages of the user.
 NEAR = 2
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
@@ -180,7 +177,8 @@ class Book:
             return False
         weight = self._weights.of(shared)
         apart = min(self._apart.of((one.key & self._topics) - shared - one.names) for one in (new, old))
-        return weight >= (LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED) * (weight + apart)
+        least = LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED
+        return weight >= least * (weight + apart) and not tell_of_another(new, old)
 
     def _names_more(self, new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         """The names of the old one and another, in a change of the same thing."""
@@ -203,6 +201,7 @@ class Book:
                 and (old.message != new.message or corrects)
                 and (_common(new, old) or _is_chosen_anew(new, old))
                 and not _is_besides(new, old)
+                and (corrects or not tell_of_another(new, old))
                 and (corrects or not counts_something_else(new.text, old.text))
             ):
                 return [old]
@@ -282,7 +281,9 @@ def _common(new: Statement, old: Statement) -> Sort | None:
 
 
 def _is_besides(new: Statement, old: Statement) -> bool:
-    """Either is an addition to something, or holds at times only."""
+    """Either is an addition to something, or holds at times only, or tells what once was."""
+    if signs_of(new.text).past and not signs_of(new.text).changes:
+        return True
     return any(signs_of(one.text).adds or signs_of(one.text).sometimes for one in (new, old))
 
 
@@ -338,10 +339,8 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
         return True
     if tell_of_two(new, old, shared):
         return True
-    if (lead := _lead(new)) and (led := _lead(old)) and lead.isdisjoint(led):
-        return True
-    ours = _before_run(new, shared)
-    return bool(ours and (others := _before_run(old, shared))) and ours.isdisjoint(others)
+    lead = _lead(new)
+    return bool(lead and (led := _lead(old))) and lead.isdisjoint(led)
 
 
 def _is_done_otherwise(new: Statement, old: Statement) -> bool:
@@ -368,20 +367,6 @@ def _lead(one: Statement) -> frozenset[str]:
     if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
         return frozenset()
     return frozenset(content_of(one.tokens[: one.tokens.index("§")]))
-
-
-def _before_run(one: Statement, shared: frozenset[str]) -> set[str]:
-    """The characters before what is shared in Chinese, where they say something and are no value."""
-    if max(shared, default="") < CJK_BEGINS:
-        return set()
-    told = " ".join(one.tokens)
-    return {
-        before
-        for pair in shared
-        if pair > CJK_BEGINS
-        for before in letters_before(pair, told)
-        if before not in ZH_COMMON - ZH_WAYS and not any(before == other[0] for other in shared)
-    }
 
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache
 
 from health.compaction.reading.text import CJK
@@ -23,7 +23,6 @@ from health.compaction.reading.value_patterns import (
 )
 from health.compaction.reading.value_statements import is_word
 
-CJK_LETTER = re.compile(f"[{CJK}]")
 # Behind other small words may stand what a value is for.
 HEADED = frozenset(("of", "to"))
 # In Chinese: what something is of, which way it is, 的, and the thing.
@@ -91,12 +90,3 @@ def marks_on(text: str, nouns: Collection[str]) -> dict[tuple[str, int], set[str
         if noun in nouns:
             found.setdefault((noun, at), set()).add(mark)
     return found
-
-
-def letters_before(pair: str, told: str) -> Iterator[str]:
-    """No expression: one for each pair would be compiled for each, which takes longer than all else."""
-    at = told.find(pair, 1)
-    while at > 0:
-        if is_cjk := CJK_LETTER.match(told, at - 1):
-            yield is_cjk[0]
-        at = told.find(pair, at + (1 + len(pair) if is_cjk else 1))

@@ -8,54 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import yaml
 
-from health.compaction.config import (
-    AtMilestone,
-    CompressRatios,
-    ContentTypeChunking,
-    ContextConfig,
-    DiscardLowRel,
-    How,
-    Hybrid,
-    LlmLimit,
-    LmStudio,
-    PayloadLimits,
-    PlaceholderDetail,
-    Prepare,
-    PrioritizeRecent,
-    RecoveryMode,
-    RetryPolicy,
-    RewardLog,
-    SelectPassages,
-    SlidingWindow,
-    Summaries,
-    SummarizeOld,
-)
-from health.compaction.terms.config_checks import (
-    Check,
-    InvalidConfig,
-    each,
-    flag,
-    name,
-    number,
-    one_of,
-    refusal,
-    section,
-    share,
-    whole,
-)
+from health.compaction.config import ContextConfig, LlmLimit, RetryPolicy, RewardLog
+from health.compaction.terms.config_checks import Check, InvalidConfig, each, name, one_of, refusal, section
 from health.compaction.terms.pressure import SEVERE_SHARE
 
-__all__ = ["MIN_LIMIT", "InvalidConfig", "dump", "load"]
+__all__ = ["InvalidConfig", "dump", "load"]
 
-# The floor can be raised, never lowered.
-MIN_LIMIT = 3500
 ABOVE_IT_ANSWERS_ARE_CUT = f"above 0 and at most {SEVERE_SHARE:g}, as an answer under way is cut from there on"
 ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies"
 # What an LLM type, under this key, and an agent may have for themselves: the engine, its chain and its numbers.
@@ -66,20 +31,20 @@ MOST_LOG_DAYS = 3_650
 OWN, OWN_KEYS = "own", ("how", "lm_studio", "warning_threshold", "goal", "accept", BREAKING, "payloads")
 # An agent alone also says what comes first when its context fills.
 WHEN_FULL = "when_full"
-RETRY: Mapping[str, Check] = {
-    "max_attempts": whole(1),
-    "backoff_base_seconds": number(0),
-    "max_delay_seconds": number(0),
-}
 
 
-def _per_llm(value: object, path: str) -> LlmLimit:
-    keys = {"type": name, "limit": whole(1), "follow_default": flag}
-    found = section({**keys, OWN: _own})(value, path)
-    for key in keys:
-        if key not in found:
-            raise InvalidConfig(f"{path} lacks the key {key!r}.", path=path)
-    return LlmLimit(**found)
+def checks_of(kind: type) -> dict[str, Check]:
+    """What each key of a section may be, by the types of this dataclass's fields."""
+    return {key: _check_of(hint) for key, hint in get_type_hints(kind, include_extras=True).items()}
+
+
+def _check_of(hint: Any) -> Check:
+    if get_origin(hint) is Annotated:
+        check: Check = hint.__metadata__[0]
+        return check
+    if get_origin(hint) is tuple:
+        return each(_check_of(get_args(hint)[0]))
+    return one_of(hint) if issubclass(hint, StrEnum) else section(checks_of(hint), hint)
 
 
 def _own(value: object, path: str) -> str:
@@ -88,6 +53,17 @@ def _own(value: object, path: str) -> str:
         return ""
     section({key: KEYS[key] for key in OWN_KEYS})(value, path)
     return json.dumps(value, sort_keys=True)
+
+
+LLM_LIMIT = section({**checks_of(LlmLimit), OWN: _own})
+
+
+def _per_llm(value: object, path: str) -> LlmLimit:
+    found = LLM_LIMIT(value, path)
+    for key in ("type", "limit", "follow_default"):
+        if key not in found:
+            raise InvalidConfig(f"{path} lacks the key {key!r}.", path=path)
+    return LlmLimit(**found)
 
 
 class WhenFull(StrEnum):
@@ -122,53 +98,21 @@ def _per_tool(value: object, path: str) -> dict[str, dict[str, Any]]:
     return {name(tool, path): section(RETRY)(policy, f"{path}.{tool}") for tool, policy in value.items()}
 
 
+RETRY: Mapping[str, Check] = checks_of(RetryPolicy)
+EVERY: Mapping[str, Check] = checks_of(ContextConfig)
+# Sections of their own, which no strategy has.
+OTHERS = ("payloads", "retry_default")
+# The chain, and what each strategy has of its own.
 STRATEGIES: Mapping[str, Check] = {
-    "chain_order": each(name),
-    "summarize_old": section(
-        {"old_threshold": share, "summary_length": whole(1), "min_coherence": share}, SummarizeOld
-    ),
-    "prioritize_recent": section(
-        {"rel_threshold": share, "recent_bias": share, "priority_boost": number(1)}, PrioritizeRecent
-    ),
-    "content_type_chunking": section(
-        {
-            "compress_ratios": section(
-                {"code": share, "text": share, "plan_ref": share, "log": share, "other": share}, CompressRatios
-            )
-        },
-        ContentTypeChunking,
-    ),
-    "discard_low_rel": section(
-        {"discard_percent": share, "placeholder_detail": one_of(PlaceholderDetail), "min_coherence": share},
-        DiscardLowRel,
-    ),
-    "hybrid": section({"max_iterations": whole(1)}, Hybrid),
-    "sliding_window": section({"max_messages": whole(1), "recent_share": share}, SlidingWindow),
-    "select_passages": section({"fill": share}, SelectPassages),
+    one.name: EVERY[one.name]
+    for one in fields(ContextConfig)
+    if one.name == "chain_order" or (one.default_factory is not MISSING and one.name not in OTHERS)
 }
 KEYS: Mapping[str, Check] = {
-    "min_limit": whole(MIN_LIMIT),
-    "default_limit": whole(1),
-    "warning_threshold": share,
-    "goal": share,
-    "accept": share,
-    "min_gain": share,
-    "ledger_share": share,
-    "how": one_of(How),
-    "lm_studio": one_of(LmStudio),
-    "summaries": one_of(Summaries),
-    "prepare": one_of(Prepare),
-    "prepare_from": share,
-    "priority_areas": each(name),
+    **{key: check for key, check in EVERY.items() if key not in (*STRATEGIES, "retry_default", "retry_per_tool")},
     "per_llm": each(_per_llm),
-    BREAKING: section(STRATEGIES),
-    "payloads": section({field.name: whole(1) for field in fields(PayloadLimits)}, PayloadLimits),
-    "recovery_mode": one_of(RecoveryMode),
-    "handover_tokens": whole(1),
-    "at_milestone": one_of(AtMilestone),
-    "on_over_hits": one_of(AtMilestone),
     "reward_log": _switch,
-    "reward_log_days": whole(1),
+    BREAKING: section(STRATEGIES),
     RETRIES: section({"default": section(RETRY), "per_tool": _per_tool}),
 }
 

@@ -138,6 +138,7 @@ class Why(Enum):
     FAILED_WITHIN = _("It failed from within: %(name)s.")
     UNKNOWN_STRATEGY = _("Unknown strategy: %(name)s")
     WITHOUT_MINILM = _("MiniLM is absent or slow here: the task was matched by its words and by %(name)s vectors.")
+    UNREAD = _("Some of what was stated could not be read, and counts as still in force: %(name)s.")
     WENT_ANOTHER_WAY = _("The dialog went another way meanwhile; nothing was changed.")
     DISCARDED = _("A person discarded it; the request goes on without it.")
     UNSOUND_VIEW = _("The file's view of the messages could not be sent to a model; it was left out.")

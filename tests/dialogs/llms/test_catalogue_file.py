@@ -82,7 +82,7 @@ def test_each_api_type_is_a_kind(written: str, kind: str) -> None:
 def test_a_number_is_rounded_down(written: str, tokens: int | None) -> None:
     text = GOOD.replace("context_length: 8192", f"context_length: {written}")
     if tokens is None:  # YAML reads 1e5 as a text
-        with pytest.raises(CatalogueError, match="must be a number"):
+        with pytest.raises(CatalogueError, match="must be a whole number"):
             read(text)
         return
 
@@ -95,7 +95,7 @@ def test_compaction_is_switched_off_for_a_model() -> None:
 
     assert read(text)["local"].models["org/tiny-1.5"].compaction == "off"
     assert read(GOOD)["local"].models["org/tiny-1.5"].compaction == "automatic"
-    with pytest.raises(CatalogueError, match="must be one of automatic, off"):
+    with pytest.raises(CatalogueError, match="must be one of: automatic, off"):
         read(text.replace("compaction: off", "compaction: sometimes"))
 
 
@@ -121,7 +121,7 @@ def test_a_threshold_that_is_none_counts_as_left_out_and_is_told(name: str, line
 
     assert getattr(found["local"].models["org/tiny-1.5"], name) is None
     assert [(one.line, one.field) for one in ignored] == [(line, f"{MODEL}.{name}")]
-    assert "the default counts" in str(ignored[0])
+    assert "The default counts" in str(ignored[0])
 
 
 MODEL = "providers.local.models.org/tiny-1.5"
@@ -136,38 +136,40 @@ MODEL = "providers.local.models.org/tiny-1.5"
         ("        name: Tiny", "        name: A\n        name: B", f"llm.yaml, line 10: {MODEL}.name", "written twice"),
         ("      bare:", "  local:\n    apiType: openai", "llm.yaml, line 17: providers.local", "is written twice"),
         # Unknown fields.
-        ("providers:", "provider:", "llm.yaml, line 1: provider", "is no known field; known are providers"),
-        ("apiKeyEnvVar: LOCAL_KEY", "apiKey: secret", "llm.yaml, line 6: providers.local.apiKey", "no known field"),
+        ("providers:", "provider:", "llm.yaml, line 1: provider", "is a field that this version does not know"),
+        ("apiKeyEnvVar: LOCAL_KEY", "apiKey: secret", "llm.yaml, line 6: providers.local.apiKey", "does not know"),
         ("LOCAL_KEY", "PATH", "llm.yaml, line 6: providers.local.apiKeyEnvVar", "must have KEY or TOKEN in its name"),
-        ("output_length", "outputLength", f"llm.yaml, line 12: {MODEL}.outputLength", "no known field"),
+        ("output_length", "outputLength", f"llm.yaml, line 12: {MODEL}.outputLength", "does not know"),
+        ("context_length: 8192", "contextLength:", f"llm.yaml, line 10: {MODEL}.contextLength", "does not know"),
+        ("name: My server", "label:", "llm.yaml, line 3: providers.local.label", "does not know"),
         # Wrong types.
-        ("8192", "big", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", '"8192"', f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", "true", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", ".nan", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", ".inf", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", "2026-01-01", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", "!!int x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", "!!python/name:os.system x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", "[1, 2]", f"llm.yaml, line 10: {MODEL}.context_length", "must be a number"),
-        ("8192", "0", f"llm.yaml, line 10: {MODEL}.context_length", "must lie between 1 and 2,147,483,647"),
-        ("8192", "-5", f"llm.yaml, line 10: {MODEL}.context_length", "must lie between 1 and"),
-        ("8192", "99999999999", f"llm.yaml, line 10: {MODEL}.context_length", "must lie between 1 and"),
+        ("8192", "big", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", '"8192"', f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", "true", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", ".nan", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", ".inf", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", "2026-01-01", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", "!!int x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", "!!python/name:os.system x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", "[1, 2]", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", "0", f"llm.yaml, line 10: {MODEL}.context_length", "must not be less than 1."),
+        ("8192", "-5", f"llm.yaml, line 10: {MODEL}.context_length", "must not be less than 1."),
+        ("8192", "99999999999", f"llm.yaml, line 10: {MODEL}.context_length", "not be more than 2,147,483,647"),
         ("name: My server", "name: 5", "llm.yaml, line 3: providers.local.name", "must be a text"),
         ("name: My server", "name: {a: b}", "llm.yaml, line 3: providers.local.name", "must be a text"),
         ("name: My server", f"name: {'x' * 200}", "llm.yaml, line 3: providers.local.name", "longer than 120"),
         ("apiType: openai-compatible", "apiType: mock", "llm.yaml, line 4: providers.local.apiType", "must be one of"),
         ("https://example.com/tiny", "example", f"llm.yaml, line 16: {MODEL}.source_url", "must be a web address"),
         # Not a mapping.
-        ("      bare:", "      bare: 5", "llm.yaml, line 17: providers.local.models.bare", "must be a mapping"),
-        ("      bare:", "      [a]: {}", "llm.yaml, line 17: providers.local.models", "a key must be a text"),
+        ("      bare:", "      bare: 5", "llm.yaml, line 17: providers.local.models.bare", "must be an object"),
+        ("      bare:", "      [a]: {}", "llm.yaml, line 17: providers.local.models", "must have texts as keys"),
         # What must be there, and what it may look like.
-        ("    apiType: openai-compatible\n", "", "llm.yaml, line 3: providers.local.apiType", "is missing"),
-        ("    baseUrl: http://127.0.0.1:8080/v1/\n", "", "llm.yaml, line 3: providers.local.baseUrl", "is missing"),
+        ("    apiType: openai-compatible\n", "", "llm.yaml, line 2: providers.local.apiType", "is missing"),
+        ("    baseUrl: http://127.0.0.1:8080/v1/\n", "", "llm.yaml, line 2: providers.local.baseUrl", "is missing"),
         ("http://127.0.0.1:8080/v1/", "no url", "llm.yaml, line 5: providers.local.baseUrl", "no blanks"),
         ("http://127.0.0.1:8080/v1/", "ftp://h", "llm.yaml, line 5: providers.local.baseUrl", "starts with http"),
-        ("  local:", "  two words:", "llm.yaml, line 3: providers.two words", "letters, digits, dashes"),
-        ("org/tiny-1.5", "x" * 201, "llm.yaml, line 9: providers.local.models.xxx", "200 characters at most"),
+        ("  local:", "  two words:", "llm.yaml, line 2: providers.two words", "letters, digits, dashes"),
+        ("org/tiny-1.5", "x" * 201, "llm.yaml, line 8: providers.local.models.xxx", "longer than 200 characters"),
         # No YAML at all.
         ("    name: My server", "   name: [", "llm.yaml, line 5", "no YAML"),
         ("name: My server", "name: \t*", "llm.yaml, line 3", "no YAML"),
@@ -187,7 +189,7 @@ def test_a_mistake_is_named_with_file_line_and_field(old: str, new: str, place: 
 
 @pytest.mark.parametrize("text", ["- a\n- b\n", "just words\n", "5\n", "providers: [a]\n", "providers: text\n"])
 def test_a_file_of_another_shape_is_refused(text: str) -> None:
-    with pytest.raises(CatalogueError, match=r"llm\.yaml, line 1: .*must be a mapping"):
+    with pytest.raises(CatalogueError, match=r"llm\.yaml, line 1: .*must be an object"):
         read(text)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.http import QueryDict
 from django.test import Client
 
 from dialogs.api.writes.client_turns import direct_agent
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.context_settings import pruning_agents
-from dialogs.compaction.settings.page import Asked
+from dialogs.compaction.settings.form import SettingsForm
 from dialogs.llms.reads import choosable_agents
 from dialogs.llms.writes.providers import ensure_agents
 from dialogs.models import LLM, Agent, Dialog
@@ -44,8 +43,8 @@ def test_no_dialog_begins_with_one(direct: Agent, agent: Agent, alice: User) -> 
 
 
 def test_none_prunes(direct: Agent, agent: Agent) -> None:
-    assert pruning_agents(None) == [agent]
-    assert Asked.posted(QueryDict(f"pruning_agent={direct.slug}")).agent is None
+    assert list(pruning_agents(None)) == [agent]
+    assert "pruning_agent" in SettingsForm({"pruning_agent": direct.slug}, is_sent=True).errors
 
 
 def test_the_admin_lists_none(direct: Agent, agent: Agent, sam: User) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from pydantic import ValidationError
 
 from dialogs.agents.writes import MOST_REMINDERS, add_reminder
 from dialogs.common.errors import DialogError
@@ -104,10 +106,38 @@ def test_what_is_no_json_is_refused(raw: bytes) -> None:
 def test_a_file_has_limits(full_dialog: Dialog, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_BYTES", 10)
 
+    data = export_json(full_dialog)
     with pytest.raises(DialogError, match=r"messages has more than 50,000 entries"):
-        import_dialog(owner=alice, data=export_json(full_dialog) | {"messages": [None] * 50_001})
+        import_dialog(owner=alice, data=data | {"messages": data["messages"][:1] * 50_001})
     with pytest.raises(DialogError, match="larger than"):
         parse_json(b'"eleven ch"')
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (lambda data: data.update({f"x{number}": 1 for number in range(100_000)}), "the file has more than 100 fields"),
+        (lambda data: data["messages"][0].update({f"x{number}": 1 for number in range(100_000)}), "messages[0] has"),
+        (
+            put("generations", 0, "sent", "texts", value={f"x{number}": 1 for number in range(100_000)}),
+            "texts has more",
+        ),
+        (put("messages", value=[{"seq": "x"}] * 50_000), "messages[0].seq must be a whole number."),
+        (put("texts", value=[1] * 250_000), "texts[0] must be a text."),
+    ],
+)
+def test_of_a_hundred_thousand_mistakes_few_are_kept(
+    edit: Callable[[dict[str, Any]], None], problem: str, full_dialog: Dialog
+) -> None:
+    data = json.loads(json.dumps(export_json(full_dialog)))
+    edit(data)
+
+    with pytest.raises(ValidationError) as refusal:
+        reading.FILE.validate_python(data)
+    with pytest.raises(DialogError, match=re.escape(problem)):
+        reading.read_file(data)
+
+    assert refusal.value.error_count() < 20
 
 
 def test_more_reminders_than_a_dialog_may_have_are_refused_unless_they_were_removed(

@@ -9,8 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from dialogs.compaction.reads.compaction_phases import phase
-from dialogs.compaction.settings.drawing import STRATEGIES
-from dialogs.compaction.settings.fields import every_field, value_at
+from dialogs.compaction.settings.fields import FIELDS, value_at
 from dialogs.compaction.writes.context_settings import SettingsOutdated, changes, flat, save_settings
 from dialogs.models import Agent
 from health.compaction.config import ContextConfig, LlmLimit
@@ -70,8 +69,8 @@ def test_every_key_has_a_field_on_the_page() -> None:
     rows = ("per_llm.", "retry_policies.per_tool.", "breaking_strategy.chain_order")
     keys = {key for key in flat(DEFAULTS) if not key.startswith(rows)}
 
-    assert {field.path for field in every_field()} == keys
-    values = (value_at(DEFAULTS, field.path) for field in every_field())
+    assert set(FIELDS) == keys
+    values = (value_at(DEFAULTS, path) for path in FIELDS)
     texts = {", ".join(value) if isinstance(value, tuple) else str(value) for value in values}
     assert texts <= set(flat(DEFAULTS).values())
 
@@ -84,4 +83,3 @@ def test_every_key_is_told_in_the_docs() -> None:
 
 def test_every_strategy_has_its_words_on_the_settings_page_on_the_card_and_in_details() -> None:
     assert {name for name in REGISTRY if not (phase(name).choice and phase(name).label)} == set()
-    assert {name: phase(name).choice for name in REGISTRY} == STRATEGIES

@@ -33,5 +33,6 @@ def _counts(attrs: Mapping[str, str | None]) -> bool:
 
 
 def field(page: Page, name: str) -> Mapping[str, str | None]:
-    """The input of this name."""
-    return next(attrs for tag, attrs in page.tags if tag == "input" and attrs.get("name") == name)
+    """The input of this name. One that says no value is empty."""
+    found = next(attrs for tag, attrs in page.tags if tag == "input" and attrs.get("name") == name)
+    return {"value": "", **found}

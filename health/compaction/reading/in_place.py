@@ -1,0 +1,212 @@
+"""Words that stand in each other's place in two sentences: then they tell of two things, whatever the things are.
+
+    > Retry three times on reads.
+    > Retry five times on writes.           another thing
+    > Retry four times on reads.            the first one, changed
+
+A change tells one thing anew. Where beside the value something else has another in its place, two things were told; of
+two wishes without a value ("write the digest as a list") what differs at the end is what is wished.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from health.compaction.reading.signs import signs_of
+from health.compaction.reading.two_things import NOBODY, states_a_value
+from health.compaction.reading.value_patterns import (
+    ATTRIBUTES,
+    BREAKS,
+    CHANGES,
+    PAIRS,
+    ROWS,
+    ROWS_ANYWHERE,
+    ZH_CHANGING,
+    ZH_COMMON,
+    ZH_MEASURES,
+)
+from health.compaction.reading.value_statements import CJK_BEGINS, Statement, is_word
+
+VALUE = "§"
+# What names a thing has so many words at most, or characters of Chinese.
+LONGEST, ZH_LONGEST = 3, 4
+ENDS_CLAUSE = BREAKS.union("!?，。：；、！？")
+
+
+class Gap(NamedTuple):
+    """What each of two sentences says between the same words; `before` and `after` are these, empty where few."""
+
+    mine: Sequence[str]
+    theirs: Sequence[str]
+    before: Sequence[str]
+    after: Sequence[str]
+
+    @property
+    def runs(self) -> tuple[Sequence[str], Sequence[str]]:
+        """What of it is in the clause of the same words."""
+        if self.after and self.after[0] not in ENDS_CLAUSE:
+            return _last(self.mine), _last(self.theirs)
+        if self.before and self.before[-1] not in ENDS_CLAUSE:
+            return _first(self.mine), _first(self.theirs)
+        return (), ()
+
+    @property
+    def names_things(self) -> bool:
+        return self.may_name_things and not self.is_beside_value
+
+    @property
+    def is_beside_value(self) -> bool:
+        """Where sentences have their verbs."""
+        return VALUE in (*self.before[-1:], *self.after[:1])
+
+    @property
+    def may_name_things(self) -> bool:
+        """By their length, and that nobody is told of."""
+        return all(map(_may_be_a_name, self.runs))
+
+
+class Told(NamedTuple):
+    """How much of two sentences differs, and of it what says of which thing they tell: of that what is not the end."""
+
+    gaps: int
+    apart: int
+    within: int
+
+
+def tell_of_another(new: Statement, old: Statement) -> bool:
+    """Whether more differs than what is told of one thing."""
+    told = _told(new.tokens, old.tokens)
+    if not (states_a_value(new) and states_a_value(old)):
+        return told.gaps > 1 and told.within > 0
+    return told.apart > 0 or (not signs_of(new.text).changes and _are_of_a_row(new.tokens, old.tokens))
+
+
+@lru_cache(maxsize=PAIRS)
+def _are_of_a_row(told: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """ "In the morning", "at bedtime", wherever they stand."""
+    mine, theirs = set(_pieces(told)), set(_pieces(other))
+    return any(_differ_in(row, mine, theirs) for row in ROWS_ANYWHERE)
+
+
+def _differ_in(row: frozenset[str], mine: Collection[str], theirs: Collection[str]) -> bool:
+    ours, others = row.intersection(mine), row.intersection(theirs)
+    return bool(ours and others) and ours.isdisjoint(others)
+
+
+@lru_cache(maxsize=PAIRS)
+def _told(told: tuple[str, ...], other: tuple[str, ...]) -> Told:
+    mine, theirs = list(_pieces(told)), list(_pieces(other))
+    gaps = list(_gaps(mine, theirs))
+    rows = [gap.names_things and any(_differ_in(row, *gap.runs) for row in ROWS) for gap in gaps]
+    shared = {piece for piece in set(mine).intersection(theirs) if piece < CJK_BEGINS}
+    apart = [row or _tell_apart(gap, shared) for row, gap in zip(rows, gaps, strict=True)]
+    return Told(len(gaps), sum(apart), sum(apart[:-1]) + sum(rows[-1:]))
+
+
+def _pieces(told: Sequence[str]) -> Iterator[str]:
+    """Words, and single characters of Chinese, without the measure word behind a value."""
+    before = ""
+    for token in told:
+        if token > CJK_BEGINS:
+            yield from token[before == VALUE and token[0] in ZH_MEASURES :]
+        else:
+            yield token
+        before = token
+
+
+def _gaps(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Gap]:
+    """What stands between the same words. The time grows with the number of pieces."""
+    at = behind = 0
+    before: Sequence[str] = ()
+    for here, there in ((0, 0), *_anchors(mine, theirs), (len(mine), len(theirs))):
+        if here < at or there < behind:
+            continue
+        back = _alike(mine[at:here][::-1], theirs[behind:there][::-1])
+        on = _alike(mine[here:], theirs[there:])
+        same = mine[here - back : here + on]
+        opens = not at + behind and _is_a_name(mine[: here - back]) and _is_a_name(theirs[: there - back])
+        if not opens and len(same) == 1 and same[0] > CJK_BEGINS and _says(same[0]):
+            continue  # one character that says something is half a word
+        after = same if opens or len(same) > 1 or any(piece == VALUE or _says(piece) for piece in same) else ()
+        if here - back > at and there - back > behind:
+            yield Gap(mine[at : here - back], theirs[behind : there - back], before, after)
+        if same:
+            at, behind, before = here + on, there + on, after
+
+
+def _may_be_a_name(run: Sequence[str]) -> bool:
+    """Not long, small words of Chinese before it aside, and nobody is told of."""
+    if max(run, default="") > CJK_BEGINS:
+        begins = next((at for at, piece in enumerate(run) if _says(piece)), 0)
+        return len(run) - begins <= ZH_LONGEST
+    return 0 < len(run) <= LONGEST and NOBODY.isdisjoint(run)
+
+
+def _is_a_name(run: Sequence[str]) -> bool:
+    """One word, or two characters of Chinese."""
+    return len(run) == 1 + (max(run, default="") > CJK_BEGINS)
+
+
+def _alike(mine: Sequence[str], theirs: Sequence[str]) -> int:
+    """With how many same pieces both begin."""
+    return next(
+        (at for at, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other),
+        min(len(mine), len(theirs)),
+    )
+
+
+def _anchors(mine: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of the most pieces that stand once in both, in the same order: the longest rising run."""
+    once, others = Counter(mine), Counter(theirs)
+    where = {piece: at for at, piece in enumerate(theirs) if others[piece] == 1}
+    places = [(at, where[piece]) for at, piece in enumerate(mine) if once[piece] == 1 and piece in where]
+    ends: list[int] = []
+    runs: list[list[tuple[int, int]]] = []
+    for at, there in places:
+        rank = bisect_left(ends, there)
+        run = [*runs[rank - 1], (at, there)] if rank else [(at, there)]
+        ends[rank : rank + 1], runs[rank : rank + 1] = [there], [run]
+    return runs[-1] if runs else []
+
+
+def _first(run: Sequence[str]) -> Sequence[str]:
+    """Up to the end of the clause."""
+    return run[: next((at for at, piece in enumerate(run) if piece in ENDS_CLAUSE), len(run))]
+
+
+def _last(run: Sequence[str]) -> Sequence[str]:
+    """From the beginning of the clause."""
+    return run[max((at + 1 for at, piece in enumerate(run) if piece in ENDS_CLAUSE), default=0) :]
+
+
+def _tell_apart(gap: Gap, shared: Collection[str]) -> bool:
+    """ "Reads" and "writes", a day and "on workdays"."""
+    mine, theirs = gap.runs
+    if not gap.may_name_things:
+        return False
+    one, other = (
+        [piece for piece in these if piece not in shared and piece not in those and _may_say(piece)]
+        for these, those in ((mine, theirs), (theirs, mine))
+    )
+    if not any(map(_says, (*one, *other))):
+        return False
+    if (VALUE in mine) != (VALUE in theirs):
+        return (bool(one) and [*theirs] == [VALUE]) or (bool(other) and [*mine] == [VALUE])
+    return bool(one and other) and not gap.is_beside_value
+
+
+def _may_say(piece: str) -> bool:
+    """Also what a thing has: "the price", where the other is no such word."""
+    return piece in ATTRIBUTES or _says(piece)
+
+
+@lru_cache(maxsize=PAIRS)
+def _says(piece: str) -> bool:
+    """Whether it may say which thing is meant."""
+    if piece > CJK_BEGINS:
+        return piece.isalpha() and piece not in ZH_COMMON and piece not in ZH_CHANGING
+    return is_word(piece) and piece not in ATTRIBUTES and not CHANGES.fullmatch(piece)
