@@ -55,7 +55,7 @@ def context_of(form: SettingsForm, *, checked: SettingsForm, focus: str, page: s
         "remarks": list(odd_limits(config_of(row.values))),
         "own_agents": agents_with_own_settings(),
         "chain": [(name, phase(name).choice) for name in chain],
-        "addable": [(name, phase(name).choice or name) for name in REGISTRY if name not in {TRIM, *chain}],
+        "addable": [(name, phase(name).choice or name) for name in sorted(REGISTRY) if name not in {TRIM, *chain}],
         "strategies": [_section(name, form.parts[name]) for name in STRATEGIES],
         "unsaved": list(unsaved(checked)) if checked.is_bound else [],
         "changes": changes_page(page),
