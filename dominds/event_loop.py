@@ -1,4 +1,4 @@
-"""The event loop of web processes and of workers of turns: uvloop's, written in C, with the promises of asyncio's own."""
+"""The event loop of web processes and workers of turns: uvloop's, in C, with the promises of asyncio's own."""
 
 from __future__ import annotations
 
