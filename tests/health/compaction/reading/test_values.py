@@ -284,6 +284,7 @@ def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]
         ("~钢琴最多花2400元。", "钢琴可以花3100元。"),
         ("~小提琴送到解放路12号。", "小提琴寄去长安街5号。"),
         ("~保险问王建军。", "保险由赵敏负责。"),
+        ("~保险由赵敏负责。", "那就韩磊好了。"),
         ("~棚子刷成墨绿色。", "棚子还是刷成土黄吧。"),
         ("~博物馆10:30开门。", "看错了，是9:30。"),
         ("~兽医周三有空。", "不对，周四。"),
@@ -460,6 +461,12 @@ def test_of_what_may_be_outdated_it_says_what_was_told_later_of_the_same() -> No
         ("Write the digest as a list.", "Got it.", True),
         ("Write the digest as a list.", "Noted.", True),
         ("Write the digest as a list.", "So a list for the digest. Anything else?", True),
+        ("围栏用砖红。", "记下了。", True),
+        (
+            "邻居家的猫又睡在我的花盆里。",
+            "猫喜欢又暖又松的土。放几颗松果，它就觉得不舒服了，也不会受伤，旁边再放个垫了旧毛毯的盒子。",
+            False,
+        ),
         ("The digest goes out on Monday.", "Do you like Mondays?", True),  # a value holds whatever is answered
         ("My tea is cold again.", "Put the kettle on, and enjoy the break.", False),
         ("My tea is cold again. The digest goes out on Monday.", "Noted.", False),
