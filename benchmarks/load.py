@@ -97,7 +97,7 @@ class Watched:
         self.samples.append(Sample(at=time.monotonic() - self.began, cpu=cpu, memory=memory))
 
     def processes(self) -> Iterator[tuple[str, int]]:
-        """With the children of prefork workers, and `up` itself."""
+        """With the children of each, and `up` itself."""
         for number, stack in enumerate(self.stacks, 1):
             top = {"up": stack.process.pid}
             top |= {path.stem: int(path.read_text()) for path in (stack.data_dir / "run").glob("*.pid")}

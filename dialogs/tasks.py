@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from threading import Timer
+import asyncio
+from threading import Lock, Thread, Timer
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from celery import shared_task
-from celery.signals import worker_process_init
+from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 
 from dialogs.common.broadcast import all_sent
-from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queue_compaction, queue_drive, queue_replay
+from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queue_replay
 from dialogs.common.threads import THREADS_OF_WORKER, own_threads
-from dialogs.compaction.reads.compaction import neglected_runs
-from dialogs.compaction.writes.drafts import apply_overdue_drafts
 from dialogs.driver.run import drive as run_drive
-from dialogs.turns.reads.turns import due_dialogs
+from dialogs.sweeper import Sweeper
+from dominds.event_loop import new_event_loop
 
 # The page comes first: whoever has just started Dominds waits for that.
 PRELOAD_AFTER_SECONDS = 10.0
 
+_turns: asyncio.AbstractEventLoop | None = None
+_one_at_a_time = Lock()
 
-@worker_process_init.connect
-def preload(**_about: object) -> None:
-    """Load the engine in the processes of the compaction worker. The turns' worker has threads, and never loads the
-    model."""
-    if settings.DOMINDS_PRELOAD_EMBEDDINGS:
-        loading = Timer(PRELOAD_AFTER_SECONDS, load_engine)
-        loading.daemon = True
-        loading.start()
+
+@worker_ready.connect
+def begin(sender: Any, **_about: object) -> None:
+    """What a worker does beside its tasks: of compactions it loads the engine, of turns it sweeps."""
+    queues = sender.app.amqp.queues.consume_from
+    if "compaction" in queues and settings.DOMINDS_PRELOAD_EMBEDDINGS:
+        preload()
+    if "turns" in queues:
+        sweeper = Sweeper()
+        worker_shutting_down.connect(lambda **_about: sweeper.stop(), weak=False)
+        sweeper.start()
+
+
+def preload() -> None:
+    loading = Timer(PRELOAD_AFTER_SECONDS, load_engine)
+    loading.daemon = True
+    loading.start()
 
 
 def load_engine() -> None:
@@ -43,8 +53,19 @@ def load_engine() -> None:
 
 @shared_task(name=DRIVE)
 def drive(dialog_id: str) -> None:
-    """Drive one slice of a dialog; the event loop and its clients live as long as this task."""
-    async_to_sync(_slice)(UUID(dialog_id))
+    """Drive one slice of a dialog, on the event loop of this process."""
+    asyncio.run_coroutine_threadsafe(_slice(UUID(dialog_id)), _loop()).result()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """On which all turns of this process run, until it ends: a turn finds the connections of the one before it, to the
+    provider and to Redis. A new one to a provider far away takes longer than the first word does."""
+    global _turns
+    with _one_at_a_time:
+        if _turns is None:
+            _turns = new_event_loop()
+            Thread(target=_turns.run_forever, name="turns", daemon=True).start()
+    return _turns
 
 
 async def _slice(dialog_id: UUID) -> None:
@@ -89,15 +110,3 @@ def replay(what_if_id: int) -> None:
 
     if perform(what_if_id):
         queue_replay(what_if_id)
-
-
-def sweep() -> int:
-    """Queue every dialog with work due that nobody drives. Returns how many were queued.
-
-    A compaction that no worker of its queue takes up goes to the workers of the turns. Previews whose time has run out
-    apply themselves.
-    """
-    for run_id in neglected_runs():
-        queue_compaction(run_id, queue="turns")
-    apply_overdue_drafts()
-    return sum(queue_drive(dialog_id) for dialog_id in due_dialogs())

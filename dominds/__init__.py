@@ -2,7 +2,4 @@
 
 from __future__ import annotations
 
-from dominds.celery import app as celery_app
-
-__all__ = ["celery_app"]
 __version__ = "0.2.0"

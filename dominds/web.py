@@ -84,7 +84,7 @@ class Web(CommandLineInterface):
 
 
 def pool_connections(database: dict[str, Any]) -> None:
-    """Before a connection is opened. Only here: a worker of compactions forks, and a pool's threads would not follow.
+    """Before a connection is opened. Only here: a worker keeps its connections over a turn without one.
 
     Each is tried before it is used, as the database may have been started anew.
     """

@@ -35,6 +35,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.management", "health.management", "dominds.management"),
     ("dominds.asgi", "dominds.urls", "dominds.supervisor", "dominds.doctor", "dominds.backups", "dominds.web"),
     ("dialogs.tasks", "dialogs.admin", "dialogs.apps", "dialogs.checks"),
+    ("dialogs.sweeper",),
     ("dialogs.pages", "dialogs.templatetags"),
     ("dialogs.mcp_server",),
     ("dialogs.sample",),

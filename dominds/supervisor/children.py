@@ -12,11 +12,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dialogs.common.leash import LEASH
+from dominds.supervisor import probes
 from dominds.supervisor.errors import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 
@@ -59,15 +60,17 @@ def after_death(deaths: tuple[float, ...], *, now: float) -> Restart | GiveUp:
 
 @dataclass(frozen=True, kw_only=True)
 class Child:
-    """What to run. `answers` says when it serves (None: nobody can ask it); lines with a `noise` are left out."""
+    """What to run. `address` answers once it serves (empty: nobody can ask it); lines with a `noise` are left out."""
 
     name: str
-    command: tuple[str, ...]
+    command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    answers: Callable[[], bool] | None = None
-    noise: tuple[str, ...] = ()
+    address: str = ""
+    # So many seconds whatever is started after it waits until it answers.
+    awaited: float = 0.0
+    noise: Sequence[str] = ()
     # Open files that it inherits under the same numbers.
-    files: tuple[int, ...] = ()
+    files: Sequence[int] = ()
 
 
 @dataclass(kw_only=True)
@@ -94,6 +97,8 @@ class Children:
     def start(self, child: Child) -> None:
         process, output = self.spawn(child)
         self.runs[child.name] = Run(child=child, process=process, output=output, started=time.monotonic())
+        if child.awaited:
+            self.wait_for(child)
 
     def watch(self) -> None:
         """One look at every child: note who answers, bury who died, start again who is due."""
@@ -108,12 +113,12 @@ class Children:
     def answers(self, name: str) -> bool:
         return self.runs[name].answered
 
-    def wait_for(self, name: str, *, seconds: float) -> None:
+    def wait_for(self, child: Child) -> None:
         """Watch until this child serves; what comes next needs it."""
-        deadline = time.monotonic() + seconds
-        while not self.answers(name):
+        deadline = time.monotonic() + child.awaited
+        while not self.answers(child.name):
             if time.monotonic() > deadline:
-                raise CannotStart(f"{name} did not answer within {seconds:.0f} s. The log above says why.")
+                raise CannotStart(f"{child.name} did not answer within {child.awaited:.0f} s. The log above says why.")
             self.watch()
             time.sleep(POLL_SECONDS / 5)
 
@@ -160,8 +165,8 @@ class Children:
                 self.log.line(child.name, text)
 
     def ask(self, run: Run) -> None:
-        run.answered = run.child.answers is None or run.child.answers()
-        if run.answered and run.child.answers:
+        run.answered = not run.child.address or probes.answers(run.child.address)
+        if run.answered and run.child.address:
             self.log.line(run.child.name, f"answers after {time.monotonic() - run.started:.1f} s")
 
     def bury(self, run: Run) -> None:

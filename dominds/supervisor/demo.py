@@ -75,5 +75,5 @@ def child(port: int) -> Child:
             "--model",
             str(llama_server.weights()),
         ),
-        answers=lambda: probes.page_answers(f"http://{HOST}:{port}/health"),
+        address=f"http://{HOST}:{port}/health",
     )

@@ -8,9 +8,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-
-from django.db import connection
 
 from dominds.supervisor.errors import CannotStart
 
@@ -18,10 +17,35 @@ from dominds.supervisor.errors import CannotStart
 IN_USE = 20261124
 
 
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """Which one is locked: a file of SQLite's, or a PostgreSQL by its address in libpq's words."""
+
+    file: str = ""
+    address: str = ""
+
+
+def configured_database() -> Database:
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return Database(file=str(connection.settings_dict["NAME"]))
+    return Database(address=_address(connection.get_connection_params()))
+
+
+def _address(parameters: dict[str, object]) -> str:
+    """Without what Django's own connections are told beside it."""
+    from psycopg.conninfo import make_conninfo
+    from psycopg.pq import Conninfo
+
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    return make_conninfo(**{name: str(value) for name, value in parameters.items() if name in known})
+
+
 @contextlib.contextmanager
-def database_in_use() -> Iterator[None]:
+def database_in_use(database: Database) -> Iterator[None]:
     """Held by every `up`, from whatever data folder and machine: beside it others may hold it, but no `restore`."""
-    with _database_lock(alone=False) as held:
+    with _database_lock(database, alone=False) as held:
         if not held:
             raise CannotStart("A backup is being restored to this database. Start again when that is done.")
         yield
@@ -30,7 +54,7 @@ def database_in_use() -> Iterator[None]:
 @contextlib.contextmanager
 def database_to_oneself() -> Iterator[None]:
     """Hold off every `up` on this database while `restore` works. Raises CannotStart where one runs."""
-    with _database_lock(alone=True) as held:
+    with _database_lock(configured_database(), alone=True) as held:
         if not held:
             raise CannotStart(
                 "Dominds runs on this database, from another data folder or on another machine. Stop it there first."
@@ -39,15 +63,17 @@ def database_to_oneself() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _database_lock(*, alone: bool) -> Iterator[bool]:
-    if connection.vendor != "postgresql":
-        with Path(f"{connection.settings_dict['NAME']}.lock").open("a") as file:
+def _database_lock(database: Database, *, alone: bool) -> Iterator[bool]:
+    if database.file:
+        with Path(f"{database.file}.lock").open("a") as file:
             yield _is_flocked(file.fileno(), fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         return
-    # A connection of its own: the others come and go.
-    with contextlib.closing(connection.copy()) as held, held.cursor() as cursor:
-        cursor.execute(f"SELECT pg_try_advisory_lock{'' if alone else '_shared'}(%s)", [IN_USE])
-        yield bool(cursor.fetchone()[0])
+    import psycopg
+
+    # A connection of its own: Django's come and go.
+    with psycopg.connect(database.address, autocommit=True) as held:
+        row = held.execute(f"SELECT pg_try_advisory_lock{'' if alone else '_shared'}(%s)", [IN_USE]).fetchone()
+        yield bool(row and row[0])
 
 
 def _is_flocked(file: int, kind: int) -> bool:

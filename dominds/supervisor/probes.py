@@ -1,12 +1,12 @@
-"""Short questions to servers on this machine: is the port free, does the page answer, does Redis."""
+"""Short questions to servers on this machine: is the port free, does the page answer, does Redis.
+
+The process that watches the children asks them, so this loads nothing large: no client of HTTP, nor of Redis.
+"""
 
 from __future__ import annotations
 
 import socket
-import urllib.error
-import urllib.request
-
-import redis
+from urllib.parse import urlsplit
 
 PATIENCE_SECONDS = 0.5
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
@@ -37,22 +37,42 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def answers(url: str) -> bool:
+    """Does what `up` started there serve: pages, or the embedded Redis?"""
+    return embedded_answers(url) if url.startswith("redis:") else page_answers(url)
+
+
 def page_answers(url: str) -> bool:
     """True for any answer that is not a failure of the server: a refused host name still means it serves."""
+    place = urlsplit(url)
+    said = _lines(url, f"GET {place.path} HTTP/1.0\r\nHost: {place.netloc}\r\n\r\n", count=1)
+    status = said[0].split()[1:2] if said else []
+    return bool(status) and status[0].isdigit() and int(status[0]) < 500
+
+
+def embedded_answers(url: str) -> bool:
+    return _lines(url, f"AUTH {urlsplit(url).password}\r\nPING\r\n", count=2) == [b"+OK\r\n", b"+PONG\r\n"]
+
+
+def _lines(url: str, question: str, *, count: int) -> list[bytes]:
+    """The first lines of a server's answer; none where it does not answer."""
+    place = urlsplit(url)
     try:
-        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS):  # noqa: S310
-            return True
-    except urllib.error.HTTPError as error:
-        return error.code < 500
+        with socket.create_connection((place.hostname, place.port), PATIENCE_SECONDS) as asked:
+            asked.sendall(question.encode())
+            with asked.makefile("rb") as answer:
+                return [answer.readline() for _line in range(count)]
     except OSError:
-        return False
+        return []
 
 
 def redis_answers(url: str) -> bool:
+    """Any Redis that can be configured, by its client."""
+    import redis
+
+    patience = {"socket_connect_timeout": PATIENCE_SECONDS, "socket_timeout": PATIENCE_SECONDS}
     try:
-        with redis.Redis.from_url(
-            url, socket_connect_timeout=PATIENCE_SECONDS, socket_timeout=PATIENCE_SECONDS
-        ) as client:
+        with redis.Redis.from_url(url, **patience) as client:
             return bool(client.ping())
     except redis.RedisError:
         return False

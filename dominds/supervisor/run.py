@@ -1,5 +1,5 @@
-"""`up` itself: check, prepare, start every child, say where it runs, watch until told to stop, stop in order. The
-children are web servers and workers; a further worker is one more row of `WORKERS`.
+"""`up` until its children start: check, prepare, plan what is to run, become what runs it. The children are web servers
+and workers; a further worker is one more row of `WORKERS`.
 """
 
 from __future__ import annotations
@@ -7,10 +7,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -19,33 +17,37 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 
 from dominds.supervisor import demo, lock, preflight, prepare, probes, valkey
-from dominds.supervisor.children import POLL_SECONDS, Child, Children
+from dominds.supervisor.children import Child
 from dominds.supervisor.errors import CannotStart
 from dominds.supervisor.log import Log, ToLog
-from dominds.supervisor.sweeper import Sweeper
+from dominds.supervisor.plan import Plan, become_watcher, stop_on_signals
+
+# Of a worker with many threads: glibc would give each a heap of its own, and what one has freed no other takes up. Two
+# are enough where Python lets one thread at a time run. Requests of `/v1` lose a little time by it, so not of web.
+HEAPS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A Celery worker: the child's name, the queue that it serves, and its pool."""
+    """A Celery worker: the child's name, the queue that it serves, and how many of its tasks at a time."""
 
     name: str
     queue: str
-    pool: str
     concurrency: int
 
 
-# Turns wait on providers: threads, many. Compaction computes: a process of its own, which loads the embedding model.
+# Turns wait on providers: many threads. Compaction computes: a process of its own, which loads the embedding model. It
+# too works in a thread: with Celery's pool of processes it would be two, with the same code in each.
 WORKERS = (
-    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),
-    Worker(name="compaction", queue="compaction", pool="prefork", concurrency=1),
+    Worker(name="turns", queue="turns", concurrency=settings.DOMINDS_TURN_THREADS),
+    Worker(name="compaction", queue="compaction", concurrency=1),
 )
 
 
 def worker(row: Worker) -> Child:
     options = {
         "--queues": row.queue,
-        "--pool": row.pool,
+        "--pool": "threads",
         "--concurrency": str(row.concurrency),
         "--hostname": f"{row.name}@%h",
         "--loglevel": "WARNING",
@@ -58,7 +60,7 @@ def worker(row: Worker) -> Child:
         name=row.name,
         command=(*command, *(part for option in options.items() for part in option)),
         # In a container root is usual, and nothing here is unpickled.
-        environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker"} | (HEAPS if row.concurrency > 1 else {}),
     )
 
 
@@ -81,13 +83,13 @@ def web(*, host: str, port: int, listens: int | None) -> Iterator[Child]:
         name="web",
         command=(*command, *sizes, "--verbosity", "0", "dominds.asgi:application"),
         environment={"DOMINDS_HOST": host, "DOMINDS_PORT": str(port)},
-        answers=lambda: probes.page_answers(f"http://{probes.reachable(host)}:{port}/healthz"),
+        address=f"http://{probes.reachable(host)}:{port}/healthz",
         files=() if listens is None else (listens,),
     )
     yield first
     # Whoever asks is answered by any of them, so only one is waited for.
     further = range(2, settings.DOMINDS_WEB_PROCESSES + 1) if listens is not None else ()
-    yield from (replace(first, name=f"web-{at}", answers=None) for at in further)
+    yield from (replace(first, name=f"web-{at}", address="") for at in further)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,31 +106,20 @@ class Options:
 
 
 def up(options: Options) -> None:
-    """Returns when somebody stopped it. Raises CannotStart or GaveUp, each with a line for a person."""
+    """Returns when somebody stopped it meanwhile. Raises CannotStart, with a line for a person."""
     data_dir = settings.DOMINDS_DATA_DIR
     stop_on_signals()
     preflight.check_writable(data_dir)
     preflight.make_private(data_dir)
-    with (
-        contextlib.suppress(KeyboardInterrupt),
-        lock.sole_user(data_dir, purpose="starting it again"),
-        one_log() as log,
-    ):
+    with contextlib.suppress(KeyboardInterrupt):
+        become_watcher(prepared(options))
+
+
+def prepared(options: Options) -> Plan:
+    with lock.sole_user(settings.DOMINDS_DATA_DIR, purpose="starting it again"), one_log() as log:
         check(options, log)
-        with lock.database_in_use():
-            run(options, Children(log=log, run_dir=data_dir / "run"), log)
-
-
-def run(options: Options, children: Children, log: Log) -> None:
-    here = lock.listening(settings.DOMINDS_DATA_DIR, options.host, options.port)
-    with here if options.web else contextlib.nullcontext(), contextlib.ExitStack() as held:
-        try:
-            start(options, children, log, held)
-            watch(options, children, log)
-        except KeyboardInterrupt:
-            log.line("up", "stopping")
-        finally:
-            stop(children)
+        with lock.database_in_use(lock.configured_database()):
+            return plan(options, log)
 
 
 def check(options: Options, log: Log) -> None:
@@ -151,89 +142,58 @@ def begin_again() -> NoReturn:
     os.execv(sys.executable, sys.orig_argv)  # noqa: S606
 
 
-def start(options: Options, children: Children, log: Log, held: contextlib.ExitStack) -> None:
-    """`held` keeps what children share until all are stopped."""
-    if valkey.is_embedded():
-        children.start(valkey.child())
-        children.wait_for("valkey", seconds=20)
-    elif not probes.redis_answers(settings.REDIS_URL):
-        raise CannotStart("Redis does not answer at REDIS_URL. Start it, or unset REDIS_URL to use the embedded one.")
+def plan(options: Options, log: Log) -> Plan:
+    """Prepares the database on the way."""
     try:
-        with prepare.one_at_a_time():
-            prepare_database(options, children, log)
+        children = [*redis(), *prepared_demo(options, log), *workers(options), *web_processes(options)]
+        welcome = prepare.welcome(options.address) if options.web else "Dominds' workers run."
     except DatabaseError as error:
         raise CannotStart(prepare.database_problem(error)) from error
-    connections.close_all()
-    if options.workers:
-        for row in WORKERS:
-            children.start(worker(row))
-    if options.web:
-        start_web(options, children, held)
-
-
-def start_web(options: Options, children: Children, held: contextlib.ExitStack) -> None:
-    listens = listening(options.host, options.port)
-    number = held.enter_context(listens).fileno() if listens else None
-    for child in web(host=options.host, port=options.port, listens=number):
-        children.start(child)
-
-
-def prepare_database(options: Options, children: Children, log: Log) -> None:
-    prepare.migrate(log)
-    prepare.load_catalogue()
-    prepare.first_user()
-    if not options.workers:
-        return
-    if options.demo and not demo.provider_in_environment() and demo.is_ready(log):
-        port = demo.choose_port()
-        demo.install(port)
-        children.start(demo.child(port))
-    else:
-        demo.retire()
-        prepare.ensure_agents(log)
-
-
-def watch(options: Options, children: Children, log: Log) -> None:
-    announced = False
-    with sweeping(log) if options.workers else contextlib.nullcontext():
-        while True:
-            children.watch()
-            if not announced and (not options.web or children.answers("web")):
-                announce(options)
-                announced = True
-            time.sleep(POLL_SECONDS)
-
-
-@contextlib.contextmanager
-def sweeping(log: Log) -> Iterator[None]:
-    sweeper = Sweeper(log=log)
-    sweeper.start()
-    try:
-        yield
     finally:
-        sweeper.stop()
+        connections.close_all()
+    return Plan(
+        data_dir=str(settings.DOMINDS_DATA_DIR),
+        database=lock.configured_database(),
+        children=children,
+        welcome=welcome,
+        listens=(options.host, options.port) if options.web else None,
+    )
 
 
-def announce(options: Options) -> None:
-    line = prepare.welcome(options.address) if options.web else "Dominds' workers run."
-    connections.close_all()
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def redis() -> Iterator[Child]:
+    if valkey.is_embedded():
+        yield valkey.child()
+    elif not probes.redis_answers(settings.REDIS_URL):
+        raise CannotStart("Redis does not answer at REDIS_URL. Start it, or unset REDIS_URL to use the embedded one.")
 
 
-def stop(children: Children) -> None:
-    try:
-        children.stop()
-    except KeyboardInterrupt:
-        children.kill()
+def prepared_demo(options: Options, log: Log) -> Iterator[Child]:
+    """The demo, where it is wanted, once the database is prepared."""
+    with prepare.one_at_a_time():
+        prepare.migrate(log)
+        prepare.load_catalogue()
+        prepare.first_user()
+        if not options.workers:
+            return
+        if options.demo and not demo.provider_in_environment() and demo.is_ready(log):
+            port = demo.choose_port()
+            demo.install(port)
+            yield demo.child(port)
+        else:
+            demo.retire()
+            prepare.ensure_agents(log)
 
 
-def stop_on_signals() -> None:
-    """However we are asked to stop, it arrives as KeyboardInterrupt in the main thread."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # `nohup` asks for hangups to be ignored.
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+def workers(options: Options) -> Iterator[Child]:
+    if options.workers:
+        yield from (worker(row) for row in WORKERS)
+
+
+def web_processes(options: Options) -> Iterator[Child]:
+    if options.web:
+        listens = listening(options.host, options.port)
+        # Kept open: the process goes on as another program.
+        yield from web(host=options.host, port=options.port, listens=listens.detach() if listens else None)
 
 
 @contextlib.contextmanager

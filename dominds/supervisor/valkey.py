@@ -16,6 +16,7 @@ from dominds.supervisor import probes
 from dominds.supervisor.children import Child
 from dominds.supervisor.errors import CannotStart
 
+ANSWERS_WITHIN_SECONDS = 20.0
 CONFIGURATION = """\
 bind 127.0.0.1
 port {port}
@@ -56,7 +57,8 @@ def child() -> Child:
     return Child(
         name="valkey",
         command=(str(program()), str(write_configuration())),
-        answers=lambda: probes.redis_answers(settings.REDIS_URL),
+        address=settings.REDIS_URL,
+        awaited=ANSWERS_WITHIN_SECONDS,
         # Advice for a big server, and its goodbye.
         noise=("Memory overcommit must be enabled", "scheduling shutdown", "ready to exit"),
     )

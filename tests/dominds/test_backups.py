@@ -116,7 +116,8 @@ def test_a_backup_that_cannot_be_written_is_one_line(data_dir: Path) -> None:
 def test_nothing_is_restored_to_a_database_that_is_used_from_another_folder(archive: Path) -> None:
     User.objects.create_user("bob")
 
-    with lock.database_in_use(), lock.database_in_use():
+    database = lock.configured_database()
+    with lock.database_in_use(database), lock.database_in_use(database):
         with pytest.raises(CommandError, match="runs on this database"):
             call_command("restore", str(archive), "--yes")
         kept = people()
@@ -126,7 +127,11 @@ def test_nothing_is_restored_to_a_database_that_is_used_from_another_folder(arch
 
 
 def test_nobody_starts_on_a_database_that_is_being_replaced(archive: Path) -> None:
-    with lock.database_to_oneself(), pytest.raises(CannotStart, match="being restored"), lock.database_in_use():
+    with (
+        lock.database_to_oneself(),
+        pytest.raises(CannotStart, match="being restored"),
+        lock.database_in_use(lock.configured_database()),
+    ):
         pass
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.errors import CannotStart
 from dominds.supervisor.run import Options, up
 
 
@@ -47,6 +47,6 @@ class Command(BaseCommand):
         )
         try:
             up(chosen)
-        except (CannotStart, GaveUp) as error:
+        except CannotStart as error:
             self.stderr.write(str(error))
             sys.exit(1)

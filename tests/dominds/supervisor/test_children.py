@@ -18,13 +18,15 @@ from dialogs.common.leash import watch
 from dominds.supervisor.children import Child, Children, GiveUp, Restart, after_death, cause_of_death
 from dominds.supervisor.errors import CannotStart, GaveUp
 from dominds.supervisor.log import Log
+from tests.environment import free_port
 
 SLEEP = "import time; time.sleep(60)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); time.sleep(60)"
 
 
-def python(code: str, *, name: str = "child", answers: Callable[[], bool] | None = None) -> Child:
-    return Child(name=name, command=(sys.executable, "-c", code), answers=answers)
+def python(code: str, *, name: str = "child", port: int = 0, awaited: float = 0) -> Child:
+    address = f"http://127.0.0.1:{port}/" if port else ""
+    return Child(name=name, command=(sys.executable, "-c", code), address=address, awaited=awaited)
 
 
 @pytest.fixture
@@ -133,19 +135,18 @@ def test_a_child_that_does_not_stop_is_killed(
     assert "did not stop" in terminal.getvalue()
 
 
-def test_waiting_for_a_child_ends_when_it_answers(children: Children) -> None:
-    children.start(python(SLEEP, answers=lambda: True))
+def test_whoever_starts_a_child_that_is_awaited_waits_until_it_answers(children: Children) -> None:
+    port = free_port()
+    command = (sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
 
-    children.wait_for("child", seconds=5)
+    children.start(Child(name="child", command=command, address=f"http://127.0.0.1:{port}/", awaited=20))
 
     assert children.answers("child")
 
 
 def test_waiting_for_a_child_that_never_answers_is_an_error(children: Children) -> None:
-    children.start(python(SLEEP, answers=lambda: False))
-
     with pytest.raises(CannotStart, match="child did not answer"):
-        children.wait_for("child", seconds=0.2)
+        children.start(python(SLEEP, port=free_port(), awaited=0.2))
 
 
 def test_a_child_dies_with_its_parent_however_that_dies(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""The sweeper: a thread that queues again what a lost task or a dead worker left due, and wakes what is periodic.
+"""The sweeper: a thread of a worker of turns. It queues again what a lost task or a dead worker left due, and wakes
+what is periodic.
 
-The database says what is due; this only asks `dialogs.tasks` to look. It survives every failure.
+The database says what is due; this only looks. It survives every failure.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -12,17 +14,20 @@ from collections.abc import Callable
 from django.conf import settings
 from django.db import connections
 
-from dominds.supervisor.log import Log
+from dialogs.common.schedule import queue_compaction, queue_drive, queue_learning
+from dialogs.compaction.reads.compaction import neglected_runs
+from dialogs.compaction.writes.drafts import apply_overdue_drafts
+from dialogs.turns.reads.turns import due_dialogs
 
+logger = logging.getLogger(__name__)
 TRASH_SECONDS = 3600.0
 # How soon a beat that was missed is caught up; how often it beats, `dialogs.learning.beat` says.
 BEAT_SECONDS = 60.0
 
 
 class Sweeper(threading.Thread):
-    def __init__(self, *, log: Log) -> None:
+    def __init__(self) -> None:
         super().__init__(name="sweeper", daemon=True)
-        self.log = log
         self.stopped = threading.Event()
         self.said = ""
 
@@ -46,7 +51,7 @@ class Sweeper(threading.Thread):
         finally:
             connections.close_all()
         if said and said != self.said:
-            self.log.line("sweeper", said)
+            logger.info("%s", said)
         self.said = said or self.said
 
     def stop(self) -> None:
@@ -54,14 +59,24 @@ class Sweeper(threading.Thread):
 
 
 def sweep_turns() -> str:
-    from dialogs.tasks import sweep
-
     queued = sweep()
     return f"{queued} dialogs were due and without a worker" if queued else ""
 
 
+def sweep() -> int:
+    """Queue every dialog with work due that nobody drives. Returns how many were queued.
+
+    A compaction that no worker of its queue takes up goes to the workers of the turns. Previews whose time has run out
+    apply themselves.
+    """
+    for run_id in neglected_runs():
+        queue_compaction(run_id, queue="turns")
+    apply_overdue_drafts()
+    return sum(queue_drive(dialog_id) for dialog_id in due_dialogs())
+
+
 def wake_critic() -> str:
-    from dialogs.common.schedule import queue_learning
+    # What few moments need is loaded in them: turns are answered sooner after a start.
     from dialogs.learning.beat import is_due
 
     if is_due():

@@ -1,0 +1,76 @@
+"""`python -m dominds.supervisor`: what `up` becomes once all is prepared. It starts the children of a plan, says where
+they serve, watches until told to stop, stops them in order. It loads nothing of Django.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from pathlib import Path
+
+from dominds.supervisor import lock
+from dominds.supervisor.children import POLL_SECONDS, Children
+from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.log import Log
+from dominds.supervisor.plan import STOPS, Plan, read_plan, stop_on_signals
+
+
+def main() -> None:
+    plan = read_plan(int(sys.argv[1]))
+    stop_on_signals()
+    log = Log(folder=Path(plan.data_dir) / "log", terminal=sys.stderr)
+    try:
+        follow(plan, log)
+    except (CannotStart, GaveUp) as error:
+        sys.exit(str(error))
+    finally:
+        log.close()
+
+
+def follow(plan: Plan, log: Log) -> None:
+    """Returns when somebody stopped it. Raises CannotStart or GaveUp, each with a line for a person."""
+    data_dir = Path(plan.data_dir)
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        lock.sole_user(data_dir, purpose="starting it again"),
+        lock.database_in_use(plan.database),
+        lock.listening(data_dir, *plan.listens) if plan.listens else contextlib.nullcontext(),
+    ):
+        run(plan, Children(log=log, run_dir=data_dir / "run"), log)
+
+
+def run(plan: Plan, children: Children, log: Log) -> None:
+    try:
+        # `up` held them back until here.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+        for child in plan.children:
+            children.start(child)
+        watch(plan, children)
+    except KeyboardInterrupt:
+        log.line("up", "stopping")
+    finally:
+        stop(children)
+
+
+def watch(plan: Plan, children: Children) -> None:
+    announced = False
+    while True:
+        children.watch()
+        if not announced and (not plan.listens or children.answers("web")):
+            sys.stdout.write(f"{plan.welcome}\n")
+            sys.stdout.flush()
+            announced = True
+        time.sleep(POLL_SECONDS)
+
+
+def stop(children: Children) -> None:
+    try:
+        children.stop()
+    except KeyboardInterrupt:
+        children.kill()
+
+
+if __name__ == "__main__":
+    main()

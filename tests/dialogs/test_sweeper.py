@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.signals import worker_ready, worker_shutting_down
+
+from dialogs import sweeper, tasks
+from dialogs.sweeper import Sweeper
+
+
+@pytest.fixture
+def found() -> Sweeper:
+    return Sweeper()
+
+
+def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[float] = []
+    wakings: list[float] = []
+    settings.DOMINDS_SWEEP_SECONDS = 0.01
+    monkeypatch.setattr(sweeper, "sweep_turns", lambda: passes.append(time.monotonic()) or "")
+    monkeypatch.setattr(sweeper, "empty_trash", lambda: "")
+    monkeypatch.setattr(sweeper, "wake_critic", lambda: wakings.append(time.monotonic()) or "")
+
+    found.start()
+    while len(passes) < 3:
+        time.sleep(0.01)
+    found.stop()
+    found.join(5)
+
+    assert not found.is_alive()
+    assert len(wakings) == 1
+
+
+def test_the_critic_is_woken_again_once_its_minute_is_over(
+    found: Sweeper, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[str] = []
+    settings.DOMINDS_SWEEP_SECONDS = 0.01
+    for name in ("sweep_turns", "empty_trash", "wake_critic"):
+        monkeypatch.setattr(sweeper, name, lambda name=name: passes.append(name) or "")
+    monkeypatch.setattr(sweeper, "BEAT_SECONDS", 0.05)
+
+    found.start()
+    while passes.count("wake_critic") < 3:
+        time.sleep(0.01)
+    found.stop()
+    found.join(5)
+
+    assert passes[:3] == ["sweep_turns", "empty_trash", "wake_critic"]
+    assert passes.count("empty_trash") == 1
+
+
+def test_a_failure_is_said_once_and_survived(found: Sweeper, caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> str:
+        raise ConnectionError("no Redis")
+
+    with caplog.at_level("INFO"):
+        found.attempt(broken)
+        found.attempt(broken)
+
+    assert caplog.messages == ["broken failed, and is tried again: no Redis"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_with_nothing_due_it_says_nothing(found: Sweeper, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        found.attempt(sweeper.sweep_turns)
+        found.attempt(sweeper.empty_trash)
+
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "begun"), [("turns", ["sweeper begins"]), ("compaction", ["the engine is loaded"]), ("others", [])]
+)
+def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
+    queue: str, begun: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DOMINDS_PRELOAD_EMBEDDINGS = True
+    did: list[str] = []
+    monkeypatch.setattr(Sweeper, "start", lambda _self: did.append("sweeper begins"))
+    monkeypatch.setattr(tasks, "preload", lambda: did.append("the engine is loaded"))
+
+    worker_ready.send(sender=consumer_of(queue))
+
+    assert did == begun
+
+
+def test_a_worker_that_stops_sweeps_no_more(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Sweeper] = []
+    settings.DOMINDS_SWEEP_SECONDS = 60
+    monkeypatch.setattr(tasks, "Sweeper", lambda: begun.append(Sweeper()) or begun[-1])
+    worker_ready.send(sender=consumer_of("turns"))
+    assert begun[0].is_alive()
+
+    worker_shutting_down.send(sender="turns@here")
+
+    begun[0].join(5)
+    assert not begun[0].is_alive()
+
+
+@dataclass(eq=False)
+class Consumer:
+    """What Celery tells of, as far as it is read."""
+
+    app: Celery
+
+
+def consumer_of(queue: str) -> Consumer:
+    app = Celery("tests", set_as_current=False)
+    app.amqp.queues.select([queue])
+    return Consumer(app)
