@@ -106,6 +106,15 @@ def test_compact_now_queues_a_run(as_alice: Client, dialog: Dialog, headers: dic
     assert (run.trigger, run.focus, run.is_draft, run.requested_by) == ("manual", "The rotor", True, dialog.owner)
 
 
+@pytest.mark.usefixtures("history")
+def test_compact_now_pressed_twice_makes_one_run_and_says_so(as_alice: Client, dialog: Dialog) -> None:
+    first, second = [as_alice.post(url(dialog, "compaction"), headers=HTMX) for _press in range(2)]
+
+    assert (first.status_code, second.status_code) == (204, 422)
+    assert "under way already" in second.content.decode()
+    assert CompactionRun.objects.count() == 1
+
+
 def test_a_refusal_brings_the_form_back_as_it_was_typed(as_alice: Client, dialog: Dialog) -> None:
     response = as_alice.post(url(dialog, "compaction"), {"focus": "The rotor", "preview": "on"})
 
