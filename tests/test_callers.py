@@ -57,7 +57,8 @@ REGISTERING = {
     "inclusion_tag",
     "connect",
 }
-# Installed where somebody wants the demo model or embeddings; the last two come, pinned, with pydantic and jsonschema.
+# Installed where somebody wants the demo model or embeddings; pydantic-core and referencing come, pinned, with pydantic
+# and jsonschema.
 OPTIONAL = {
     "xllamacpp",
     "torch",
