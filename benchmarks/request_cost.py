@@ -1,8 +1,9 @@
-"""What one request of a client costs the process that answers it: `python -m benchmarks.request_cost [--profile FILE]`.
+"""What one request of a client costs the process that answers it, and one turn of a page the worker that drives it:
+`python -m benchmarks.request_cost [--profile FILE]`.
 
 The whole ASGI application in this process, in front of a model server on loopback that answers at once. CPU of all
 threads of this process, statements and trips to a thread that speaks to the database; a clock would say more of the
-machine. New conversations, and one that resends twenty turns and grows; SQLite in a file.
+machine. New conversations, one that resends twenty turns and grows, and new dialogs of a page; SQLite in a file.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -94,6 +96,30 @@ async def conversations(ask: Asking, *, turns: int, requests: int, around: Calla
             await asyncio.sleep(0.07)
 
 
+async def turns_of_pages(*, requests: int, around: Callable[[], Any]) -> None:
+    """So many dialogs with one message, each answered inside `around()`, as a worker does."""
+    from django.contrib.auth.models import User
+
+    from dialogs.common.broadcast import all_sent
+    from dialogs.common.threads import in_db, own_threads
+    from dialogs.driver.run import drive
+    from dialogs.models import Agent
+    from dialogs.pages.writes import create_dialog
+    from dialogs.turns.writes.messages import post_message
+
+    def asked() -> Any:
+        dialog = create_dialog(owner=User.objects.get(), agent=Agent.objects.get(slug="bench"))
+        return post_message(dialog=dialog, content="Hello").dialog_id
+
+    with own_threads():
+        for _request in range(requests):
+            dialog_id = await in_db(asked)()
+            await all_sent()
+            with around():
+                await drive(dialog_id)
+                await all_sent()
+
+
 @contextmanager
 def counting(found: Counter[str]) -> Iterator[None]:
     """Statements, and trips to a thread of the database."""
@@ -148,22 +174,25 @@ def cpu(into: list[float]) -> Iterator[None]:
     into.append(1000 * (time.process_time() - before))
 
 
-def measure(run: Callable[..., None], *, turns: int, path: str | None) -> None:
+def measure(name: str, work: Callable[..., Any], runner: asyncio.Runner, *, path: str | None) -> None:
+    def run(**how: Any) -> None:
+        runner.run(work(**how))
+
     rounds, counted, profiles = [], Counter[str](), list[cProfile.Profile]()
-    run(turns=turns, requests=WARM_UP, around=nullcontext)
+    run(requests=WARM_UP, around=nullcontext)
     for _round in range(ROUNDS):
         taken: list[float] = []
-        run(turns=turns, requests=EACH, around=lambda taken=taken: cpu(taken))
+        run(requests=EACH, around=lambda taken=taken: cpu(taken))
         rounds.append(median(taken))
-    run(turns=turns, requests=EACH, around=lambda: counting(counted))
-    run(turns=turns, requests=EACH, around=lambda: profiling(profiles))
+    run(requests=EACH, around=lambda: counting(counted))
+    run(requests=EACH, around=lambda: profiling(profiles))
     stats = pstats.Stats(profiles[0])
     for one in profiles[1:]:
         stats.add(one)
     if path:
-        stats.dump_stats(f"{path}-{turns}")
+        stats.dump_stats(f"{path}-{name.replace(' ', '-')}")
     print(
-        f"{f'{turns} turns resent' if turns else 'new conversation':18}"
+        f"{name:18}"
         f"{min(rounds):10.1f}{median(rounds):8.1f}{stats.total_calls / EACH / 1000:14.1f}"  # type: ignore[attr-defined]
         f"{counted['statements'] / EACH:12.1f}{counted['trips'] / EACH:7.1f}",
         flush=True,
@@ -172,12 +201,15 @@ def measure(run: Callable[..., None], *, turns: int, path: str | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--profile", metavar="FILE", help="keep where it goes, for pstats, in FILE-0 and FILE-20")
+    parser.add_argument(
+        "--profile", metavar="FILE", help="keep where it goes, for pstats, in FILE-new-conversation and so on"
+    )
     wanted = parser.parse_args()
     prepare()
     from django.contrib.auth.models import User
 
     from dialogs.api.writes.api_keys import create_key
+    from dialogs.models import LLM, Agent
     from dominds.asgi import application
     from dominds.event_loop import new_event_loop
 
@@ -187,8 +219,10 @@ def main() -> None:
         exec(ROWS.replace("{upstream}", upstream).replace("{window}", "None"), {})
         _key, secret = create_key(owner=User.objects.get(), name="bench")
         ask = asking(application, secret)
-        for turns in (0, TURNS):
-            measure(lambda **how: runner.run(conversations(ask, **how)), turns=turns, path=wanted.profile)
+        for name, turns in (("new conversation", 0), (f"{TURNS} turns resent", TURNS)):
+            measure(name, partial(conversations, ask, turns=turns), runner, path=wanted.profile)
+        Agent.objects.create(name="Bench", slug="bench", llm=LLM.objects.get(model_id="m"))
+        measure("turn of a page", turns_of_pages, runner, path=wanted.profile)
 
 
 if __name__ == "__main__":

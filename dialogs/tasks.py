@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from threading import Timer
+import asyncio
+from threading import Lock, Thread, Timer
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
@@ -16,9 +16,13 @@ from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queu
 from dialogs.common.threads import THREADS_OF_WORKER, own_threads
 from dialogs.driver.run import drive as run_drive
 from dialogs.sweeper import Sweeper
+from dominds.event_loop import new_event_loop
 
 # The page comes first: whoever has just started Dominds waits for that.
 PRELOAD_AFTER_SECONDS = 10.0
+
+_turns: asyncio.AbstractEventLoop | None = None
+_one_at_a_time = Lock()
 
 
 @worker_ready.connect
@@ -49,8 +53,19 @@ def load_engine() -> None:
 
 @shared_task(name=DRIVE)
 def drive(dialog_id: str) -> None:
-    """Drive one slice of a dialog; the event loop and its clients live as long as this task."""
-    async_to_sync(_slice)(UUID(dialog_id))
+    """Drive one slice of a dialog, on the event loop of this process."""
+    asyncio.run_coroutine_threadsafe(_slice(UUID(dialog_id)), _loop()).result()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """On which all turns of this process run, until it ends: a turn finds the connections of the one before it, to the
+    provider and to Redis. A new one to a provider far away takes longer than the first word does."""
+    global _turns
+    with _one_at_a_time:
+        if _turns is None:
+            _turns = new_event_loop()
+            Thread(target=_turns.run_forever, name="turns", daemon=True).start()
+    return _turns
 
 
 async def _slice(dialog_id: UUID) -> None:

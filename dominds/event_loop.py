@@ -1,7 +1,4 @@
-"""The event loop of web processes: uvloop's, written in C, with the promises of asyncio's own.
-
-Not of the workers of turns: asgiref makes them a loop for each turn, and asks nobody which.
-"""
+"""The event loop of web processes and workers of turns: uvloop's, in C, with the promises of asyncio's own."""
 
 from __future__ import annotations
 

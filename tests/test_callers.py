@@ -44,8 +44,9 @@ READ_BY_NAME = {
 SETTINGS = "dominds.settings"
 # Stands at the beginning of a line, so that no sentence is taken for code.
 IMPORTS = re.compile(r"^[ ]*from ((?:dialogs|health|dominds)[.\w]*) import ([\w ,]+|\([\w\s,]+\))", re.MULTILINE)
-# Decorators that hand what they decorate to a framework.
+# Decorators that hand what they decorate to a framework, or enter it into a table of ours.
 REGISTERING = {
+    "strategy",
     "action",
     "display",
     "filter",
@@ -56,7 +57,8 @@ REGISTERING = {
     "inclusion_tag",
     "connect",
 }
-# Installed where somebody wants the demo model or embeddings; the last two come, pinned, with pydantic and jsonschema.
+# Installed where somebody wants the demo model or embeddings; pydantic-core and referencing come, pinned, with pydantic
+# and jsonschema.
 OPTIONAL = {
     "xllamacpp",
     "torch",

@@ -81,7 +81,7 @@ def modules() -> Iterator[ModuleType]:
     for package in map(importlib.import_module, PACKAGES):
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             # Where processes begin: imported, they would.
-            if not info.name.endswith(("asgi", "__main__")):
+            if not info.name.endswith(("asgi", "__main__", "dominds.web")):
                 yield importlib.import_module(info.name)
 
 

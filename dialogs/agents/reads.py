@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.common.secrets import decrypt
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import active_guard
 from dialogs.models import Agent, Dialog, McpServer, Reminder
+from dominds.prepared import prepared
 from health.compaction.terms.ports import Counter, Kit
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.trimming.excerpts import fitting
@@ -31,14 +32,21 @@ ASK_AGAIN_AFTER = timedelta(minutes=5)
 SHARE_OF_ROOM = 1 / 4
 
 
-def servers_of(agent: Agent) -> QuerySet[McpServer]:
-    return agent.mcp_servers.filter(enabled=True).order_by("name")
+def servers_of(agent: Agent) -> list[McpServer]:
+    return _servers_of(agent.pk)
 
 
-def servers_to_ask(agent: Agent) -> QuerySet[McpServer]:
+@prepared(BigIntegerField())
+def _servers_of(agent_id: Any) -> QuerySet[McpServer]:
+    return McpServer.objects.filter(agents=agent_id, enabled=True).order_by("name")
+
+
+def servers_to_ask(agent: Agent) -> list[McpServer]:
     """The MCP servers that were never asked for their tools, or failed to answer some time ago."""
-    failed_long_ago = ~Q(problem="") & Q(tools_read_at__lt=timezone.now() - ASK_AGAIN_AFTER)
-    return servers_of(agent).filter(Q(tools_read_at=None) | failed_long_ago)
+    long_ago = timezone.now() - ASK_AGAIN_AFTER
+    return [
+        one for one in servers_of(agent) if one.tools_read_at is None or (one.problem and one.tools_read_at < long_ago)
+    ]
 
 
 def secrets_of(server: McpServer) -> dict[str, str]:
@@ -67,8 +75,12 @@ class Shown(NamedTuple):
 
 def reminders_of(dialog: Dialog) -> tuple[Shown, ...]:
     """The dialog's reminders, each with its whole text."""
-    kept = Reminder.objects.filter(dialog=dialog, removed_at=None)
-    return tuple(Shown(one.number, one.content) for one in kept)
+    return tuple(Shown(*one) for one in _reminders_of(dialog.pk))
+
+
+@prepared(UUIDField())
+def _reminders_of(dialog_id: Any) -> QuerySet[Reminder, Any]:
+    return Reminder.objects.filter(dialog=dialog_id, removed_at=None).values_list("number", "content")
 
 
 def share_passed(dialog: Dialog, reminders: Sequence[Shown]) -> int | None:

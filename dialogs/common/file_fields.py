@@ -37,7 +37,7 @@ class Record:
     """An object of a file, with exactly its fields: dropping an unknown one would be a silent loss."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", hide_input_in_errors=True)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)

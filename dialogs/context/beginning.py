@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from django.db.models import BigIntegerField, QuerySet
+
 from dialogs.agents.reads import Shown, reminders_of, share_passed, within_share
 from dialogs.models import Blob, Dialog, Generation, Message, ToolCall
 from dialogs.models.message import Role
@@ -22,6 +24,7 @@ from dialogs.transcript import standing_rules
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import offers_tools
 from dialogs.turns.prompts import prompt
+from dominds.prepared import prepared
 
 # A longer note on changes is not told beside what it replaces: the beginning is written anew.
 NOTE_CHARS = 4_000
@@ -112,11 +115,16 @@ def _key(dialog: Dialog, now: Standing, view: int | None) -> dict[str, Any]:
 
 def _before(branch: Sequence[Message]) -> Beginning | None:
     """The beginning that the newest request of this branch had."""
-    newest = Generation.objects.filter(course_id=branch[-1].course_id).order_by("-pk")
-    leaf, kept = newest.values_list("prompt_leaf_id", "manifest__begins").first() or (None, None)
+    leaf, kept = _newest_of.first(branch[-1].course_id) or (None, None)
     if not kept or leaf not in {message.pk for message in branch}:
         return None
     return _read(Blob.objects.filter(pk=kept).values_list("content", flat=True).first() or "")
+
+
+@prepared(BigIntegerField())
+def _newest_of(course_id: Any) -> QuerySet[Generation, Any]:
+    newest = Generation.objects.filter(course_id=course_id).order_by("-pk")
+    return newest.values_list("prompt_leaf_id", "manifest__begins")[:1]
 
 
 def _read(kept: str) -> Beginning | None:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from django.db.models import QuerySet
-
 from dialogs.context.beginning import Beginning, beginning_of, standing_now
 from dialogs.context.task_block import task_block
 from dialogs.llms.guard import Guard
@@ -31,6 +29,7 @@ from dialogs.transcript.reads.marks import marks_of
 from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
+from dialogs.turns.reads.remediation import newest_prompt_in, newest_prompt_on
 from health.compaction.terms.wire import is_text
 from health.models import CompactionRun
 
@@ -215,7 +214,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
     """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
     ids = [message.id for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
-    newest = None if dialog.is_client_driven else _prompts().filter(message_id__in=ids).last()
+    newest = None if dialog.is_client_driven else newest_prompt_on.first(ids)
     return _read(dialog, branch, run, newest, guard)
 
 
@@ -233,7 +232,7 @@ def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
         return None
     shown = [entry["message"] for entry in run.view if entry.get("message")]
     branch = with_seams((*those(shown, leaf), *since), leaf)
-    newest = None if dialog.is_client_driven else _prompts().filter(course_id=leaf.course_id).last()
+    newest = None if dialog.is_client_driven else newest_prompt_in.first(leaf.course_id)
     if newest is not None and newest.message_id not in {message.pk for message in branch}:
         return None
     return replace(_read(dialog, branch, run, newest, guard), is_whole=False)
@@ -277,10 +276,6 @@ def _course(dialog: Dialog, last: Message) -> Course:
     if leaf is not None and "course" in leaf._state.fields_cache and leaf.course_id == last.course_id:
         return leaf.course
     return Course.objects.select_related("head_run").get(pk=last.course_id)
-
-
-def _prompts() -> QuerySet[RemediationPrompt]:
-    return RemediationPrompt.objects.order_by("message__seq")
 
 
 def _pushed_since(newest: RemediationPrompt, branch: Sequence[Message]) -> bool:

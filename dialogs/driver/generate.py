@@ -66,7 +66,7 @@ async def generate(
 
     False where it is known that no further answer is due.
     """
-    looked = known or Looked(await in_db(dialog_to_drive)(claim.dialog_id))
+    looked = known if known and known.dialog.is_client_driven else await _still(claim, known)
     # Who left the line is looked after by the next decision.
     with suppress(LeftTheLine):
         async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
@@ -76,10 +76,16 @@ async def generate(
     return True
 
 
+async def _still(claim: Claim, known: Looked | None) -> Looked:
+    """What was read, if nothing has changed since; a person may have typed."""
+    fresh = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
+    return known if known and known.dialog.version == fresh.dialog.version else fresh
+
+
 async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
     dialog = looked.dialog
-    if not dialog.is_client_driven:
-        await refresh_stale(dialog.agent)
+    if not dialog.is_client_driven and await refresh_stale(dialog.agent):
+        looked = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
     refused = await refusal(dialog.llm)
     call = await in_db(begin)(claim, looked, attempt=attempt)
     return await answer(claim, call, policy=policy, subscriber=subscriber, refused=refused)

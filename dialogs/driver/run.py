@@ -56,7 +56,6 @@ from dialogs.turns.reads.turns import driven, is_stop_requested, state_of
 from dialogs.turns.state import Policy, State
 from dialogs.turns.writes import lease, loops
 from dialogs.turns.writes.events import note_pressure
-from dialogs.turns.writes.generations import clients
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.terms.pressure import Pressure
 
@@ -211,7 +210,7 @@ async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         is_over_hit = await in_db(note_pressure)(claim, state.guard)
         state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)
-    return state, looked if clients(dialog) and not tells_window(dialog.llm) else None
+    return state, None if tells_window(dialog.llm) else looked
 
 
 def read(dialog_id: UUID, known: Looked | None = None) -> Read:

@@ -1,8 +1,8 @@
 """Providers that stay open between two requests, so that the second one finds the connection of the first.
 
-Connections belong to the event loop that opened them, so every loop keeps providers of its own: the web process for
-as long as it runs, a Celery task for as long as it runs. What nobody borrows for a minute is closed, and so is
-everything when the loop ends.
+Connections belong to the event loop that opened them, so every loop keeps providers of its own; a web process and a
+worker of turns have one each for as long as they run. What nobody borrows for a minute is closed, and so is everything
+when the loop ends.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from django.template import engines
@@ -21,8 +22,13 @@ LEVEL_WORDS = {
 def prompt(name: str, /, *, language: str, **values: Any) -> str:
     """One of the texts, filled in and stripped."""
     source = get_template(f"prompts/{language}/{name}.txt").template.source  # type: ignore[attr-defined]
-    template = engines["django"].from_string("{% autoescape off %}" + source + "{% endautoescape %}")
-    return template.render(values).strip()
+    return _unescaped(source).render(values).strip()
+
+
+@cache
+def _unescaped(source: str) -> Any:
+    """The template of a source, for plain text. There are as many as files of prompts."""
+    return engines["django"].from_string("{% autoescape off %}" + source + "{% endautoescape %}")
 
 
 def level_word(language: str, level: str) -> str:

@@ -80,13 +80,16 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-async def refresh_stale(agent: Agent) -> None:
-    """Ask those of the agent's servers that were never asked, or failed some minutes ago. Never raises."""
+async def refresh_stale(agent: Agent) -> bool:
+    """Ask those of the agent's servers that were never asked, or failed some minutes ago. Says whether there were any.
+    Never raises."""
     try:
-        servers = await in_db(lambda: list(servers_to_ask(agent)))()
+        servers = await in_db(servers_to_ask)(agent)
         if servers:
             from dialogs.agents.tools.mcp_servers import ask_all, record_all
 
             await in_db(record_all)(servers, await ask_all(servers))
+        return bool(servers)
     except Exception:
         logger.exception("The MCP servers of the agent %s could not be asked.", agent.slug)
+        return True

@@ -6,11 +6,15 @@ What it quotes is framed as history.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import QuerySet, UUIDField
 
 from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, schema
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog
 from dialogs.transcript.reads.recalled import MOST_QUOTED, NOTHING, QUOTED, Passage, recalled
+from dominds.prepared import prepared
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.ports import Counter
 from health.models import CompactionRun
@@ -29,7 +33,13 @@ def offers_recall(dialog: Dialog, *, compacted: bool | None = None) -> bool:
         return False
     if compacted is not None:
         return compacted
-    return CompactionRun.objects.filter(dialog=dialog, status=CompactionRun.Status.APPLIED).exists()
+    return bool(_applied_in(dialog.pk))
+
+
+@prepared(UUIDField())
+def _applied_in(dialog_id: Any) -> QuerySet[CompactionRun, Any]:
+    applied = CompactionRun.objects.filter(dialog=dialog_id, status=CompactionRun.Status.APPLIED)
+    return applied.order_by().values_list("pk")[:1]
 
 
 def recall(dialog: Dialog, arguments: Arguments) -> str:

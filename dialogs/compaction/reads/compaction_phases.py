@@ -1,6 +1,6 @@
-"""The table of phases: icon and message of each, word for word; other strategies and ends in the same manner.
+"""The table of phases: icon and message of each, word for word.
 
-The key is a run's `phase`: the strategy that is at work, or how the run ended.
+The key is a run's `phase`: the strategy that is at work, whose words stand in its own file, or how the run ended.
 """
 
 from __future__ import annotations
@@ -11,102 +11,39 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from health.compaction.strategies import SHOWN
+from health.compaction.terms.registry import Shown
+
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """`icon` is a symbol of static/icons.svg.
-
-    Of a strategy `label` is its name where details list it; `choice` says what it does where it is put into the chain.
-    """
+    """`icon` is a symbol of static/icons.svg; `label`, `choice` and `expecting` are those of a strategy (`Shown`)."""
 
     icon: str
     message: Promise
     label: Promise | str = ""
     choice: Promise | str = ""
-    # `expecting` says what comes out of it, where that is known beforehand.
     expecting: Promise | None = None
     spins: bool = False
     pulses: bool = False
 
 
+def _of_strategy(shown: Shown) -> Phase:
+    return Phase(
+        icon=shown.icon,
+        label=_(shown.label),
+        choice=_(shown.choice),
+        message=_(shown.message),
+        expecting=_(shown.expecting) if shown.expecting else None,
+        pulses=shown.pulses,
+    )
+
+
 PHASES: Mapping[str, Phase] = {
+    **{name: _of_strategy(shown) for name, shown in SHOWN.items()},
     "detection": Phase(icon="sync", message=_("Checking context length…"), spins=True),
-    "summarize_old": Phase(
-        icon="compress",
-        label=_("Summarize old"),
-        choice=_("Summarise what is old"),
-        message=_("Summarizing old context…"),
-        expecting=_("Summarizing old context… (est. %(before)s → %(after)s tokens)"),
-        pulses=True,
-    ),
-    "prioritize_recent": Phase(
-        icon="star",
-        label=_("Prioritize recent"),
-        choice=_("Keep what is recent and relevant"),
-        message=_("Prioritizing P1 units & recent messages…"),
-    ),
-    "content_type_chunking": Phase(
-        icon="code",
-        label=_("Content chunking"),
-        choice=_("Shorten by kind: code, text, logs"),
-        message=_("Chunking code & plan references…"),
-    ),
-    "discard_low_rel": Phase(
-        icon="clear-all",
-        label=_("Discard low relevance"),
-        choice=_("Discard what is least relevant"),
-        message=_("Removing low-relevance units…"),
-    ),
-    "hybrid": Phase(
-        icon="layers",
-        label=_("Hybrid"),
-        choice=_("All before it again, in turns"),
-        message=_("Applying hybrid compression…"),
-        pulses=True,
-    ),
-    "trim_payloads": Phase(
-        icon="compress",
-        label=_("Trim payloads"),
-        choice=_("Shorten bulky tool results"),
-        message=_("Trimming bulky tool results…"),
-    ),
     "shortening": Phase(
         icon="cut", label=_("Shorten what must stay"), message=_("Shortening what must stay and does not fit…")
-    ),
-    "select_passages": Phase(
-        icon="star",
-        label=_("Select passages"),
-        choice=_("Choose passages from all that was said"),
-        message=_("Selecting the passages that are needed most…"),
-    ),
-    "prune_with_agent": Phase(
-        icon="compress",
-        label=_("Prune with agent"),
-        choice=_("Let the pruning agent decide"),
-        message=_("Summarizing with the pruning agent…"),
-        expecting=_("Summarizing with the pruning agent… (est. %(before)s → %(after)s tokens)"),
-        pulses=True,
-    ),
-    "keep_last_five": Phase(
-        icon="clear-all",
-        label=_("Keep last five"),
-        choice=_("Keep the last five rounds"),
-        message=_("Keeping the last five messages…"),
-    ),
-    "passages_keep_last_five": Phase(
-        icon="star",
-        label=_("Passages and last five"),
-        choice=_("Choose passages, and keep the last five rounds"),
-        message=_("Selecting passages beside the last five messages…"),
-    ),
-    "truncate": Phase(
-        icon="cut", label=_("Truncate"), choice=_("Cut off what is oldest"), message=_("Dropping the oldest messages…")
-    ),
-    "sliding_window": Phase(
-        icon="layers",
-        label=_("Sliding window"),
-        choice=_("Keep a window of messages"),
-        message=_("Keeping a window of recent messages…"),
     ),
     "fresh_start": Phase(
         icon="refresh", label=_("Fresh start"), message=_("Starting fresh conversation…"), pulses=True

@@ -31,7 +31,7 @@ class Words(NamedTuple):
 
 AT_MOST = _("The most that is left. What tells nothing new goes in any case, so less may be left.")
 WHOLE_CODE = _("Comments and blank lines go, and never more. 1 leaves code as it is; other shares are all the same.")
-# By the part of the page in which they stand: first the parts of their own, then each strategy's, by its name.
+# By the part of the page in which they stand. A strategy's part has its name.
 PARTS: Mapping[str, Mapping[str, Words]] = {
     "limits": {
         "min_limit": Words(_("Min limit (tokens)"), _("The floor: never below 3,500.")),
@@ -108,8 +108,6 @@ PARTS: Mapping[str, Mapping[str, Words]] = {
         f"{RETRY_DEFAULT}.backoff_base_seconds": Words(_("First wait (seconds)")),
         f"{RETRY_DEFAULT}.max_delay_seconds": Words(_("Longest wait (seconds)")),
     },
-}
-STRATEGIES: Mapping[str, Mapping[str, Words]] = {
     "trim_payloads": {
         "payloads.max_text_chars": Words(_("Characters of a text")),
         "payloads.max_data_chars": Words(_("Characters of data")),
@@ -158,9 +156,7 @@ STRATEGIES: Mapping[str, Mapping[str, Words]] = {
     },
     "select_passages": {f"{BREAKING}.select_passages.fill": Words(_("Share to fill"))},
 }
-FIELDS: Mapping[str, Words] = {
-    path: words for part in (*PARTS.values(), *STRATEGIES.values()) for path, words in part.items()
-}
+FIELDS: Mapping[str, Words] = {path: words for part in PARTS.values() for path, words in part.items()}
 # What each word of a choice is called.
 CHOICES: Mapping[str, Promise] = {
     "passages": _("Passages first"),

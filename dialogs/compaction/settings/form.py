@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.compaction.reads.context_settings import pruning_agents
 from dialogs.compaction.settings.checking import faults_of, worded
-from dialogs.compaction.settings.fields import FIELDS, PARTS, RETRY_DEFAULT, STRATEGIES
+from dialogs.compaction.settings.fields import FIELDS, PARTS, RETRY_DEFAULT
 from dialogs.compaction.settings.importing import read_agents
 from dialogs.compaction.settings.inputs import (
     AgentField,
@@ -152,7 +152,7 @@ class SettingsForm(PathForm):
 
     @cached_property
     def parts(self) -> dict[str, list[Input]]:
-        return {name: [cast("Input", self[path]) for path in part] for name, part in {**PARTS, **STRATEGIES}.items()}
+        return {name: [cast("Input", self[path]) for path in part] for name, part in PARTS.items()}
 
     @property
     def chain(self) -> forms.BoundField:

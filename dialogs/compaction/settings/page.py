@@ -19,7 +19,6 @@ from dialogs.compaction.reads.context_settings import (
     when_full,
 )
 from dialogs.compaction.settings.checking import odd_limits, pruning_problem
-from dialogs.compaction.settings.fields import STRATEGIES
 from dialogs.compaction.settings.form import SettingsForm
 from dialogs.compaction.settings.inputs import Input
 from dialogs.compaction.settings.texts import Texts, texts_of
@@ -55,8 +54,8 @@ def context_of(form: SettingsForm, *, checked: SettingsForm, focus: str, page: s
         "remarks": list(odd_limits(config_of(row.values))),
         "own_agents": agents_with_own_settings(),
         "chain": [(name, phase(name).choice) for name in chain],
-        "addable": [(name, phase(name).choice or name) for name in REGISTRY if name not in {TRIM, *chain}],
-        "strategies": [_section(name, form.parts[name]) for name in STRATEGIES],
+        "addable": [(name, phase(name).choice) for name in sorted(REGISTRY) if name not in {TRIM, *chain}],
+        "strategies": [_section(name, part) for name, part in form.parts.items() if name in REGISTRY],
         "unsaved": list(unsaved(checked)) if checked.is_bound else [],
         "changes": changes_page(page),
         "ceilings": list(ceilings()),
@@ -65,7 +64,7 @@ def context_of(form: SettingsForm, *, checked: SettingsForm, focus: str, page: s
 
 def _section(name: str, fields: list[Input]) -> tuple[str, Promise | str, list[Input], bool]:
     """A strategy with its words and numbers; open where one of them is not the default, or wrong."""
-    return name, phase(name).choice or name, fields, any(one.errors or one.is_set for one in fields)
+    return name, phase(name).choice, fields, any(one.errors or one.is_set for one in fields)
 
 
 def unsaved(form: SettingsForm) -> Iterator[tuple[str, str, str]]:

@@ -5,6 +5,7 @@ text is stored or why it is not.
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import QuerySet, UUIDField
@@ -37,9 +38,9 @@ WANTED = (
 )
 
 
-def lock(dialog: Dialog) -> Dialog:
+def lock(dialog: Dialog | UUID) -> Dialog:
     """The dialog's row, fresh and locked until the transaction ends. SQLite locks at BEGIN IMMEDIATE."""
-    row = _locked.first(dialog.pk)
+    row = _locked.first(dialog.pk if isinstance(dialog, Dialog) else dialog)
     if row is None:
         raise Dialog.DoesNotExist
     return row

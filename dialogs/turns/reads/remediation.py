@@ -19,7 +19,7 @@ from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools
 from dialogs.models.message import Role
 from dialogs.transcript.reads.courses import current_course
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, offers_notes, offers_tools
-from dominds.prepared import prepared
+from dominds.prepared import Many, prepared
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
 
@@ -185,3 +185,19 @@ def _was_full_at_once(course: Course) -> bool:
         return bool(first.reading.level == "critical")
     codes = Generation.objects.filter(course=course).values_list("error_code", flat=True)
     return bool(codes) and set(codes) == {"context_overflow"}
+
+
+@prepared(Many(BigIntegerField()))
+def newest_prompt_on(ids: Any) -> QuerySet[RemediationPrompt]:
+    """At the most one: the newest prompt that came with one of these messages."""
+    return _newest_first().filter(message_id__in=ids)[:1]
+
+
+@prepared(BigIntegerField())
+def newest_prompt_in(course_id: Any) -> QuerySet[RemediationPrompt]:
+    """At the most one: the newest prompt of a course."""
+    return _newest_first().filter(course_id=course_id)[:1]
+
+
+def _newest_first() -> QuerySet[RemediationPrompt]:
+    return RemediationPrompt.objects.order_by("-message__seq")

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.common.errors import headline
@@ -42,7 +42,7 @@ def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
         trashed=dialog.trashed_at is not None,
         paused=bool(dialog.paused_by),
         **_tried(dialog),
-        queued=QueuedMessage.objects.filter(dialog=dialog).count(),
+        queued=len(_queued_in(dialog.pk)),
         leaf=_kind_of(leaf),
         **_asked_for(dialog, leaf),
         reminds=is_reminded_first(dialog),
@@ -54,9 +54,20 @@ def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
     )
 
 
+@prepared(UUIDField())
+def _queued_in(dialog_id: Any) -> QuerySet[QueuedMessage, Any]:
+    return QueuedMessage.objects.filter(dialog=dialog_id).order_by().values_list("pk")
+
+
+@prepared(UUIDField(), PositiveIntegerField())
+def _asked_since(dialog_id: Any, seq: Any) -> QuerySet[RemediationPrompt, Any]:
+    asked = RemediationPrompt.objects.filter(dialog=dialog_id, notice="", message__seq__gt=seq)
+    return asked.order_by().values_list("pk")
+
+
 def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
     """The prompt that remediation makes due, and how often it has asked since a person spoke."""
-    asked = RemediationPrompt.objects.filter(dialog=dialog, notice="", message__seq__gt=dialog.counted_from).count()
+    asked = len(_asked_since(dialog.pk, dialog.counted_from))
     is_due = leaf is not None and bool(leaf.course.due) and may_be_asked(dialog)
     return {"due": Due(leaf.course.due) if leaf and is_due else Due.NOTHING, "prompts": asked}
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.db import transaction
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import BigIntegerField, CharField, QuerySet
 from django.utils import timezone
 
 from dialogs.llms.guard import bounds_of, guard_of, is_off, may_be_guarded
@@ -26,7 +26,7 @@ from dialogs.turns.writes import autonomous, remediation
 from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.lease import Claim, fenced, let_go
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
-from dominds.prepared import prepared
+from dominds.prepared import Many, prepared
 from dominds.rows import add, change, new
 from health.models import HealthReading
 from health.monitor.levels import Level
@@ -85,9 +85,16 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
     two transactions that share some of them then cannot wait for each other.
     """
     hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
+    kept = {sha256 for (sha256,) in _locked_blobs(list(hashes.values()))} if hashes else set()
     for text, sha256 in sorted(hashes.items(), key=itemgetter(1)):
-        Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": text})
+        if sha256 not in kept:
+            Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": text})
     return hashes
+
+
+@prepared(Many(CharField()))
+def _locked_blobs(hashes: Any) -> QuerySet[Blob, Any]:
+    return Blob.objects.select_for_update().filter(sha256__in=hashes).order_by("sha256").values_list("sha256")
 
 
 @transaction.atomic(savepoint=False)

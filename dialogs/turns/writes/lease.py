@@ -12,11 +12,22 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import BigIntegerField, Case, F, PositiveSmallIntegerField, QuerySet, UUIDField, Value, When
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    DateTimeField,
+    F,
+    PositiveSmallIntegerField,
+    QuerySet,
+    UUIDField,
+    Value,
+    When,
+)
 from django.utils import timezone
 
 from dialogs.common.broadcast import changed_on_commit
 from dialogs.models import Dialog, Generation
+from dialogs.transcript.writes.dialog_row import lock
 from dialogs.turns.reads.turns import lease_free
 from dialogs.turns.writes.tool_calls import interrupt_running
 from dominds.prepared import prepared, prepared_update
@@ -64,11 +75,16 @@ def claim(dialog_id: UUID) -> Claim | None:
     )
     if not taken:
         return None
-    row = Dialog.objects.get(pk=dialog_id)
-    left = Generation.objects.filter(dialog=row, status=Generation.Status.RUNNING)
-    left.update(status=Generation.Status.INTERRUPTED, finished_at=timezone.now())
+    row = lock(dialog_id)
+    _interrupt(row.pk, timezone.now())
     interrupt_running(row)
     return Claim(row.pk, row.lease_token, row.wake_seq, row.deaths)
+
+
+@prepared_update(UUIDField(), DateTimeField())
+def _interrupt(dialog_id: Any, now: Any) -> tuple[QuerySet[Generation], dict[str, Any]]:
+    left = Generation.objects.filter(dialog=dialog_id, status=Generation.Status.RUNNING)
+    return left, {"status": Generation.Status.INTERRUPTED, "finished_at": now}
 
 
 def take(row: Dialog) -> Claim:

@@ -7,8 +7,9 @@ is never made with a call unanswered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from django.db.models import BigIntegerField, QuerySet
 from django.utils import timezone
 
 from dialogs.common.text import storable
@@ -21,6 +22,7 @@ from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.transcript.writes.task_snapshot import note_call
 from dialogs.turns.prompts import level_word, prompt
 from dialogs.turns.reads.turns import dialog_to_drive
+from dominds.prepared import prepared
 
 if TYPE_CHECKING:
     from dialogs.providers.base import ToolCall as AskedCall
@@ -76,14 +78,17 @@ def close_call(row: Dialog, call: ToolCall, status: str, result: str) -> None:
 
 def interrupt_running(row: Dialog) -> None:
     """A worker died over these: what may be repeated is pending again, the rest is answered as unknown."""
-    if row.current_leaf is None:
-        return
-    for call in ToolCall.objects.filter(message=row.current_leaf, status=Status.RUNNING):
+    for call in _running_of(row.current_leaf_id) if row.current_leaf_id else ():
         if call.idempotent:
             call.status = Status.PENDING
             call.save(update_fields=["status"])
         else:
             close_call(row, call, Status.INTERRUPTED, INTERRUPTED)
+
+
+@prepared(BigIntegerField())
+def _running_of(message_id: Any) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(message=message_id, status=Status.RUNNING)
 
 
 def withdraw_open_calls(row: Dialog, *, words: str = "") -> None:

@@ -55,6 +55,11 @@ class Gap(NamedTuple):
         return (), ()
 
     @property
+    def is_last(self) -> bool:
+        """What a wish has at its end is what is wished."""
+        return not self.after or self.after[0] in ENDS_CLAUSE
+
+    @property
     def names_things(self) -> bool:
         return self.may_name_things and not self.is_beside_value
 
@@ -70,18 +75,22 @@ class Gap(NamedTuple):
 
 
 class Told(NamedTuple):
-    """How much of two sentences differs, and of it what says of which thing they tell: of that what is not the end."""
+    """How much of two sentences differs, and of it what says of which thing they tell: of that what is not the last of
+    it, and what is not the end of the sentences.
+    """
 
     gaps: int
     apart: int
     within: int
+    begins: int
 
 
 def tell_of_another(new: Statement, old: Statement) -> bool:
     """Whether more differs than what is told of one thing."""
     told = _told(new.tokens, old.tokens)
     if not (states_a_value(new) and states_a_value(old)):
-        return told.gaps > 1 and told.within > 0
+        denied = signs_of(new.text).forbids and not signs_of(old.text).forbids
+        return (told.gaps > 1 and told.within > 0) or (denied and told.begins > 0)
     return told.apart > 0 or (not signs_of(new.text).changes and _are_of_a_row(new.tokens, old.tokens))
 
 
@@ -104,7 +113,8 @@ def _told(told: tuple[str, ...], other: tuple[str, ...]) -> Told:
     rows = [gap.names_things and any(_differ_in(row, *gap.runs) for row in ROWS) for gap in gaps]
     shared = {piece for piece in set(mine).intersection(theirs) if piece < CJK_BEGINS}
     apart = [row or _tell_apart(gap, shared) for row, gap in zip(rows, gaps, strict=True)]
-    return Told(len(gaps), sum(apart), sum(apart[:-1]) + sum(rows[-1:]))
+    begins = sum(found and not gap.is_last for found, gap in zip(apart, gaps, strict=True))
+    return Told(len(gaps), sum(apart), sum(apart[:-1]) + sum(rows[-1:]), begins)
 
 
 def _pieces(told: Sequence[str]) -> Iterator[str]:
@@ -139,10 +149,10 @@ def _gaps(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Gap]:
 
 
 def _may_be_a_name(run: Sequence[str]) -> bool:
-    """Not long, small words of Chinese before it aside, and nobody is told of."""
+    """Not long, small words of Chinese around it aside, and nobody is told of."""
     if max(run, default="") > CJK_BEGINS:
-        begins = next((at for at, piece in enumerate(run) if _says(piece)), 0)
-        return len(run) - begins <= ZH_LONGEST
+        says = [at for at, piece in enumerate(run) if _says(piece)] or [0, len(run) - 1]
+        return says[-1] - says[0] < ZH_LONGEST
     return 0 < len(run) <= LONGEST and NOBODY.isdisjoint(run)
 
 

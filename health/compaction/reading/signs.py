@@ -13,6 +13,7 @@ from health.compaction.reading.ledger_patterns import is_binding
 from health.compaction.reading.value_patterns import (
     ADDS,
     CHANGES,
+    CLOSES_CHANGE,
     DEEDS,
     ENDS,
     FORBIDS,
@@ -28,6 +29,7 @@ _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
     "ends": ENDS.search,
     "changes": CHANGES.search,
     "opens": OPENS_CHANGE.match,
+    "closes": CLOSES_CHANGE.search,
     "past": PAST.search,
     "forbids": FORBIDS.search,
     "deeds": DEEDS.search,
@@ -42,6 +44,7 @@ class Signs:
     ends: bool
     changes: bool
     opens: bool
+    closes: bool
     past: bool
     forbids: bool
     deeds: bool

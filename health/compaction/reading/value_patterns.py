@@ -123,7 +123,7 @@ SOMETIMES = Phrases.of(
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
     r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
     r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b",
-    r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[他她]们?的",
+    r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[你他她]们?的",
 )
 ENDS = Phrases.of(
     r"\b(?:(?:is|are|'s|be|been|called|fell|take|took|call) (?:\w+ ){0,4}off|(?:any ?more|any longer|no longer)"
@@ -221,7 +221,7 @@ ROWS = ROWS_ANYWHERE + tuple(
         "inside outside 内 外",
         "to from",
         "up down",
-        "to back over home return 去 回 返",
+        "to back over home return out 去 回 返",
         "first second third last next final 一 二 三 四 五",
         "早 中 晚 睡",
     )

@@ -145,7 +145,7 @@ def _is_telling(word: str) -> bool:
 
 def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str]) -> tuple[Statement, ...]:
     text, reply = _without_tellers(said[at].text), reply_to(said, at)
-    return _stated(text, at, turn, names & _spelt(text), _note(reply), len(reply) <= MOST_NOTED)
+    return _stated(text, at, turn, names & _spelt(text), _note(reply), _is_short(reply))
 
 
 @of_text
@@ -200,12 +200,17 @@ def _note(reply: str) -> str:
     """What a reply begins with, where that is short and no question: the assistant may take note by it."""
     first = next((passage.text for passage in passages(reply[:HEARD])), "")
     asks = first.endswith(("?", "？")) and "，" not in first
-    return "" if asks or len(first) > MOST_NOTED else first
+    return first if not asks and _is_short(first) else ""
+
+
+def _is_short(reply: str) -> bool:
+    """A character of Chinese, three bytes, says what three letters do."""
+    return len(reply.encode()) <= MOST_NOTED
 
 
 def subjects(said: Sequence[Said]) -> frozenset[str]:
     """What the assistant took note of things under."""
-    replies = (one.text for one in said if one.role is Role.ASSISTANT and len(one.text) <= MOST_NOTED)
+    replies = (one.text for one in said if one.role is Role.ASSISTANT and _is_short(one.text))
     return frozenset[str]().union(*map(_topics_of_note, replies))
 
 
@@ -305,7 +310,7 @@ def _is_bare(
 
 
 def _tells_change(text: str) -> bool:
-    return signs_of(text).changes or signs_of(text).opens
+    return signs_of(text).changes or signs_of(text).opens or signs_of(text).closes
 
 
 def _tells(letter: str) -> bool:

@@ -27,7 +27,6 @@ from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
     CHOSEN,
-    CLOSES_CHANGE,
     OPENS_CHANGE,
     PAID,
     PAIRS,
@@ -191,7 +190,7 @@ class Book:
         if not new.bare or any(self._said_by[word] > 1 for word in new.content - new.names):
             return []
         corrects = signs_of(new.text).opens
-        if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes):
+        if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes or signs_of(new.text).closes):
             return []  # a name alone corrects nothing
         for old in reversed(self._recent):
             if new.turn - old.turn > NEAR:
@@ -247,7 +246,7 @@ def _is_chosen_anew(new: Statement, old: Statement) -> bool:
         return False
     low = new.text.lower()
     return (
-        bool((CHANGES if new.names else OPENS_CHANGE).search(low) or CLOSES_CHANGE.search(low))
+        bool((CHANGES if new.names else OPENS_CHANGE).search(low) or signs_of(new.text).closes)
         and not (new.values.keys() | old.values.keys()) - CHOSEN
     )
 

@@ -17,7 +17,8 @@ from health.compaction.reading.code import compress
 from health.compaction.reading.code_languages import guess, lexer_of
 from health.compaction.reading.fences import Block, blocks, joined
 from health.compaction.terms.ports import Asking, Kit, unchanged
-from health.compaction.terms.reasons import Why
+from health.compaction.terms.reasons import Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit
 from health.compaction.trimming.excerpts import Wanted, excerpts
 from health.compaction.trimming.payload_log import looks_like_log, trim_log
@@ -32,6 +33,14 @@ VERBATIM = 1.0
 _TRIES = 3
 
 
+@strategy(
+    Shown(
+        icon="code",
+        label=_("Content chunking"),
+        choice=_("Shorten by kind: code, text, logs"),
+        message=_("Chunking code & plan references…"),
+    )
+)
 def content_type_chunking(state: ContextState, kit: Kit) -> Asking:
     yield from ()
     chunker = _Chunker(kit, state.config.payloads, state.config.content_type_chunking.compress_ratios, in_play(state))
@@ -97,7 +106,7 @@ class _Chunker:
         if ratio >= VERBATIM or tokens < LEAST_TOKENS or LEFT_OUT in text:
             return text
         most, chars = int(ratio * tokens), int(ratio * len(text))
-        for _ in range(_TRIES):
+        for _attempt in range(_TRIES):
             shorter = cut(text, chars)
             left = self.kit.tokens(shorter)
             if left <= most:

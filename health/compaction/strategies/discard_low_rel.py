@@ -15,11 +15,20 @@ from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.strategies.prioritize_recent import scorable, score
 from health.compaction.strategies.summarize_old import summarize_old
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import ContextState, Kind
 from health.compaction.trimming import placeholders
 
 
+@strategy(
+    Shown(
+        icon="clear-all",
+        label=_("Discard low relevance"),
+        choice=_("Discard what is least relevant"),
+        message=_("Removing low-relevance units…"),
+    )
+)
 def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
     candidates = [cut for cut in cuts(state.units) if scorable(cut)]
     number = sum(1 for unit in state.units if unit.kind is not Kind.PLACEHOLDER)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from health.compaction import strategies
 from health.compaction.config import CHAIN_ORDER, ContextConfig
 from health.compaction.terms.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
 from health.compaction.terms.pressure import marks
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, _
+from health.compaction.terms.registry import REGISTRY, Shown, strategy
 from health.compaction.terms.units import ContextState
 
 NAME = "hybrid"
@@ -22,6 +22,15 @@ WORTH_A_PASS = 0.01
 TIGHTER = (0.75, 0.5, 0.25)
 
 
+@strategy(
+    Shown(
+        icon="layers",
+        label=_("Hybrid"),
+        choice=_("All before it again, in turns"),
+        message=_("Applying hybrid compression…"),
+        pulses=True,
+    )
+)
 def hybrid(state: ContextState, kit: Kit) -> Asking:
     best, passes = state, 0
     reads: tuple[Read, ...] = ()
@@ -44,10 +53,10 @@ def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:
     best = state
     reads: tuple[Read, ...] = ()
     config = tightened(state.config, factor)
-    for strategy in _earlier(state.config.chain_order):
+    for earlier in _earlier(state.config.chain_order):
         if at_goal(best):
             break
-        attempt: Attempt = yield from strategy(replace(best, config=config), kit)
+        attempt: Attempt = yield from earlier(replace(best, config=config), kit)
         if attempt.changed and attempt.state.estimated_tokens < best.estimated_tokens:
             best, reads = replace(attempt.state, config=state.config), (*reads, *attempt.reads)
     return Attempt(state=best, changed=best is not state, reads=reads)
@@ -95,4 +104,4 @@ def _factors(passes: int) -> Iterator[float]:
 def _earlier(chain: tuple[str, ...]) -> list[Strategy]:
     """The known strategies before this one in the chain; the default chain's, where it stands in none."""
     order = chain if NAME in chain else CHAIN_ORDER
-    return [strategies.REGISTRY[name] for name in order[: order.index(NAME)] if name in strategies.REGISTRY]
+    return [REGISTRY[name] for name in order[: order.index(NAME)] if name in REGISTRY]

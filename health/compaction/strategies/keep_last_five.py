@@ -15,7 +15,8 @@ from dataclasses import replace
 from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.strategies.select_passages import select_passages
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.reasons import Why
+from health.compaction.terms.reasons import Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import ContextState, Role, total
 from health.compaction.trimming import placeholders
 from health.compaction.trimming.clamp import evened
@@ -24,6 +25,14 @@ KEPT_MESSAGES = 5
 LEAST_MESSAGES = 3
 
 
+@strategy(
+    Shown(
+        icon="clear-all",
+        label=_("Keep last five"),
+        choice=_("Keep the last five rounds"),
+        message=_("Keeping the last five messages…"),
+    )
+)
 def keep_last_five(state: ContextState, kit: Kit) -> Asking:
     yield from ()
     found = cuts(state.units)
@@ -38,6 +47,14 @@ def keep_last_five(state: ContextState, kit: Kit) -> Asking:
     return Attempt(state=after, changed=True)
 
 
+@strategy(
+    Shown(
+        icon="star",
+        label=_("Passages and last five"),
+        choice=_("Choose passages, and keep the last five rounds"),
+        message=_("Selecting passages beside the last five messages…"),
+    )
+)
 def passages_keep_last_five(state: ContextState, kit: Kit) -> Asking:
     begin = len(state.units) - KEPT_MESSAGES
     held = ids_of(cut for cut in cuts(state.units) if not cut.protected and cut.start + len(cut.units) > begin)

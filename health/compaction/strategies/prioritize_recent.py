@@ -11,11 +11,20 @@ from collections.abc import Sequence
 from health.compaction.choosing import scoring
 from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import ContextState, Kind
 from health.compaction.trimming import placeholders
 
 
+@strategy(
+    Shown(
+        icon="star",
+        label=_("Prioritize recent"),
+        choice=_("Keep what is recent and relevant"),
+        message=_("Prioritizing P1 units & recent messages…"),
+    )
+)
 def prioritize_recent(state: ContextState, kit: Kit) -> Asking:
     candidates = older(state, cuts(state.units))
     if not candidates:

@@ -21,7 +21,8 @@ from health.compaction.laws.floor import oversized
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
 from health.compaction.terms.prepared import Prepared
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
 from health.compaction.trimming import placeholders
 
@@ -31,6 +32,16 @@ LONGEST_NOTE = 200
 Deciding = Generator[Need, Any, tuple[list[Change], str]]
 
 
+@strategy(
+    Shown(
+        icon="compress",
+        label=_("Prune with agent"),
+        choice=_("Let the pruning agent decide"),
+        message=_("Summarizing with the pruning agent…"),
+        expecting=_("Summarizing with the pruning agent… (est. %(before)s → %(after)s tokens)"),
+        pulses=True,
+    )
+)
 def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     offered = offered_to(state.units)
     if not offered:

@@ -23,7 +23,8 @@ from health.compaction.reading.value_statements import is_question
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
 from health.compaction.terms.pressure import marks
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, total, turn_to_leave
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.
@@ -45,6 +46,14 @@ SPARE = 400
 LEAST_ROOM = 40
 
 
+@strategy(
+    Shown(
+        icon="star",
+        label=_("Select passages"),
+        choice=_("Choose passages from all that was said"),
+        message=_("Selecting the passages that are needed most…"),
+    )
+)
 def select_passages(state: ContextState, kit: Kit) -> Asking:
     """Fill the context with passages up to `fill` of the limit, and not above the goal."""
     target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
@@ -226,7 +235,7 @@ def _typed(
     It is few of the tokens and names most of what is used later. What is tagged P2 or P3 is chosen behind all others.
     """
     chunks_of: dict[int, list[int]] = {}
-    for one, (at, _) in enumerate(places):
+    for one, (at, _place) in enumerate(places):
         if sources[at].role is sources[at].voice is Role.USER and untagged[at]:
             chunks_of.setdefault(at, []).append(one)
     typed = [one for at in sorted(chunks_of, reverse=True) for one in chunks_of[at]]

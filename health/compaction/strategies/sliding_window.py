@@ -12,11 +12,20 @@ from collections.abc import Iterable, Sequence
 from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.reading.importance import importances
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, ContextState
 from health.compaction.trimming import placeholders
 
 
+@strategy(
+    Shown(
+        icon="layers",
+        label=_("Sliding window"),
+        choice=_("Keep a window of messages"),
+        message=_("Keeping a window of recent messages…"),
+    )
+)
 def sliding_window(state: ContextState, kit: Kit) -> Asking:
     yield from ()
     config = state.config.sliding_window

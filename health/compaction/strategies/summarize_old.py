@@ -16,11 +16,22 @@ from health.compaction.laws.cuts import Cut, cuts, floor_share, oldest
 from health.compaction.strategies.truncate import truncated
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id
 from health.compaction.trimming import placeholders
 
 
+@strategy(
+    Shown(
+        icon="compress",
+        label=_("Summarize old"),
+        choice=_("Summarise what is old"),
+        message=_("Summarizing old context…"),
+        expecting=_("Summarizing old context… (est. %(before)s → %(after)s tokens)"),
+        pulses=True,
+    )
+)
 def summarize_old(state: ContextState, kit: Kit) -> Asking:
     old = old_part(state)
     gone = to_be_told(state, old)

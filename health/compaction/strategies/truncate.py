@@ -12,11 +12,20 @@ from collections.abc import Sequence
 from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks
-from health.compaction.terms.reasons import Why
+from health.compaction.terms.reasons import Why, _
+from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import ContextState, total
 from health.compaction.trimming import placeholders
 
 
+@strategy(
+    Shown(
+        icon="cut",
+        label=_("Truncate"),
+        choice=_("Cut off what is oldest"),
+        message=_("Dropping the oldest messages…"),
+    )
+)
 def truncate(state: ContextState, kit: Kit) -> Asking:
     yield from ()
     return truncated(state, kit, cuts(state.units))

@@ -8,9 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from reprlib import Repr
 from typing import Any
 
 Check = Callable[[object, str], Any]
+MOST_SHOWN = 80
+# Of lists within lists only the outer ones: by aliases a short text can stand for more than a machine holds.
+_brief = Repr()
+_brief.maxlevel = 2
 
 
 class InvalidConfig(ValueError):
@@ -25,8 +30,8 @@ class InvalidConfig(ValueError):
 
 
 def refusal(path: str, must: str, value: object) -> InvalidConfig:
-    shown = repr(value)
-    shown = shown if len(shown) <= 80 else shown[:79] + "…"
+    shown = repr(value[:MOST_SHOWN]) if isinstance(value, str) else _brief.repr(value)
+    shown = shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 1] + "…"
     return InvalidConfig(f"{path} must be {must}, not {shown}.", path=path, must=must)
 
 

@@ -142,6 +142,7 @@ MODEL = "providers.local.models.org/tiny-1.5"
         ("output_length", "outputLength", f"llm.yaml, line 12: {MODEL}.outputLength", "does not know"),
         ("context_length: 8192", "contextLength:", f"llm.yaml, line 10: {MODEL}.contextLength", "does not know"),
         ("name: My server", "label:", "llm.yaml, line 3: providers.local.label", "does not know"),
+        ("apiType: openai", "apitype: openai", "llm.yaml, line 4: providers.local.apitype", "does not know"),
         # Wrong types.
         ("8192", "big", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
         ("8192", '"8192"', f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -376,3 +377,17 @@ def test_a_type_may_have_a_threshold_of_its_own_which_makes_sense_over_everybody
     assert with_own(config, config.per_llm[0].own).warning_threshold == 0.6
     with pytest.raises(InvalidConfig, match=r"goal must be below the warning_threshold of 0\.6"):
         load(document % "{warning_threshold: 0.6}")
+
+
+def test_aliases_that_stand_for_a_million_values_are_refused_in_few_words() -> None:
+    """An alias of aliases: each level stands for nine of the one before."""
+    levels = ["&a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]", *(f"&a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 6))]
+
+    tracemalloc.start()
+    with pytest.raises(InvalidConfig, match="how must be passages or chain, not") as refused:
+        load_own(f"how: [{', '.join(levels)}]")
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(str(refused.value)) < 200
+    assert peak < 1_000_000
