@@ -29,25 +29,27 @@ HEAPS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A Celery worker: the child's name, the queue that it serves, and how many of its tasks at a time."""
+    """A Celery worker: the child's name, the queue that it serves, and its pool."""
 
     name: str
     queue: str
+    pool: str
     concurrency: int
 
 
 # Turns wait on providers: many threads. Compaction computes: a process of its own, which loads the embedding model. It
-# too works in a thread: with Celery's pool of processes it would be two, with the same code in each.
+# works where it waits for tasks: a pool of processes would be two with the same code in each, and from a thread Celery
+# hears up to a second late that a task is done, and takes the next one then.
 WORKERS = (
-    Worker(name="turns", queue="turns", concurrency=settings.DOMINDS_TURN_THREADS),
-    Worker(name="compaction", queue="compaction", concurrency=1),
+    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),
+    Worker(name="compaction", queue="compaction", pool="solo", concurrency=1),
 )
 
 
 def worker(row: Worker) -> Child:
     options = {
         "--queues": row.queue,
-        "--pool": "threads",
+        "--pool": row.pool,
         "--concurrency": str(row.concurrency),
         "--hostname": f"{row.name}@%h",
         "--loglevel": "WARNING",
