@@ -158,7 +158,7 @@ def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeStrin
     """The menu of a message. It was half of all that a page of a hundred messages took: it is made once for all rows in
     which the same can be done, and gets their numbers afterwards."""
     token, mark = context.get("csrf_token"), row.mark
-    html = made_once(
+    html: str = made_once(
         "dialogs/rows/_message_menu.html",
         dialog_id=NO_DIALOG,
         pk=NO_MESSAGE,
@@ -170,8 +170,7 @@ def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeStrin
         pinned=mark.pinned if mark else False,
         priority=mark.priority if mark else None,
         area=mark.area if mark else "",
-        # Django's word for a page that has none.
-        csrf_token=OF_THE_PERSON if token else "NOTPROVIDED",
+        csrf_token=OF_THE_PERSON if token else "",
     )
     mine = {NO_DIALOG: dialog.pk, NO_MESSAGE: row.message.pk, OF_THE_PERSON: token or ""}
     mine[NO_GENERATION] = row.generation.pk if row.generation else ""
