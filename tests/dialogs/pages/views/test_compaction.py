@@ -106,6 +106,27 @@ def test_compact_now_queues_a_run(as_alice: Client, dialog: Dialog, headers: dic
     assert (run.trigger, run.focus, run.is_draft, run.requested_by) == ("manual", "The rotor", True, dialog.owner)
 
 
+def test_each_menu_names_its_own_message_and_carries_the_persons_token(
+    as_alice: Client, dialog: Dialog, history: list[Message]
+) -> None:
+    shown_page = as_alice.get(f"/dialogs/{dialog.pk}/").content.decode()
+
+    shown = [message for message in history if f'id="message-menu-{message.pk}"' in shown_page]
+    assert len(shown) > 1
+    assert all(f'action="{url(dialog, f"messages/{message.pk}/pin")}"' in shown_page for message in shown)
+    assert "token-of-the-person" not in shown_page
+    assert str(10**18 - 1) not in shown_page
+
+
+@pytest.mark.usefixtures("history")
+def test_compact_now_pressed_twice_makes_one_run_and_says_so(as_alice: Client, dialog: Dialog) -> None:
+    first, second = [as_alice.post(url(dialog, "compaction"), headers=HTMX) for _press in range(2)]
+
+    assert (first.status_code, second.status_code) == (204, 422)
+    assert "under way already" in second.content.decode()
+    assert CompactionRun.objects.count() == 1
+
+
 def test_a_refusal_brings_the_form_back_as_it_was_typed(as_alice: Client, dialog: Dialog) -> None:
     response = as_alice.post(url(dialog, "compaction"), {"focus": "The rotor", "preview": "on"})
 
