@@ -491,6 +491,8 @@ def test_a_file_says_it_too_and_one_that_does_not_leaves_it(as_alice: Client, ag
         ("context_config:\n  goal: 0.9\n", "Line 2: context_config.goal Must be below the warning threshold of 0.8."),
         ("x" * 300_000, "larger than settings are"),
         ("\x00", "not YAML"),
+        ("context_config: {}\n---\ncontext_config: {}\n", "not YAML"),
+        ("context_config:\n  ? [goal]\n  : 0.5\n", "not YAML"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_with_line_and_key(as_alice: Client, text: str, told: str) -> None:
