@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from threading import Lock, Thread, Timer
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,7 @@ from dominds.event_loop import new_event_loop
 
 # The page comes first: whoever has just started Dominds waits for that.
 PRELOAD_AFTER_SECONDS = 10.0
+logger = logging.getLogger(__name__)
 
 _turns: asyncio.AbstractEventLoop | None = None
 _one_at_a_time = Lock()
@@ -64,8 +66,18 @@ def _loop() -> asyncio.AbstractEventLoop:
     with _one_at_a_time:
         if _turns is None:
             _turns = new_event_loop()
-            Thread(target=_turns.run_forever, name="turns", daemon=True).start()
+            Thread(target=_run, args=(_turns,), name="turns", daemon=True).start()
     return _turns
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Until it is stopped. What a library raises to end the program, an event loop hands on: that would end all turns
+    without a word, and those to come, where it shall end the one."""
+    while True:
+        try:
+            return loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            logger.exception("A turn would have ended its worker")
 
 
 async def _slice(dialog_id: UUID) -> None:

@@ -9,11 +9,18 @@ from pathlib import Path
 from dominds import __version__
 
 
+def find_everywhere(root: Path) -> None:
+    """The processes that this one starts find its code whatever folder they are started in, and nothing that lies there
+    hides what is installed."""
+    os.environ["PYTHONSAFEPATH"] = "1"
+    # What was installed is found by itself; a clone is not.
+    if (root / "manage.py").exists():
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
+
+
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
-    # For the processes that it starts: what lies in the folder that they are started in hides nothing installed.
-    if not (Path(__file__).parents[1] / "manage.py").exists():
-        os.environ["PYTHONSAFEPATH"] = "1"
+    find_everywhere(Path(__file__).parents[1])
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"Dominds {__version__}\n")
         return

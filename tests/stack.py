@@ -142,7 +142,7 @@ def migrated() -> Path:
 
 @contextmanager
 def running_stack(
-    data_dir: Path, *options: str, wait: bool = True, migrates: bool = False, **settings: str
+    data_dir: Path, *options: str, wait: bool = True, migrates: bool = False, folder: Path = ROOT, **settings: str
 ) -> Iterator[Stack]:
     """`manage.py up` with these options and settings, ready to be asked unless told not to wait."""
     port = free_port()
@@ -153,8 +153,8 @@ def running_stack(
         environment = settings_of(data_dir, **{**QUICK, **database, "DOMINDS_PORT": str(port), **settings})
         with (data_dir / "stdout").open("w") as stdout, (data_dir / "stderr").open("w") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "manage.py", "up", *options],
-                cwd=ROOT,
+                [sys.executable, str(ROOT / "manage.py"), "up", *options],
+                cwd=folder,
                 env=environment,
                 stdout=stdout,
                 stderr=stderr,

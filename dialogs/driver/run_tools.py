@@ -91,13 +91,17 @@ async def _is_interrupted(claim: Claim, calls: Sequence[ToolCall]) -> bool:
     """Where a person has typed something, no call is begun any more: the model reads it first."""
     if not await in_db(is_message_waiting)(claim.dialog_id):
         return False
+    await in_db(_leave_unmade)(claim, calls)
+    return True
+
+
+def _leave_unmade(claim: Claim, calls: Sequence[ToolCall]) -> None:
     for call in calls:
-        await call.arefresh_from_db(fields=["status", "started_at"])
+        call.refresh_from_db(fields=["status", "started_at"])
         if call.status == ToolCall.Status.PENDING:
             words = BEGUN_BEFORE if call.started_at else NOT_BEGUN
-            await in_db(rounds.end_call)(claim, call, failed=True, result=words)
-    await in_db(rounds.close_round)(claim)
-    return True
+            rounds.end_call(claim, call, failed=True, result=words)
+    rounds.close_round(claim)
 
 
 def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[ToolCall]]:

@@ -59,10 +59,15 @@ def watch(plan: Plan, children: Children) -> None:
     while True:
         children.watch()
         if not announced and (not plan.listens or children.answers("web")):
-            sys.stdout.write(f"{plan.welcome}\n")
-            sys.stdout.flush()
+            announce(plan.welcome)
             announced = True
         time.sleep(POLL_SECONDS)
+
+
+def announce(welcome: str) -> None:
+    """Where nobody reads any more, or nobody ever did, all runs on."""
+    with contextlib.suppress(OSError):
+        print(welcome, flush=True)  # noqa: T201
 
 
 def stop(children: Children) -> None:

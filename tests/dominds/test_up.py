@@ -18,8 +18,11 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """With the demo model, in an empty folder: here everything runs that `up` can run."""
-    with running_stack(tmp_path_factory.mktemp("up"), migrates=True) as found:
+    """With the demo model, in an empty folder: here everything runs that `up` can run. Started far from its code, where
+    a file has the name of a package of ours."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "health.py").write_text("raise ImportError")
+    with running_stack(tmp_path_factory.mktemp("up"), migrates=True, folder=folder) as found:
         yield found
 
 

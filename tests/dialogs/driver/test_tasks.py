@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import current_thread
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.db.backends.signals import connection_created
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dialogs import tasks
+from dialogs.agents.tools.base import OutsideTool, schema
 from dialogs.common import broadcast
-from dialogs.common.threads import close_threads
-from dialogs.models import Dialog, Message
+from dialogs.common.threads import close_threads, in_db
+from dialogs.driver import run_tools
+from dialogs.models import Dialog, Message, ToolCall
 from dialogs.tasks import drive
-from tests.dialogs.driver.conftest import USAGE, Play, ask
+from dialogs.turns.writes.messages import post_message
+from tests.dialogs.driver.conftest import USAGE, Play, a_call, ask, said
 from tests.standins.serving import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,6 +74,50 @@ def test_a_turn_asks_over_the_connection_of_the_turn_before_it(dialog: Dialog) -
     assert [message.content for message in dialog.messages.filter(role="assistant")] == ["Hi.", "Hi."]
     assert len(ports) > 1
     assert len(set(ports)) == 1
+
+
+def test_a_turn_needs_no_thread_whose_connection_nobody_looks_after(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Django's own async queries share one thread, whose connection stays broken once its server went away."""
+
+    async def drop(_arguments: object, _key: str) -> str:
+        await in_db(post_message)(dialog=dialog, content="WAIT!")
+        return "dropped"
+
+    tools = [OutsideTool(name=name, description="", parameters=schema(), perform=drop) for name in ("logs", "people")]
+    monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: tools)
+    monkeypatch.setattr(SyncToAsync, "single_thread_executor", ThreadPoolExecutor(1, thread_name_prefix="shared"))
+    calls = [a_call("logs", call_id="1"), a_call("people", call_id="2")]
+    play(said(10, "", tool_calls=calls, finish="tool_calls"), said(10, "Done."))
+    ask(dialog, "Tidy the tables.")
+    opened: list[str] = []
+    connection_created.connect(lambda **_about: opened.append(current_thread().name), weak=False, dispatch_uid="opened")
+
+    as_a_worker(dialog)
+    as_a_worker(dialog)
+
+    connection_created.disconnect(dispatch_uid="opened")
+    assert list(ToolCall.objects.values_list("status", flat=True)) == ["done", "failed"]
+    assert [name for name in opened if name.startswith("shared")] == []
+
+
+def test_what_would_end_the_program_ends_one_turn_only(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leave(_dialog_id: object) -> None:
+        raise SystemExit("A library gives up.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tasks, "run_drive", leave)
+        with pytest.raises(SystemExit):
+            as_a_worker(dialog)
+
+    play({"text": "Hi.", "usage": USAGE})
+    ask(dialog)
+    as_a_worker(dialog)
+
+    assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi."]
 
 
 def test_browsers_are_told_of_the_answer_before_the_slice_ends(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from dominds.supervisor.plan import Plan, become_watcher
 become_watcher({plan!r})
 """
 ASLEEP = "import time; print('awake', flush=True); time.sleep(60)"
+LIVES_ON = "import time; time.sleep(1); print('still here', flush=True); time.sleep(60)"
 LARGE = ("django", "celery", "redis", "asyncio", "ssl", "psycopg")
 
 
@@ -120,6 +122,18 @@ def test_a_data_folder_that_somebody_took_meanwhile_is_left_alone(
         assert become(plan).wait(20) == 1
 
     assert said(tmp_path).startswith("Dominds already runs on ")
+
+
+def test_it_runs_on_where_nobody_reads_that_it_runs(
+    plan: Plan, become: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    unread = "reading, writing = os.pipe(); os.dup2(writing, 1); os.close(reading)"
+    stayed = replace(plan, children=(Child(name="child", command=(sys.executable, "-c", LIVES_ON)),))
+
+    process = become(stayed, before=unread)
+    wait_for(lambda: "still here" in said(tmp_path) or process.poll() is not None)
+
+    assert process.poll() is None
 
 
 def test_what_watches_loads_nothing_large() -> None:
