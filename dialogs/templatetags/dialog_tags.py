@@ -4,11 +4,13 @@ run has taken.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from uuid import UUID
 
 from django import template
 from django.template import Context
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -148,9 +150,10 @@ def lasting(seconds: int) -> str:
     return " ".join(parts[first : first + 2])
 
 
-# Numbers in the place of those that differ from row to row, and a word in that of the person's token.
+# Numbers in the place of those that differ from row to row, and words in that of the area and of the person's token.
 NO_DIALOG, NO_MESSAGE, NO_GENERATION = UUID(int=2**128 - 1), 10**18 - 1, 10**18 - 2
-OF_THE_PERSON = "token-of-the-person"
+AN_AREA, OF_THE_PERSON = "area-of-the-message", "token-of-the-person"
+STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, AN_AREA, OF_THE_PERSON))))
 
 
 @register.simple_tag(takes_context=True)
@@ -158,6 +161,7 @@ def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeStrin
     """The menu of a message. It was half of all that a page of a hundred messages took: it is made once for all rows in
     which the same can be done, and gets their numbers afterwards."""
     token, mark = context.get("csrf_token"), row.mark
+    area = mark.area if mark else ""
     html: str = made_once(
         "dialogs/rows/_message_menu.html",
         dialog_id=NO_DIALOG,
@@ -169,11 +173,11 @@ def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeStrin
         is_archived=row.is_archived,
         pinned=mark.pinned if mark else False,
         priority=mark.priority if mark else None,
-        area=mark.area if mark else "",
+        area=AN_AREA if area else "",
         csrf_token=OF_THE_PERSON if token else "",
     )
-    mine = {NO_DIALOG: dialog.pk, NO_MESSAGE: row.message.pk, OF_THE_PERSON: token or ""}
+    mine = {NO_DIALOG: dialog.pk, NO_MESSAGE: row.message.pk, AN_AREA: escape(area), OF_THE_PERSON: token}
     mine[NO_GENERATION] = row.generation.pk if row.generation else ""
-    for stands_in, value in mine.items():
-        html = html.replace(str(stands_in), str(value))
-    return mark_safe(html)  # noqa: S308  numbers, and a token that Django made
+    texts = {str(stands_in): str(value) for stands_in, value in mine.items()}
+    # At once: an area may be called like a word that stands in.
+    return mark_safe(STAND_INS.sub(lambda found: texts[found[0]], html))  # noqa: S308  escaped, or Django's own

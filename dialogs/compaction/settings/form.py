@@ -126,7 +126,7 @@ class SettingsForm(PathForm):
     """
 
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    agents = forms.CharField(required=False, widget=forms.HiddenInput)
+    agents = forms.Field(required=False, widget=forms.HiddenInput)
     pruning_agent = AgentField(
         label=gettext_lazy("Who decides which older messages go"),
         required=False,
@@ -183,7 +183,7 @@ class SettingsForm(PathForm):
         return self.is_bound and not self.wrong
 
     def clean_agents(self) -> Mapping[str, str]:
-        return read_agents(self.cleaned_data["agents"])
+        return read_agents(self.cleaned_data["agents"] or "")
 
     def clean(self) -> None:
         """The engine refuses one key at a time: what it refused has no part in its next look."""
@@ -203,9 +203,10 @@ class SettingsForm(PathForm):
     def _yaml(self, llms: Sequence[LlmForm], tools: Sequence[ToolForm]) -> str:
         """The document as a file has it. What is empty is left out, and has its default."""
         found: dict[str, Any] = {}
+        default = self.cleaned_data.get("default_limit") or ContextConfig().default_limit
         for path in (*FIELDS, CHAIN):
             put(found, path, self.cleaned_data.get(path))
-        put(found, LLMS, [row.document(self.cleaned_data.get("default_limit")) for row in llms])
+        put(found, LLMS, [row.document(default) for row in llms])
         put(found, TOOLS, {row.cleaned_data["tool"]: row.document() for row in tools if not row.errors})
         return yaml.safe_dump({ROOT: found}, allow_unicode=True)
 

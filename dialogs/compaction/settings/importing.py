@@ -86,7 +86,7 @@ def faults_of_agents(agents: Mapping[str, str], config: ContextConfig) -> Iterat
 
 def line_of(text: str, path: str) -> int | None:
     """The line on which the key at this path stands, or else the nearest section above it that the file has."""
-    node: Any = yaml.compose(text)
+    node: Any = yaml.compose(text) if path else None
     line = None
     rest = path
     while rest and node is not None:

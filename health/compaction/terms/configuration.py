@@ -130,12 +130,16 @@ class _OnceOnly(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+# Of values with a tag that they do not fit, and of keys that are lists, PyYAML raises the last three.
+NO_YAML = (yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError)
+
+
 def _read(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_OnceOnly)  # noqa: S506  # it is a safe loader
     except InvalidConfig:
         raise
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except NO_YAML as error:
         raise InvalidConfig(f"This is not YAML: {error}") from error
 
 

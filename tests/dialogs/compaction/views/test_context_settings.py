@@ -477,6 +477,25 @@ def test_a_file_says_it_too_and_one_that_does_not_leaves_it(as_alice: Client, ag
     assert (helper.when_full, helper.own_settings) == ("remind", '{"how": "chain"}')
 
 
+@pytest.mark.parametrize("do", ["save", "what-if", "up:1"])
+def test_agents_of_a_file_that_come_back_spoiled_count_as_none(as_alice: Client, fields: Fields, do: str) -> None:
+    assert "must be corrected" not in post(as_alice, fields, agents="\x00", do=do).text
+
+
+def test_a_new_type_follows_the_default_that_is_left_empty(as_alice: Client, fields: Fields) -> None:
+    row = {"per_llm[7].type": "new", "per_llm[7].follow_default": "on"}
+
+    post(as_alice, fields, **row, default_limit="")
+
+    assert context_config().per_llm[-1].limit == ContextConfig().default_limit
+
+
+def test_a_wrong_default_is_told_once_and_not_of_the_types_that_follow_it(as_alice: Client, fields: Fields) -> None:
+    row = {"per_llm[7].type": "new", "per_llm[7].follow_default": "on"}
+
+    assert "1 field must be corrected" in post(as_alice, fields, **row, default_limit="x", status=422).text
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -491,6 +510,8 @@ def test_a_file_says_it_too_and_one_that_does_not_leaves_it(as_alice: Client, ag
         ("context_config:\n  goal: 0.9\n", "Line 2: context_config.goal Must be below the warning threshold of 0.8."),
         ("x" * 300_000, "larger than settings are"),
         ("\x00", "not YAML"),
+        ("context_config: {}\n---\ncontext_config: {}\n", "not YAML"),
+        ("context_config:\n  ? [goal]\n  : 0.5\n", "not YAML"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_with_line_and_key(as_alice: Client, text: str, told: str) -> None:

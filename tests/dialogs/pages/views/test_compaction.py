@@ -13,6 +13,7 @@ from dialogs.compaction.writes.manual_compaction import request
 from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Course, Dialog, LlmBounds, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.pages.rendering import _made
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.writes.messages import post_message
 from health.compaction.terms.reasons import Reason, Why
@@ -116,6 +117,31 @@ def test_each_menu_names_its_own_message_and_carries_the_persons_token(
     assert all(f'action="{url(dialog, f"messages/{message.pk}/pin")}"' in shown_page for message in shown)
     assert "token-of-the-person" not in shown_page
     assert str(10**18 - 1) not in shown_page
+
+
+@pytest.mark.parametrize("area", ["token-of-the-person", str(10**18 - 1), str(10**18 - 2), "a \"<b>\" & 'c'", "area"])
+def test_the_menu_shows_an_area_as_it_was_written(
+    as_alice: Client, dialog: Dialog, history: list[Message], area: str
+) -> None:
+    as_alice.post(url(dialog, f"messages/{history[0].pk}/priority"), {"priority": "2", "area": area})
+
+    found = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    areas = {attrs["id"]: attrs["value"] for _tag, attrs in found.tags if attrs.get("name") == "area"}
+    assert areas[f"area-{history[0].pk}"] == area
+
+
+def test_messages_of_many_areas_share_one_menu(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
+    MessageMark.objects.bulk_create(MessageMark(message=one, priority=2, area="first") for one in history)
+    as_alice.get(f"/dialogs/{dialog.pk}/")
+    made = _made.cache_info().misses
+    for mark in MessageMark.objects.all():
+        mark.area = f"area {mark.pk}"
+        mark.save()
+
+    as_alice.get(f"/dialogs/{dialog.pk}/")
+
+    assert _made.cache_info().misses == made
 
 
 @pytest.mark.usefixtures("history")

@@ -186,6 +186,10 @@ def test_what_makes_no_sense_is_refused_with_its_key(path: str, value: str, comp
         ("context_config: 2024-13-45", "not YAML"),  # a date that there is not
         ("context_config: {2024-12-24: 1}", "has no key '2024-12-24'"),
         ("x: !!python/object:os.system {}", "not YAML"),
+        ("? [a]\n: 1", "not YAML"),
+        ("context_config: {goal: !!bool x}", "not YAML"),
+        ("context_config: {goal: !!timestamp x}", "not YAML"),
+        ("!!map [a]", "not YAML"),
     ],
 )
 def test_what_is_no_configuration_is_refused_in_words(text: str, complaint: str) -> None:
