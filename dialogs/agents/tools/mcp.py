@@ -6,9 +6,11 @@ The SDK takes more than a second to load: `mcp_servers.py`, which speaks to serv
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from itertools import count
 from typing import Any
 
@@ -53,6 +55,7 @@ def _description(server: McpServer, described: Mapping[str, Any]) -> str:
 
 def _tool(server: McpServer, described: Mapping[str, Any], name: str) -> OutsideTool:
     async def perform(arguments: Arguments, key: str) -> str:
+        await loaded()
         from dialogs.agents.tools.mcp_servers import call_tool
 
         return await call_tool(server, described["name"], arguments, key=key)
@@ -80,12 +83,18 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
+async def loaded() -> None:
+    """Have what speaks to servers loaded, on another thread: all other turns stand on this event loop."""
+    await asyncio.to_thread(import_module, "dialogs.agents.tools.mcp_servers")
+
+
 async def refresh_stale(agent: Agent) -> bool:
     """Ask those of the agent's servers that were never asked, or failed some minutes ago. Says whether there were any.
     Never raises."""
     try:
         servers = await in_db(servers_to_ask)(agent)
         if servers:
+            await loaded()
             from dialogs.agents.tools.mcp_servers import ask_all, record_all
 
             await in_db(record_all)(servers, await ask_all(servers))

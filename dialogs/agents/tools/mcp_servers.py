@@ -1,8 +1,8 @@
 """Speaking to MCP servers: calling a tool, and asking what there is.
 
-Each call has a session of its own, bounded in time and closed whatever happens: every turn has an event loop of its
-own. All that can go wrong with a server becomes a ToolError in words, for an agent and an admin. What the server itself
-said is quoted with its secrets blacked out: the words go to a model, and into a page.
+Each call has a session of its own, bounded in time and closed whatever happens. All that can go wrong with a server
+becomes a ToolError in words, for an agent and an admin. What the server itself said is quoted with its secrets blacked
+out: the words go to a model, and into a page.
 """
 
 from __future__ import annotations

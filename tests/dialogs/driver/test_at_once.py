@@ -123,9 +123,11 @@ class Tab:
 
 
 def work(ended: Event) -> None:
-    """As the workers of the queue do: turns that are due, and compactions that wait."""
+    """As the workers of the queue do: turns that are due, and compactions that wait, the last ones too."""
     try:
-        while not ended.wait(0.02):
+        is_last = False
+        while not is_last:
+            is_last = ended.wait(0.02)
             for dialog_id in due_dialogs():
                 async_to_sync(drive)(dialog_id)
             for run in CompactionRun.objects.filter(status=CompactionRun.Status.QUEUED):

@@ -27,6 +27,24 @@ from tests.dialogs.agents.tools.conftest import MakeServer
 TIME_SERVER = f"{sys.executable} -m mcp_server_time --local-timezone UTC"
 
 
+# Who loads the SDK, of a process whose first agent asks its servers.
+WHO_LOADS = """
+import asyncio, sys, threading
+import tests.django_loaded
+from dialogs.agents.tools import mcp
+from dialogs.models import Agent
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "mcp":
+            print(threading.current_thread() is threading.main_thread())
+
+sys.meta_path.insert(0, Finder())
+mcp.servers_to_ask = lambda agent: ["a server"]
+asyncio.run(mcp.refresh_stale(Agent()))
+"""
+
+
 @pytest.fixture(autouse=True)
 def short_goodbyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long the SDK waits for a program to end by itself, and then for a request to end to be heeded."""
@@ -51,6 +69,13 @@ def test_a_tree_of_elements_is_for_when_a_screenshot_does_not_suffice(
     assert said.startswith("All elements.")
     assert ("if a screenshot suffices" in said) is is_told
     assert "screenshot suffices" not in offered(agent, f"__{beside}").description
+
+
+def test_no_other_turn_stands_still_while_the_sdk_is_loaded() -> None:
+    """All turns of a worker run on one event loop, and the SDK takes a second."""
+    done = subprocess.run([sys.executable, "-c", WHO_LOADS], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"
 
 
 def ask_and_record(server: McpServer) -> None:
