@@ -94,6 +94,12 @@ class LlmForm(RowForm):
         attrs["placeholder"] = grouped(self.texts.get("default_limit") or str(ContextConfig().default_limit))
         attrs |= {"disabled": True} if self["follow_default"].value() else {}
 
+    def add_error(self, field: str | None, error: Any) -> None:
+        """A wrong limit is shown, and can be corrected, also where the type follows the default."""
+        super().add_error(field, error)
+        if field == "limit":
+            self.fields[field].widget.attrs.pop("disabled", None)
+
     def document(self, default_limit: object) -> dict[str, Any]:
         said = dict(self.cleaned_data)
         if said["follow_default"] and said["limit"] == "":

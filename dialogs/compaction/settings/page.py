@@ -21,7 +21,7 @@ from dialogs.compaction.reads.context_settings import (
 from dialogs.compaction.settings.checking import odd_limits, pruning_problem
 from dialogs.compaction.settings.form import SettingsForm
 from dialogs.compaction.settings.inputs import Input
-from dialogs.compaction.settings.texts import Texts, texts_of
+from dialogs.compaction.settings.texts import CHAIN, Texts, texts_of
 from dialogs.compaction.writes.context_settings import changes, own_changes, when_full_changes
 from health.compaction.config import TRIM, ContextConfig
 from health.compaction.strategies import REGISTRY
@@ -43,7 +43,9 @@ def page_texts(config: ContextConfig, own: Mapping[str, str] = NOTHING, first: M
 def context_of(form: SettingsForm, *, checked: SettingsForm, focus: str, page: str) -> dict[str, Any]:
     """`checked` are the texts that `form` shows, where they were sent: the form itself tells errors only when it is
     asked to save them."""
-    focus = form.wrong[0].auto_id if form.wrong else focus
+    if form.wrong:
+        # The chain is hidden inputs: its list of strategies has the focus.
+        focus = "chain-addable" if form.wrong[0].html_name == CHAIN else form.wrong[0].auto_id
     for one in form.inputs:
         one.field.widget.attrs |= {"autofocus": True} if one.auto_id == focus else {}
     row, chain = context_settings(), form.chain.value() or []

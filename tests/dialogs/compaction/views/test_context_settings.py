@@ -490,6 +490,25 @@ def test_a_new_type_follows_the_default_that_is_left_empty(as_alice: Client, fie
     assert context_config().per_llm[-1].limit == ContextConfig().default_limit
 
 
+def test_a_wrong_limit_of_a_type_that_follows_the_default_can_be_corrected(as_alice: Client, fields: Fields) -> None:
+    row = {"per_llm[7].type": "new", "per_llm[7].follow_default": "on", "per_llm[7].limit": "many"}
+
+    found = post(as_alice, fields, **row, status=422)
+
+    shown = field(found, "per_llm[7].limit")
+    assert shown["value"] == "many"
+    assert "disabled" not in shown
+    assert focus_of(found) == [shown["id"]]
+
+
+def test_a_wrong_chain_gives_the_focus_to_its_list_which_is_told_why(as_alice: Client, fields: Fields) -> None:
+    found = post(as_alice, fields, **{CHAIN: ["hybrid"]}, status=422)
+
+    assert focus_of(found) == ["chain-addable"]
+    why = next(attrs["aria-describedby"] for _tag, attrs in found.tags if attrs.get("id") == "chain-addable")
+    assert [attrs["class"] for _tag, attrs in found.tags if attrs.get("id") == why] == ["error-note"]
+
+
 def test_a_wrong_default_is_told_once_and_not_of_the_types_that_follow_it(as_alice: Client, fields: Fields) -> None:
     row = {"per_llm[7].type": "new", "per_llm[7].follow_default": "on"}
 
