@@ -31,6 +31,7 @@ LEFT_ALONE_SECONDS = 5.0
 # Every open list is in this one: lists are few, and each knows whose dialogs it shows.
 LISTS = "lists"
 _silent_until = 0.0
+_is_away = False
 # An event of a dialog.
 News: TypeAlias = "tuple[UUID, dict[str, Any]]"
 # What is to be told, by what it says. An event loop sends its own.
@@ -76,8 +77,21 @@ async def _send(*news: News) -> None:
     try:
         await _patiently(_to_groups(layer, news))
     except Exception as error:  # Redis away: browsers fall back to asking for the version
+        _note(error, news)
+    else:
+        _note(None, news)
+
+
+def _note(error: Exception | None, news: Sequence[News]) -> None:
+    """Say that browsers cannot be told, and that they can again: each answer that streams would say it many times a
+    second."""
+    global _is_away  # one Redis for the process
+    if error and not _is_away:
         told = ", ".join(str(dialog_id) for dialog_id, _event in news)
-        logger.warning("Could not broadcast to dialog %s: %s", told, error)
+        logger.warning("Could not broadcast to dialog %s, nor to others until this says so: %s", told, error)
+    elif _is_away and not error:
+        logger.warning("Broadcasts reach Redis again")
+    _is_away = error is not None
 
 
 async def _to_groups(layer: Any, news: Sequence[News]) -> None:

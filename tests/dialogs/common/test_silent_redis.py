@@ -61,6 +61,25 @@ def test_the_next_actions_wait_for_nothing(dialog: Dialog, silent: str) -> None:
     assert time.monotonic() - begun < 1.0
 
 
+def test_that_it_is_away_and_back_is_said_once(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(broadcast, "_is_away", False)
+    get_channel_layer()
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = {"address": f"redis://127.0.0.1:{closed.getsockname()[1]}/0"}
+    before = channel_layers.set("default", ChannelLayer(hosts=[nobody]))
+    try:
+        for _piece in range(5):
+            broadcast.dialog_changed(dialog.pk)
+    finally:
+        channel_layers.set("default", before)
+    broadcast.dialog_changed(dialog.pk)
+
+    said = [record.message for record in caplog.records if "roadcast" in record.message]
+    assert [words.split()[0] for words in said] == ["Could", "Broadcasts"]
+
+
 def test_once_it_speaks_again_it_is_spoken_to(dialog: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_silent_until", time.monotonic() - 1)
 
