@@ -86,6 +86,23 @@ def test_its_event_loop_is_uvloops(web: Web) -> None:
         assert isinstance(loop, uvloop.Loop)
 
 
+# One lookup in every second thread: the others are for files.
+THREADS = """
+import os
+from dominds.event_loop import new_event_loop
+loop = new_event_loop()
+loop.run_until_complete(loop.getaddrinfo("localhost", 80))
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads where Linux lists them")
+def test_names_that_nobody_answers_for_leave_threads_for_others() -> None:
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) > 32
+
+
 def test_without_uvloop_the_loop_is_asyncios(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
 
