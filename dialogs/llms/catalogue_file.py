@@ -208,7 +208,7 @@ class _Nodes:
             return node.value
         try:
             return self.constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError, KeyError, AttributeError):  # as PyYAML raises, by the tag
+        except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):  # by its tag
             return node  # which no field takes
 
     def error(self, location: Location, problem: str, *, at: yaml.Node | None = None) -> CatalogueError:

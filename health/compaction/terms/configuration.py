@@ -130,8 +130,8 @@ class _OnceOnly(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-# Of values with a tag that they do not fit, and of keys that are lists, PyYAML raises the last three.
-NO_YAML = (yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError)
+# Of values that do not fit their tag, or a float, and of keys that are lists, PyYAML raises the last four.
+NO_YAML = (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
 
 def _read(text: str) -> Any:

@@ -152,6 +152,8 @@ MODEL = "providers.local.models.org/tiny-1.5"
         ("8192", "2026-01-01", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
         ("8192", "!!int x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
         ("8192", "!!bool x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", "!!int ''", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
+        ("8192", f"1{':1' * 200}.5", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
         ("8192", "!!timestamp x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
         ("8192", "!!python/name:os.system x", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),
         ("8192", "[1, 2]", f"llm.yaml, line 10: {MODEL}.context_length", "must be a whole number"),

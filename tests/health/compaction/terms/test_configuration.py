@@ -190,6 +190,8 @@ def test_what_makes_no_sense_is_refused_with_its_key(path: str, value: str, comp
         ("context_config: {goal: !!bool x}", "not YAML"),
         ("context_config: {goal: !!timestamp x}", "not YAML"),
         ("!!map [a]", "not YAML"),
+        ("context_config: {goal: !!int ''}", "not YAML"),
+        (f"context_config: {{goal: 1{':1' * 200}.5}}", "not YAML"),  # in sixties, more than a float holds
     ],
 )
 def test_what_is_no_configuration_is_refused_in_words(text: str, complaint: str) -> None:
