@@ -83,10 +83,9 @@ async def _still(claim: Claim, known: Looked | None) -> Looked:
 
 
 async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
-    dialog = looked.dialog
-    if not dialog.is_client_driven and await refresh_stale(dialog.agent):
+    if not looked.dialog.is_client_driven and await refresh_stale(looked.dialog.agent):
         looked = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
-    refused = await refusal(dialog.llm)
+    refused = await refusal(looked.dialog.llm)
     call = await in_db(begin)(claim, looked, attempt=attempt)
     return await answer(claim, call, policy=policy, subscriber=subscriber, refused=refused)
 
