@@ -19,9 +19,13 @@ from dialogs import tasks
 from dialogs.agents.tools.base import OutsideTool, schema
 from dialogs.common import broadcast
 from dialogs.common.threads import close_threads, in_db
-from dialogs.driver import run_tools
-from dialogs.models import Dialog, Message, ToolCall
+from dialogs.driver import generate, run_tools
+from dialogs.driver.guarding import Looked
+from dialogs.driver.streaming import Call
+from dialogs.models import LLM, Dialog, McpServer, Message, ToolCall
+from dialogs.providers.base import ProviderError
 from dialogs.tasks import drive
+from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import post_message
 from tests.dialogs.driver.conftest import USAGE, Play, a_call, ask, said
 from tests.standins.serving import serving
@@ -118,6 +122,32 @@ def test_what_would_end_the_program_ends_one_turn_only(
     as_a_worker(dialog)
 
     assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi."]
+
+
+def test_after_servers_were_asked_for_tools_the_window_is_made_fresh_for_the_dialog_that_is_sent(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play({"text": "Hi.", "usage": USAGE})
+    ask(dialog)
+    McpServer.objects.create(name="lab", command="no-such-program").agents.add(dialog.agent)
+    fresh, sent = [], []
+    refusal, begin = generate.refusal, generate.begin
+
+    async def made_fresh(llm: LLM) -> ProviderError | None:
+        fresh.append(llm)
+        return await refusal(llm)
+
+    def begun(claim: Claim, looked: Looked, *, attempt: int) -> Call:
+        sent.append(looked.dialog.llm)
+        return begin(claim, looked, attempt=attempt)
+
+    monkeypatch.setattr(generate, "refusal", made_fresh)
+    monkeypatch.setattr(generate, "begin", begun)
+    as_a_worker(dialog)
+
+    assert McpServer.objects.get().problem  # it was asked
+    assert len(sent) == 1
+    assert fresh[0] is sent[0]
 
 
 def test_browsers_are_told_of_the_answer_before_the_slice_ends(
