@@ -550,36 +550,46 @@ def rows(types: int, tools: int) -> str:
 
 
 def test_all_types_and_tools_of_a_file_are_saved_however_many(as_alice: Client) -> None:
-    fields = sent(upload(as_alice, rows(130, 120)), "context-form")
+    fields = sent(upload(as_alice, rows(105, 103)), "context-form")
 
     post(as_alice, fields, do="save", default_limit="6000")
     again = sent(page(as_alice, URL), "context-form")
     post(as_alice, again, do="save", default_limit="7000")
 
     stored = context_config()
-    assert [llm.type for llm in stored.per_llm] == [f"type{at}" for at in range(130)]
-    assert [tool for tool, _policy in stored.retry_per_tool] == [f"tool{at}" for at in range(120)]
+    assert [llm.type for llm in stored.per_llm] == [f"type{at}" for at in range(105)]
+    assert {tool for tool, _policy in stored.retry_per_tool} == {f"tool{at}" for at in range(103)}
     assert stored.default_limit == 7000
+
+
+@pytest.fixture
+def most_rows(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("dialogs.compaction.settings.checking.MOST_ROWS", 5)
+    monkeypatch.setattr("dialogs.compaction.settings.form.MOST_ROWS", 5)
+    return 5
 
 
 @pytest.mark.parametrize(
     ("types", "tools", "told"),
     [
-        (1_001, 1, "Line 1003: context_config.per_llm[1000].type There may be 1,000 of these at most."),
-        (1, 1_001, "Line 1006: context_config.retry_policies.per_tool.tool1000 There may be 1,000"),
+        (6, 1, "Line 8: context_config.per_llm[5].type There may be 5 of these at most."),
+        (1, 6, "Line 11: context_config.retry_policies.per_tool.tool5 There may be 5 of these at most."),
     ],
 )
+@pytest.mark.usefixtures("most_rows")
 def test_a_file_with_more_than_the_page_takes_is_refused(as_alice: Client, types: int, tools: int, told: str) -> None:
     assert told in words(upload(as_alice, rows(types, tools)))
 
 
-def test_a_row_more_than_the_page_takes_is_told_beside_it_and_nothing_is_lost(as_alice: Client, fields: Fields) -> None:
-    added = {f"per_llm[{at}].type": f"type{at}" for at in range(3, 1_001)}
-    added |= {f"per_llm[{at}].limit": "4000" for at in range(3, 1_001)}
+def test_a_row_more_than_the_page_takes_is_told_beside_it_and_nothing_is_lost(
+    as_alice: Client, fields: Fields, most_rows: int
+) -> None:
+    added = {f"per_llm[{at}].type": f"type{at}" for at in range(3, most_rows + 1)}
+    added |= {f"per_llm[{at}].limit": "4000" for at in range(3, most_rows + 1)}
 
     found = post(as_alice, fields, status=422, do="save", **added)
 
-    assert "per_llm[1000].type There may be 1,000 of these at most." in words(found)
+    assert "per_llm[5].type There may be 5 of these at most." in words(found)
     assert added.items() <= {name: text[0] for name, text in sent(found, "context-form").items()}.items()
     assert not SettingsChange.objects.exists()
 

@@ -54,7 +54,8 @@ def menus(found: Page) -> dict[int, Menu]:
     said = [attrs for tag, attrs in found.tags if tag == "details" and attrs.get("data-message")]
     return {
         int(attrs["data-message"] or 0): Menu(
-            (attrs["data-is"] or "").split(), *(attrs.get(f"data-{name}") for name in ("generation", "priority", "area"))
+            (attrs["data-is"] or "").split(),
+            *(attrs.get(f"data-{name}") for name in ("generation", "priority", "area")),
         )
         for attrs in said
     }

@@ -75,7 +75,9 @@ def test_the_entries_have_the_dialogs_address_the_persons_token_and_stand_ins_fo
     assert history
 
 
-@pytest.mark.parametrize("area", ["token-of-the-person", str(NO_MESSAGE), str(NO_GENERATION), "a \"<b>\" & 'c'", "area"])
+@pytest.mark.parametrize(
+    "area", ["token-of-the-person", str(NO_MESSAGE), str(NO_GENERATION), "a \"<b>\" & 'c'", "area"]
+)
 def test_the_menu_knows_an_area_as_it_was_written(
     as_alice: Client, dialog: Dialog, history: list[Message], area: str
 ) -> None:
