@@ -161,8 +161,8 @@ STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, 
 
 @register.simple_tag(takes_context=True)
 def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeString:
-    """The menu of a message without its entries, which were half of a page. It is made once for all rows in which the same
-    can be done, and gets their numbers afterwards."""
+    """The menu of a message without its entries, which were half of a page. It is made once for all rows in which the
+    same can be done, and gets their numbers afterwards."""
     if context.get("menu_of") == row.message.pk:
         return _open_menu(context, row, dialog)
     area = row.mark.area if row.mark else ""
