@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from dialogs.common.outages import persistent
 from dialogs.common.schedule import queue_drive, queue_preparation
 from dialogs.common.threads import in_db
 from dialogs.compaction.preparing import is_soon
@@ -161,10 +162,12 @@ async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Known
 
 
 async def keep_lease(claim: Claim) -> None:
-    """Renew until cancelled. LeaseLost ends the slice with it."""
+    """Renew until cancelled. LeaseLost ends the slice with it; that the database is away does not: nobody else can
+    claim the dialog then."""
+    renew = persistent(in_db(lease.renew))
     while True:
         await asyncio.sleep(settings.DOMINDS_LEASE_SECONDS / 3)
-        await in_db(lease.renew)(claim)
+        await renew(claim)
 
 
 async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Known = None) -> bool:
