@@ -109,6 +109,11 @@ async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
 
 
 async def _ending_now(watch: Watch) -> Ending | None:
+    if watch.is_far:
+        return None
+    if not watch.sizing.is_foretold:
+        await in_db(watch.prepare)()
+    watch.count()
     if watch.over < 0:
         return None
     # What must stay of the course is read only where the answer comes so far.

@@ -55,7 +55,7 @@ async def bound(response: httpx2.Response) -> None:
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
     encoding = response.headers.pop("content-encoding", "").strip().lower()
-    response.stream = Bounded(stream, encoding=encoding, content_type=_type(response))
+    response.stream = Bounded(stream, encoding=encoding, content_type=content_type(response))
 
 
 HOOKS: dict[str, list[Hook]] = {"request": [ask_for_what_can_be_bounded], "response": [bound]}
@@ -93,7 +93,8 @@ class Bounded(httpx2.AsyncByteStream):
             raise BadAnswer(f"The answer is larger than {LONGEST_BODY_BYTES:,} bytes.")
 
 
-def _type(response: httpx2.Response) -> str:
+def content_type(response: httpx2.Response) -> str:
+    """In small letters, without its parameters."""
     kind: str = response.headers.get("content-type", "")
     return kind.partition(";")[0].strip().lower()
 

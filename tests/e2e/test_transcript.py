@@ -100,8 +100,10 @@ def test_what_is_read_and_typed_stays_while_calls_come_back_and_the_question_is_
 
 # A browser runs an observer right after the script that changed the page: nobody can press anything sooner.
 PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
-    const added = changes.flatMap(({ addedNodes }) => [...addedNodes]);
-    const link = added.map((node) => node.querySelector?.(`a[id^=${id}]`)).find(Boolean);
+    const added = changes.flatMap(({ addedNodes }) => [...addedNodes]).filter((node) => node.querySelector);
+    // What stands in a message's menu is there when it is opened.
+    for (const node of added) node.querySelector(".message-menu:not([open]) > summary")?.click();
+    const link = added.map((node) => node.querySelector(`a[id^=${id}]`)).find(Boolean);
     if (!link) return;
     observer.disconnect();
     link.click();
