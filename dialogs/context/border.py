@@ -293,8 +293,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
     messages = _with_changes([*system, *context.said], context.beginning.changed)
-    if client is not None:
-        messages = paired(messages)
+    messages = messages if client is None else paired(messages)
     if client is None or context.run_id is not None:
         is_without_tools = client is None and not tools and not offers_own_tools(context.dialog)
         messages = _with_task(_valid(messages, is_without_tools=is_without_tools), context.task)
