@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from dialogs.context.beginning import Beginning, beginning_of, standing_now
 from dialogs.context.task_block import task_block

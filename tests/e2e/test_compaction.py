@@ -208,7 +208,14 @@ def test_a_message_is_pinned_and_tagged_by_keyboard_and_another_is_the_end_of_wh
     row.get_by_label("Area").press("Enter")
     expect(row.locator(".pill-priority")).to_have_text("P1: To Do List")
     menu.press("Enter")
+    expect(row.get_by_label("Priority")).to_have_value("1")
+    expect(row.get_by_label("Area")).to_have_value("To Do List")
     assert violations(chat, ".message-row") == []
+    row.get_by_label("Area").focus()
+    chat.keyboard.press("Escape")
+    expect(menu).to_be_focused()
+    menu.press("Space")
+    expect(row.get_by_role("button", name="Unpin")).to_be_visible()
     chat.keyboard.press("Escape")
 
     end = chat.locator(".message-row.user").nth(9)

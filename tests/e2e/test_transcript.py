@@ -55,8 +55,10 @@ def happens(stack: Stack, code: str) -> None:
 
 # A browser runs an observer right after the script that changed the page: nobody can press anything sooner.
 PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
-    const added = changes.flatMap(({ addedNodes }) => [...addedNodes]);
-    const link = added.map((node) => node.querySelector?.(`a[id^=${id}]`)).find(Boolean);
+    const added = changes.flatMap(({ addedNodes }) => [...addedNodes]).filter((node) => node.querySelector);
+    // What stands in a message's menu is there when it is opened.
+    for (const node of added) node.querySelector(".message-menu:not([open]) > summary")?.click();
+    const link = added.map((node) => node.querySelector(`a[id^=${id}]`)).find(Boolean);
     if (!link) return;
     observer.disconnect();
     link.click();

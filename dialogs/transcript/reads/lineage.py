@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from django.utils.functional import cached_property
 
 from dialogs.models import Course
 from dialogs.transcript.model_view import holding, is_in_force
