@@ -75,7 +75,7 @@ class Kept(CursorWrapper):
 
     def _execute_with_wrappers(self, sql: str, params: Any, many: bool, executor: Callable[..., Any]) -> Any:
         if self.db.execute_wrappers or params is None or many:
-            return super()._execute_with_wrappers(sql, params, many, executor)
+            return super()._execute_with_wrappers(sql, params, many, executor)  # type: ignore[misc]  # the stubs lack it
         self.db.validate_no_broken_transaction()
         with self.db.wrap_database_errors:
             return self.cursor.execute(sql, params)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from sqlite3 import dbapi2 as Database  # noqa: N812  Django's name
 from typing import Any
 
 from django.db.backends.sqlite3 import base
@@ -16,8 +17,6 @@ from dominds.prepared import cursor_of
 
 # Statements that are remembered. A process has some hundreds; a few are longer than a page.
 MOST = 512
-# Of values that come in the order of their slots.
-IN_ORDER = frozenset({list, tuple})
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -25,13 +24,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection.cursor(factory=Cursor)
 
     def _start_transaction_under_autocommit(self) -> None:
-        cursor_of(self).execute(f"BEGIN {self.transaction_mode or 'DEFERRED'}")
+        mode = self.transaction_mode  # type: ignore[attr-defined]  # the stubs lack it
+        cursor_of(self).execute(f"BEGIN {mode or 'DEFERRED'}")
 
 
 class Cursor(base.SQLiteCursorWrapper):
     def execute(self, query: str, params: Any = None) -> Any:
-        if params.__class__ in IN_ORDER:
-            return base.Database.Cursor.execute(self, _with_question_marks(query), params)
+        if type(params) is list or type(params) is tuple:
+            return Database.Cursor.execute(self, _with_question_marks(query), params)
         return super().execute(query, params)
 
     def convert_query(self, query: str, *, param_names: Sequence[str] | None = None) -> str:
