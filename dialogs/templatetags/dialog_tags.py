@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.context.views.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
-from dialogs.models import Agent, Dialog, Message, MessageMark
+from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
 from dialogs.pages.reads.rows import MessageRow
 from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
 from dialogs.transcript import speakers
@@ -136,6 +136,24 @@ def hundredths(share: float | None) -> str:
 def seconds_since(end: datetime | None, start: datetime | None) -> str:
     """How long something took, "3.2"; nothing while it lasts."""
     return f"{(end - start).total_seconds():.1f}" if end and start else ""
+
+
+@register.filter
+def answer_facts(made: Generation) -> str:
+    """Who answered, with how many tokens, and how long that took."""
+    lasted = seconds_since(made.finished_at, made.started_at)
+    return " · ".join(filter(None, (made.llm_name, _tokens_of(made), lasted and f"{lasted} s")))
+
+
+def _tokens_of(made: Generation) -> str:
+    if made.prompt_tokens is None:
+        return _("tokens unknown")
+    if made.completion_tokens is None:
+        return _("%(prompt)s prompt tokens") % {"prompt": tokens(made.prompt_tokens)}
+    return _("%(prompt)s prompt + %(completion)s completion tokens") % {
+        "prompt": tokens(made.prompt_tokens),
+        "completion": tokens(made.completion_tokens),
+    }
 
 
 @register.simple_tag
