@@ -97,6 +97,11 @@ class MessageRow:
         return getattr(self.message, "mark", None)
 
     @property
+    def reasoning(self) -> str:
+        """What a model thought before it answered."""
+        return str(self.message.parts.get("reasoning", ""))
+
+    @property
     def source(self) -> str:
         """The text as it was written; of an answer that was cut, all of it."""
         return "".join((*self.continues, self.message.content))
