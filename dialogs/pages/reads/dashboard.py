@@ -6,11 +6,11 @@ what is shown of the ones on the page, with their readings.
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
@@ -90,6 +90,28 @@ class Strip:
     doing: tuple[tuple[str, int], ...]
 
 
+class Glanced(NamedTuple):
+    """The columns of a dialog that a glance is made of."""
+
+    pk: UUID
+    active_at: datetime
+    wake_seq: int
+    handled_seq: int
+    paused_by: str
+    newest: dict[str, Any] | None
+    leaf_course: int | None
+    asks: bool
+    has_run: bool
+    last: dict[str, Any] | None
+    agent_id: int
+    agent__name: str
+    llm_id: int
+    llm__provider__name: str
+    llm__model_id: str
+    client__api_key_id: int | None
+    client__api_key__name: str
+
+
 def glances(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[Glance]:
     """All of these dialogs, those that need a person first."""
     return _in_order(_glanced(found), newest_first=newest_first)
@@ -111,7 +133,7 @@ def _glanced(found: QuerySet[Dialog]) -> QuerySet[Dialog, tuple[Any, ...]]:
         has_run=Exists(AutonomousRun.objects.filter(dialog=OuterRef("pk"), ended_at=None)),
         last=_newest_generation(status="status"),
     )
-    return rows.order_by("-active_at").values_list(*GLANCED)
+    return rows.order_by("-active_at").values_list(*Glanced._fields)
 
 
 def _prepared_on(shelf: Shelf) -> Prepared[tuple[Any, ...]]:
@@ -119,15 +141,9 @@ def _prepared_on(shelf: Shelf) -> Prepared[tuple[Any, ...]]:
 
 
 _on_shelves = {shelf: _prepared_on(shelf) for shelf in SHELVES}
-GLANCED = (
-    *("pk", "active_at", "wake_seq", "handled_seq", "answer_due", "paused_by", "newest", "leaf_course", "asks"),
-    *("has_run", "last", "agent_id", "agent__name", "llm_id", "llm__provider__name", "llm__model_id"),
-    *("client__api_key_id", "client__api_key__name"),
-)
-Glanced = namedtuple("Glanced", GLANCED)
 
 
-def _glance(row: Any) -> Glance:
+def _glance(row: Glanced) -> Glance:
     llm = f"{row.llm__provider__name}/{row.llm__model_id}"
     key = row.client__api_key_id
     return Glance(
@@ -149,7 +165,7 @@ def _level(newest: dict[str, Any] | None, llm: str, leaf_course: int | None) -> 
     return "unknown" if is_other else str(newest["level"])
 
 
-def _kind(row: Any) -> str:
+def _kind(row: Glanced) -> str:
     if row.wake_seq > row.handled_seq:
         return RUNNING
     if row.asks:
