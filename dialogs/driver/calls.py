@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.continuing import continuing, cut_answer, request_to_go_on
@@ -124,6 +125,7 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
         },
         options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,
+        kept=tuple(chain.from_iterable(context.kept)),
         estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
         asked_tokens=asked if asked != request.max_output_tokens else None,
     )

@@ -90,8 +90,14 @@ def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
     assert did == begun
 
 
-def test_a_worker_that_stops_sweeps_no_more(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_stops_sweeps_no_more_and_hands_its_turns_over(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[Sweeper] = []
+    later: list[object] = []
+    monkeypatch.setattr(tasks, "after", lambda _seconds, work: later.append(work))
+    # It would end the tests.
+    monkeypatch.setattr(tasks, "end_when_idle", lambda: None)
     settings.DOMINDS_SWEEP_SECONDS = 60
     monkeypatch.setattr(tasks, "Sweeper", lambda: begun.append(Sweeper()) or begun[-1])
     worker_ready.send(sender=consumer_of("turns"))
@@ -101,6 +107,7 @@ def test_a_worker_that_stops_sweeps_no_more(settings: Any, monkeypatch: pytest.M
 
     begun[0].join(5)
     assert not begun[0].is_alive()
+    assert later == [tasks.hand_over]
 
 
 @dataclass(eq=False)

@@ -39,18 +39,23 @@ COUNTS = (
     r"[Tt](?:wo|hree|en|welve|hirteen|wenty|hirty)|[Ff](?:our|ive|ourteen|ifteen|orty|ifty)|[Ss](?:ix|even|ixteen|eventeen"
     r"|ixty|eventy)|[Ee](?:ight|leven|ighteen|ighty)|[Nn](?:ine|ineteen|inety)"
 )
+# Chinese numerals, not 一, which seldom counts; and what is counted in.
+ZH_DIGITS = "二两三四五六七八九十"
+ZH_UNITS = "个位名张把扇间台辆条层件只本盏棵套份杯瓶箱袋块元斤克米秒分小天周月年次晚遍页字人岁居室片公里倍折"
 _ENGLISH: Mapping[Sort, str] = {
     Sort.MARK: (
         r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
-        r"|(?<![\w-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![\w:])"
+        r"|(?<![A-Za-z0-9_-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![A-Za-z0-9_:])"
     ),
     Sort.DAY: (
         rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
         rf"|\b\d{{4}}-\d\d-\d\d\b|\b(?i:{DAYS})s?\b"
+        r"|(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
+        r"(?=\W*$|[.,;:!?]| (?:by|instead|now|please|works|is|at|not|then|for|too)\b)"
     ),
     Sort.TIME: (
         r"(?i:(?<![\d:.])\d{1,2}:\d\d(?:\s?[ap]\.?m\b)?(?![\d:])|\b\d{1,2}\s?[ap]\.?m\b"
-        r"|\b(?:noon|midnight|\w+ o'clock)\b)"
+        r"|\b(?:noon|midnight|\w{1,12} o'clock|(?:half|quarter) (?:past|to) \w{1,12})\b)"
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
@@ -60,8 +65,15 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
 }
 _CHINESE: Mapping[Sort, str] = {
-    Sort.DAY: r"|\d{1,2}月\d{1,2}[日号]?|(?:周|星期|礼拜)[一二三四五六日天]",
+    Sort.DAY: (
+        r"|\d{1,2}月\d{1,2}[日号]?|(?:周|星期|礼拜)[一二三四五六日天]"
+        r"|(?<![\d路街道巷里弄村园苑])\d{1,2}号(?![楼线店机门房间会院桌位])"
+    ),
     Sort.TIME: r"|[\d一二三四五六七八九十]{1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?",
+    Sort.AMOUNT: (
+        f"|[{ZH_DIGITS}一][百千万](?!别)[{ZH_DIGITS}一百千万]{{0,8}}"
+        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分)[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])"
+    ),
     Sort.PLACE: r"|[^\W\da-zA-Z_送寄到在是去给就让]{2,4}(?:路|街|道|巷|里|弄|村|园|苑)\d+[号弄]?",
 }
 SORTS = {sort: re.compile(english + _CHINESE.get(sort, "")) for sort, english in _ENGLISH.items()}
@@ -69,10 +81,10 @@ SORTS = {sort: re.compile(english + _CHINESE.get(sort, "")) for sort, english in
 ENGLISH_SORTS = {sort: re.compile(english) for sort, english in _ENGLISH.items()}
 UNITS: Mapping[str, re.Pattern[str]] = {
     "money": re.compile(
-        r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?)\b|元|块钱)"
+        r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?)\b|[元块])"
     ),
     "span": re.compile(
-        r"\d\s?(?:(?:seconds?|min(?:ute)?s?|hours?|days?|weeks?|months?|years?|h|ms)\b|分钟|小时|天|个月|年)"
+        r"\d\s?(?:(?:seconds?|min(?:ute)?s?|hours?|days?|weeks?|months?|years?|h|ms)\b|分钟|小时|秒|天|个月|年)"
     ),
     "size": re.compile(r"\d\s?(?:[kmgt]b|bytes?)\b"),
     "length": re.compile(
@@ -82,8 +94,15 @@ UNITS: Mapping[str, re.Pattern[str]] = {
     "share": re.compile(r"\d\s?(?:%|percent\b)"),
     "people": re.compile(r"\d\s?(?:(?:people|persons?|guests?|adults?|children|heads)\b|[人位])"),
 }
+# What a value is not: "lunch is not at 1".
+DENIED = re.compile(
+    r"(?:\b(?:not|never)|n['’]t) (?:(?:at|on|in|by|to|from|for) )?(?:the )?[$€£¥]?\d[\w:.,]{0,12}"
+    r"|不[是在](?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
+)
 # In lower case; nothing else holds a value that is no name.
-MAY_HOLD_VALUES = re.compile(rf"[\d@§周期拜点]|day|noon|midnight|o'clock|://|\b(?:{COUNTS})\b")
+MAY_HOLD_VALUES = re.compile(
+    rf"[\d@§周期拜点{ZH_DIGITS}百千万]|half past|quarter |day|noon|midnight|o'clock|://|\b(?:{COUNTS})\b"
+)
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
 UNIT_WORDS = re.compile(
     r"§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"
@@ -122,8 +141,11 @@ SOMETIMES = Phrases.of(
     r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
     r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
-    r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b",
-    r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[你他她]们?的",
+    r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
+    r"|^(?:back )?in (?:19|20)\d\d\b|\b(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
+    r"|\b(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b",
+    r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
+    r"|比如|例如|例子|有些?人|别人|人家",
 )
 ENDS = Phrases.of(
     r"\b(?:(?:is|are|'s|be|been|called|fell|take|took|call) (?:\w+ ){0,4}off|(?:any ?more|any longer|no longer)"
@@ -253,10 +275,14 @@ ASCII_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_'-]*+|[^\w\s]")
 # The mark comes first: a search then looks at nothing else.
 CODE = re.compile(r"[`{}<>=\\|(_/-](?:(?<=[`{}<>=\\|])|(?<=\w\()|(?<=\w_)(?=\w)|(?<=--)(?=\w)|(?<=\w/)\w+/)")
 COMMANDS = ("/", "#", "$")
-REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would|will|shall|may) |能不能|可以|可否|能否", re.I)
+REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would you|will|shall|may) |能不能|可以|可否|能否", re.I)
 SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve", "’ve", "'d", "’d")
 NO_NAME = ("ed", "ly", *SHORTENED)
-QUOTED = re.compile(r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)")
+# In Chinese five characters are a sentence.
+QUOTED = re.compile(
+    r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)"
+    r"|“[^”A-Za-z]{5,240}”|「[^」A-Za-z]{5,240}」"
+)
 # What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
 MARKED = (
     re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),

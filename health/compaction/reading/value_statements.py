@@ -26,6 +26,7 @@ from health.compaction.reading.value_patterns import (
     CODE,
     COMMANDS,
     COMMON,
+    DENIED,
     DETERMINERS,
     ENGLISH_SORTS,
     HEADING,
@@ -247,7 +248,7 @@ def _content(text: str) -> frozenset[str]:
 @of_text
 def _told(text: str, names: frozenset[str]) -> Told:
     """A conversation is heard anew at each compaction, its sentences are looked at once."""
-    values, rest = _values(QUOTED.sub(" ", text), names)
+    values, rest = _values(DENIED.sub(" ", QUOTED.sub(" ", text)), names)
     tokens = tokens_of(rest)
     content = frozenset(content_of(tokens))
     named_in = values.get(Sort.NAME, frozenset())
