@@ -18,6 +18,7 @@ from dialogs.models import Generation, Message, MessageMark, QueuedMessage, Reme
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript.model_view import load
 from dialogs.transcript.reads.attached import Attachment
+from dialogs.transcript.reads.marks import kept_since
 from dialogs.turns.reads.call_rows import CallRow
 from health.models import CompactionRun
 
@@ -255,7 +256,8 @@ def hidden_or_shortened(run: CompactionRun | None, branch: Sequence[int]) -> dic
     """
     if run is None:
         return {}
-    shortened = {entry.message_id: entry.content is not None for entry in load(run.view)}
+    shown = [pk for ids in kept_since(run, branch) for pk in ids]
+    shortened = {entry.message_id: entry.content is not None for entry in load(run.view)} | dict.fromkeys(shown, False)
     covered = branch[: branch.index(run.leaf_id) + 1]
     found = {pk: Visibility.SHORTENED if shortened.get(pk) else Visibility.REMOVED for pk in covered}
     return {pk: visibility for pk, visibility in found.items() if shortened.get(pk, True)}
