@@ -44,7 +44,7 @@ def begin_taken(claim: Claim, looked: Looked) -> Call:
     """The first try of what was taken up a moment ago, recorded in the same transaction."""
 
     def recorded(sent: Sent) -> Generation:
-        number = 1 if looked.is_new else None
+        number = looked.ahead.number if looked.ahead else None
         return generations.add_call(looked.dialog, claim, attempt=1, sent=sent, number=number)
 
     return _begun(looked, recorded, attempt=1)
@@ -58,7 +58,9 @@ def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: i
     request = _made_ahead(looked, context) or chat_request(context, tools=sizing.tools)
     request = fitted(request_to_go_on(context, request), sizing, guard)
     generation = recorded(_sent(sizing, request))
-    service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
+    # To decrypt a key takes longer than to read it.
+    service = looked.ahead.settings if looked.ahead else settings_for(dialog.llm.provider)
+    watch = _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
 
