@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from health.compaction.config import ContextConfig
-from health.compaction.laws.weave import woven
+from health.compaction.laws.weave import ledger_beside, woven
 from health.compaction.reading.ledger import extract, is_ledger
-from health.compaction.terms.units import Role
-from tests.health.compaction.builders import KIT, a_state, a_talk, a_unit, ids
+from health.compaction.terms.units import Role, total
+from tests.health.compaction.builders import KIT, a_round, a_state, a_talk, a_unit, ids
 
 RULE = a_unit("You must never deploy on Fridays.", id="rule")
 
@@ -29,6 +29,54 @@ def test_a_limit_that_is_met_exactly_has_no_room_for_a_ledger() -> None:
     after = woven(state, [unit for unit in state.units if unit.id != "rule"], kit)
 
     assert ids(after) == ["t0", "t1", "t2", "t3", "t4", "t5"]
+
+
+def test_what_is_sent_beside_messages_takes_the_ledgers_room() -> None:
+    beside = replace(a_state(RULE, *a_talk(6), limit=160), overhead_tokens=100)
+    roomy = replace(beside, limit=400)
+    kit = replace(KIT, entries=extract(beside.units))
+
+    narrow, wide = (woven(state, state.units[1:], kit) for state in (beside, roomy))
+
+    assert not any(is_ledger(unit) for unit in narrow)
+    assert any(is_ledger(unit) for unit in wide)
+
+
+def test_a_limit_that_is_broken_anyway_leaves_the_ledger_its_share() -> None:
+    state = a_state(RULE, *a_talk(6), limit=59, config=ContextConfig(ledger_share=1.0))
+    kit = replace(KIT, entries=extract(state.units))
+
+    assert any(is_ledger(unit) for unit in woven(state, state.units[1:], kit))
+
+
+def test_a_ledger_stands_before_the_round_from_which_something_left() -> None:
+    asked, answered = a_round("look", "found", id="r")
+    state = a_state(asked, RULE, answered, *a_talk(4), limit=1000)
+    kit = replace(KIT, entries=extract(state.units))
+
+    after = woven(state, [asked, answered, *state.units[3:]], kit)
+
+    assert [is_ledger(unit) for unit in after] == [True, *[False] * 6]
+
+
+def test_where_nothing_left_a_ledger_of_earlier_stands_last_and_has_the_last_messages_time() -> None:
+    state = a_state(*a_talk(4), limit=1000)
+    kit = replace(KIT, entries=extract((RULE,)))
+
+    *_, last, ledger = woven(state, state.units, kit)
+
+    assert is_ledger(ledger)
+    assert ledger.timestamp == last.timestamp
+
+
+def test_what_a_ledger_would_take_is_known_before() -> None:
+    state = a_state(RULE, *a_talk(4), limit=1000)
+    kit = replace(KIT, entries=extract(state.units))
+
+    woven_in = woven(state, state.units[1:], kit)
+
+    assert ledger_beside(state.units[1:], state, kit) == total(unit for unit in woven_in if is_ledger(unit)) > 0
+    assert ledger_beside(state.units, state, kit) == 0
 
 
 def test_a_ledger_never_stands_before_a_system_prompt_that_has_come_to_open_the_context() -> None:
