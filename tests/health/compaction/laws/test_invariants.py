@@ -108,6 +108,10 @@ def test_each_law_is_told_when_it_is_broken(after: Sequence[Unit], sentence: str
     assert any(part in line for line in found for part in sentence.split("|")), found
 
 
+def test_what_stands_twice_is_not_out_of_order_too() -> None:
+    assert len(broken(BEFORE, (SYSTEM, FIRST, LAST, LAST, *OPEN))) == 1
+
+
 def test_what_gave_way_by_name_may_be_shorter_or_gone_but_nothing_else() -> None:
     shorter = (SYSTEM, FIRST, LAST, OPEN[0], OPEN[1].saying("r"))
     silent = (SYSTEM, FIRST, LAST, OPEN[0].saying(""), OPEN[1])
@@ -152,6 +156,7 @@ def test_what_a_person_said_last_gives_way_only_where_somebody_took_it_up() -> N
 
 def test_only_instructions_and_the_newest_words_are_never_shortened() -> None:
     assert never_shortened(BEFORE) == {"system", "last"}
+    assert never_shortened((SYSTEM, FIRST, ANSWER)) == {"system", "first"}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +234,7 @@ HELLO = {"role": "user", "content": "hello"}
         ([HELLO, RESULT], "messages[1] is the result"),
         ([ASKS, HELLO, RESULT], "messages[2] is the result"),
         ([{"content": "hello"}], "no role"),
-        ([{"role": "bot", "content": "hello"}], "no role"),
+        ([HELLO, {"role": "bot", "content": "hello"}], "no role"),
     ],
 )
 def test_a_request_that_providers_refuse_is_told(messages: list[dict[str, Any]], sentence: str) -> None:
