@@ -4,45 +4,78 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from threading import Lock, Thread, Timer
 from typing import Any
 from uuid import UUID
 
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
+from celery.worker.state import active_requests
 from django.conf import settings
 
 from dialogs.common.broadcast import all_sent
 from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queue_replay
 from dialogs.common.threads import THREADS_OF_WORKER, own_threads
 from dialogs.driver.run import drive as run_drive
+from dialogs.llms import preload
 from dialogs.sweeper import Sweeper
 from dominds.event_loop import new_event_loop
 
 # The page comes first: whoever has just started Dominds waits for that.
 PRELOAD_AFTER_SECONDS = 10.0
+# A turn that ends within so long may still do so when its worker is told to stop, which `up` kills a little later.
+LAST_SECONDS = 2.5
+LOOK_EVERY_SECONDS = 0.05
 logger = logging.getLogger(__name__)
 
 _turns: asyncio.AbstractEventLoop | None = None
+_slices: set[asyncio.Task[Any] | None] = set()
 _one_at_a_time = Lock()
 
 
 @worker_ready.connect
 def begin(sender: Any, **_about: object) -> None:
-    """What a worker does beside its tasks: of compactions it loads the engine, of turns it sweeps."""
+    """What a worker does beside its tasks: of compactions it loads the engine, of turns what an answer needs; and of
+    turns it sweeps."""
     queues = sender.app.amqp.queues.consume_from
     if "compaction" in queues and settings.DOMINDS_PRELOAD_EMBEDDINGS:
-        preload()
+        load_engine_soon()
     if "turns" in queues:
         sweeper = Sweeper()
         worker_shutting_down.connect(lambda **_about: sweeper.stop(), weak=False)
         sweeper.start()
+        preload.soon()
 
 
-def preload() -> None:
-    loading = Timer(PRELOAD_AFTER_SECONDS, load_engine)
-    loading.daemon = True
-    loading.start()
+@worker_shutting_down.connect
+def stop(**_about: object) -> None:
+    """Of itself a worker would wait for what it is at, however long, and then take Celery and torch apart for seconds.
+    `up` kills it before."""
+    after(LAST_SECONDS, hand_over)
+    Thread(target=end_when_idle, name="ending", daemon=True).start()
+
+
+def end_when_idle() -> None:
+    """Nothing is left to be done in order once no task runs: tasks are hints."""
+    while active_requests:
+        time.sleep(LOOK_EVERY_SECONDS)
+    os._exit(0)
+
+
+def after(seconds: float, work: Callable[[], None]) -> None:
+    """Unless the process has ended by then."""
+    timer = Timer(seconds, work)
+    timer.daemon = True
+    timer.start()
+
+
+def load_engine_soon() -> None:
+    after(PRELOAD_AFTER_SECONDS, load_engine)
 
 
 def load_engine() -> None:
@@ -56,7 +89,14 @@ def load_engine() -> None:
 @shared_task(name=DRIVE)
 def drive(dialog_id: str) -> None:
     """Drive one slice of a dialog, on the event loop of this process."""
-    asyncio.run_coroutine_threadsafe(_slice(UUID(dialog_id)), _loop()).result()
+    with suppress(CancelledError):
+        asyncio.run_coroutine_threadsafe(_slice(UUID(dialog_id)), _loop()).result()
+
+
+def hand_over() -> None:
+    """Let go of all turns: whoever comes next takes them up at once, and no lease must run out before."""
+    if _turns:
+        _turns.call_soon_threadsafe(lambda: [task.cancel() for task in tuple(_slices) if task])
 
 
 def _loop() -> asyncio.AbstractEventLoop:
@@ -81,11 +121,13 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _slice(dialog_id: UUID) -> None:
-    with own_threads(THREADS_OF_WORKER):
-        try:
+    _slices.add(asyncio.current_task())
+    try:
+        with own_threads(THREADS_OF_WORKER):
             await run_drive(dialog_id)
-        finally:
-            await all_sent()
+    finally:
+        _slices.discard(asyncio.current_task())
+        await all_sent()
 
 
 @shared_task(name=COMPACT, bind=True)

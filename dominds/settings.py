@@ -186,6 +186,8 @@ STATIC_ROOT = DOMINDS_DATA_DIR / "static"
 # `up` serves with DEBUG off and without a collectstatic step of its own: WhiteNoise reads the finders.
 WHITENOISE_USE_FINDERS = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+# A page of settings has some ten for each LLM type and each tool, the admin as many for each LLM of a provider.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 # What is read of an uploaded dialog file before anybody looks at it. The form takes less, and says so.
 DOMINDS_UPLOAD_BYTES = 64 * 1024 * 1024
 # What one message of a websocket may take, either way: more than the longest message of a dialog does on the page.

@@ -27,13 +27,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def on_a_leash() -> list[str]:
+    """What goes before a command that ends with this process, even when that is killed: the supervisor's leash."""
+    return [sys.executable, "-I", "-S", str(LEASH), str(os.getpid())]
+
+
 def start_valkey(folder: Path) -> str:
     """Start a Valkey that lives as long as this test run; its address."""
     port = free_port()
     valkey = [str(_binary.get_binary_path()), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    # On the supervisor's leash: it ends with this process even when that is killed.
-    command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *valkey]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*on_a_leash(), *valkey], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     atexit.register(process.wait, 5)
     atexit.register(process.terminate)
     client = redis.Redis(port=port)

@@ -26,7 +26,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.environment import free_port
+from tests.environment import free_port, on_a_leash
 from tests.shell import ROOT, Shell
 
 START_SECONDS = 180.0
@@ -153,7 +153,8 @@ def running_stack(
         environment = settings_of(data_dir, **{**QUICK, **database, "DOMINDS_PORT": str(port), **settings})
         with (data_dir / "stdout").open("w") as stdout, (data_dir / "stderr").open("w") as stderr:
             process = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), "up", *options],
+                # However this test run ends, nothing of it stays behind.
+                [*on_a_leash(), sys.executable, str(ROOT / "manage.py"), "up", *options],
                 cwd=folder,
                 env=environment,
                 stdout=stdout,

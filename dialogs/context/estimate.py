@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
+
+from django.utils.functional import cached_property
 
 from dialogs.context.border import Context, Piece, said_below, system_text
 from dialogs.llms.counter import calibration_of, counter_of
@@ -111,6 +112,10 @@ class Sizing:
     @property
     def is_counted(self) -> bool:
         return "estimate" in self.__dict__
+
+    @property
+    def is_foretold(self) -> bool:
+        return "foretold" in self.__dict__
 
     def to_send(self) -> Sizing:
         """The sizing of the request that is sent: its answer teaches how to estimate only if the request itself is

@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
+from dialogs.common.outages import persistent
 from dialogs.common.threads import in_db
 from dialogs.context import writes
 from dialogs.context.estimate import Sizing
@@ -54,7 +55,8 @@ from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
 logger = logging.getLogger(__name__)
-# The model ended its answer without a word.
+# An answer that came whole is held for so long while the database is away. After that it is asked for anew.
+HELD_SECONDS = 600.0
 # The prompt fits, but not together with the answer that was asked for.
 ANSWER_TOO_LONG = "answer_too_long"
 
@@ -109,7 +111,8 @@ async def answer(
         subscriber.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
-        doubted, is_due = await in_db(keep)(claim, call, live, ending, subscriber)
+        kept = persistent(in_db(keep), seconds=HELD_SECONDS)
+        doubted, is_due = await kept(claim, call, live, ending, subscriber)
         if doubted and await is_cut(call, doubted) and ending is Ending.FINISHED:
             await ask_unwatched(claim, call)
         await prepare_to_go_on(call, live, ending)
@@ -127,11 +130,19 @@ def keep(
     claim: Claim, call: Call, live: LiveAnswer, ending: Ending, subscriber: Subscriber
 ) -> tuple[Doubted | None, bool]:
     """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
+    if _is_kept(call.generation):
+        return None, True
     if call.is_clients and ending is Ending.FINISHED:
         is_due = _record_and_conclude(claim, call, live, subscriber)
     else:
         is_due = record(claim, call, live, ending)
     return _learn(call, live.usage), is_due
+
+
+def _is_kept(generation: Generation) -> bool:
+    """Did an earlier try to record its end come through, while the database's word of that was lost?"""
+    running = Generation.Status.RUNNING
+    return generation.status != running and not Generation.objects.filter(pk=generation.pk, status=running).exists()
 
 
 def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> bool:
@@ -142,7 +153,7 @@ def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber:
             if not is_due:
                 subscriber.conclude(call.generation, has_calls=bool(live.calls))
             return is_due
-    except LeaseLost:
+    except (LeaseLost, InterfaceError, OperationalError):
         raise
     except Exception:
         logger.exception("Dialog %s: its turn is not concluded with its answer", claim.dialog_id)

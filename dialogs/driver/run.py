@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from dialogs.common.outages import persistent
 from dialogs.common.schedule import queue_drive, queue_preparation
 from dialogs.common.threads import in_db
 from dialogs.compaction.preparing import is_soon
@@ -78,9 +79,9 @@ WRITES: dict[type[Action], Callable[[Claim], None]] = {
 }
 
 
-def policy() -> Policy:
+def policy(attempts: int | None = None) -> Policy:
     return Policy(
-        attempts=settings.DOMINDS_PROVIDER_ATTEMPTS,
+        attempts=attempts or settings.DOMINDS_PROVIDER_ATTEMPTS,
         base_seconds=settings.DOMINDS_BACKOFF_BASE_SECONDS,
         max_seconds=settings.DOMINDS_BACKOFF_MAX_SECONDS,
         outage_seconds=settings.DOMINDS_OUTAGE_SECONDS,
@@ -101,15 +102,24 @@ class LongWait(Exception):
 async def drive(dialog_id: UUID) -> None:
     """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due.
 
-    A slice that fails is recorded: it is tried again, and a few times at most.
+    A slice that fails is recorded: it is tried again, and a few times at most. One that is cancelled is due again at
+    once.
     """
     claim = await in_db(lease.claim)(dialog_id)
     if claim is None:
         return
     try:
+        await _drive(claim)
+    except asyncio.CancelledError:
+        await _hand_over(claim)
+        raise
+
+
+async def _drive(claim: Claim) -> None:
+    try:
         await drive_claimed(claim)
     except* LeaseLost:
-        logger.warning("Dialog %s: another worker took over; this one stops.", dialog_id)
+        logger.warning("Dialog %s: another worker took over; this one stops.", claim.dialog_id)
     except* LongWait:
         await in_db(lease.give_back)(claim)
     except* Exception as failed:
@@ -121,8 +131,13 @@ async def drive_claimed(claim: Claim) -> None:
         return
     rested = await hold_lease(claim)
     if not (rested and await in_db(lease.release)(claim)):
-        await in_db(lease.give_back)(claim)
-        await in_db(queue_drive)(claim.dialog_id)
+        await _hand_over(claim)
+
+
+async def _hand_over(claim: Claim) -> None:
+    """With work still due: whoever comes next takes it up."""
+    await in_db(lease.give_back)(claim)
+    await in_db(queue_drive)(claim.dialog_id)
 
 
 def begun(claim: Claim, looked: Looked, subscriber: Subscriber) -> Call | None:
@@ -161,10 +176,12 @@ async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Known
 
 
 async def keep_lease(claim: Claim) -> None:
-    """Renew until cancelled. LeaseLost ends the slice with it."""
+    """Renew until cancelled. LeaseLost ends the slice with it; that the database is away does not: nobody else can
+    claim the dialog then."""
+    renew = persistent(in_db(lease.renew))
     while True:
         await asyncio.sleep(settings.DOMINDS_LEASE_SECONDS / 3)
-        await in_db(lease.renew)(claim)
+        await renew(claim)
 
 
 async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Known = None) -> bool:
@@ -185,7 +202,7 @@ async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Known 
 
 
 def _rules(subscriber: Subscriber) -> Policy:
-    return policy() if subscriber.tries_again else replace(policy(), attempts=1)
+    return policy() if subscriber.tries_again else policy(attempts=1)
 
 
 async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> tuple[State, Looked | None]:

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import Any, TypeAlias
 
 from dialogs.common.broadcast import is_watched
+from dialogs.common.outages import persistent
 from dialogs.common.threads import in_db
 from dialogs.context.estimate import Sizing
 from dialogs.driver.head_start import told
@@ -109,6 +110,11 @@ async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
 
 
 async def _ending_now(watch: Watch) -> Ending | None:
+    if watch.is_far:
+        return None
+    if not watch.sizing.is_foretold:
+        await in_db(watch.prepare)()
+    watch.count()
     if watch.over < 0:
         return None
     # What must stay of the course is read only where the answer comes so far.
@@ -136,16 +142,16 @@ async def size_up(claim: Claim, call: Call, live: LiveAnswer) -> None:
 
 
 async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
-    """Flush what has come about once a second; return when a person asks to stop."""
+    """Flush what has come about once a second; return when a person asks to stop. While the database is away the answer
+    goes on."""
     flushed_at, flushed_seq, before_last = 0.0, 0, (0, 0)
+    is_stopped, flush = persistent(in_db(is_stop_requested)), persistent(in_db(generations.flush))
     await asyncio.sleep(LOOK_EVERY_SECONDS)
-    while not await in_db(is_stop_requested)(claim.dialog_id):
+    while not await is_stopped(claim.dialog_id):
         if live.seq > flushed_seq and time.monotonic() - flushed_at >= FLUSH_EVERY_SECONDS:
             flushed_at, flushed_seq = time.monotonic(), live.seq
             text, reasoning = live.text, live.reasoning
-            await in_db(generations.flush)(
-                claim, generation_id=generation_id, text=text, reasoning=reasoning, seq=flushed_seq
-            )
+            await flush(claim, generation_id=generation_id, text=text, reasoning=reasoning, seq=flushed_seq)
             live.kept, before_last = before_last, (len(text), len(reasoning))
         await asyncio.sleep(LOOK_EVERY_SECONDS)
 

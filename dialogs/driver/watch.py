@@ -1,15 +1,16 @@
 """Watching an answer grow: at nine tenths of the window it is cut for a compaction, at all of it it is ended.
 
 All that the model writes counts: words, thoughts, arguments of calls. Usage comes with the last chunk at best, so what
-has come is counted here. Estimated; for guarded dialogs only. A limit below the window plays no part: there
-compaction comes before the next request.
+has come is counted here, from where bytes and letters no longer show that nothing is near. Estimated; for guarded
+dialogs only. A limit below the window plays no part: there compaction comes before the next request.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from django.utils.functional import cached_property
 
 from dialogs.compaction.reads.compaction import may_compact
 from dialogs.context.estimate import Sizing, overhead
@@ -21,7 +22,6 @@ from health.compaction.terms.ports import Kit
 from health.compaction.terms.pressure import SEVERE_SHARE
 from health.compaction.terms.units import ContextState
 
-COUNT_EVERY_CHARS = 200
 # Letters are no more tokens than this, in any writing.
 MOST_TOKENS_A_CHAR = 2
 # So long, in tokens and as a share of the window, an answer may go on to the end of its sentence; half of it, if a word
@@ -54,17 +54,28 @@ class Watch:
         self._said = (self._said + event.text)[-8:] if isinstance(event, TextDelta) else ""
         self._uncounted.append(event.text)
         self._chars += len(event.text)
-        if self._chars >= COUNT_EVERY_CHARS or self.over + MOST_TOKENS_A_CHAR * self._chars >= 0:
+
+    @property
+    def is_far(self) -> bool:
+        """Do prompt and answer surely stay below the mark, without a token counted?"""
+        most = self.sizing.foretold.tokens if self.sizing.is_foretold else self.sizing.at_most
+        spare = SEVERE_SHARE * self.window - self.received_tokens - MOST_TOKENS_A_CHAR * self._chars
+        return most is not None and most < spare
+
+    def prepare(self) -> None:
+        """Estimate the prompt, and have a counter for the answer. For a thread: it may read a vocabulary and the
+        database, and ask the server."""
+        _ = self.sizing.foretold
+
+    def count(self) -> None:
+        """What came since the last count."""
+        if self._uncounted:
             self.received_tokens += self.sizing.counter.count(["".join(self._uncounted)])[0]
             self._uncounted, self._chars = [], 0
 
     @property
     def tokens(self) -> int:
-        """Prompt and answer. The prompt is told by its bytes as long as that is enough to know that nothing is near."""
-        most = self.sizing.at_most
-        spare = SEVERE_SHARE * self.window - self.received_tokens - MOST_TOKENS_A_CHAR * self._chars
-        if not self.sizing.is_counted and most is not None and most < spare:
-            return most + self.received_tokens
+        """Prompt, and the answer so far as it is counted."""
         return self.sizing.foretold.tokens + self.received_tokens
 
     @property

@@ -32,8 +32,8 @@ Hook = Callable[[Any], Awaitable[None]]
 
 async def bounded(events: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
     """These, until the answer is longer or has taken longer than one may. Silence is the read timeout's matter."""
-    chars, begun = 0, time.monotonic()
-    most_chars, most_seconds = settings.DOMINDS_MAX_ANSWER_CHARS, settings.DOMINDS_MAX_ANSWER_SECONDS
+    chars, until = 0, _until()
+    most_chars = settings.DOMINDS_MAX_ANSWER_CHARS
     async with aclosing(events):
         async for event in events:
             yield event
@@ -41,9 +41,17 @@ async def bounded(events: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[S
             if chars > most_chars:
                 most = f"{most_chars:,} characters (DOMINDS_MAX_ANSWER_CHARS)"
                 raise AnswerEndless(f"It was longer than {most}.")
-            if time.monotonic() - begun > most_seconds:
-                most = f"{most_seconds:,g} s (DOMINDS_MAX_ANSWER_SECONDS)"
-                raise AnswerEndless(f"It took longer than {most}.")
+            _refuse_after(until)
+
+
+def _until() -> float:
+    return time.monotonic() + settings.DOMINDS_MAX_ANSWER_SECONDS
+
+
+def _refuse_after(until: float) -> None:
+    if time.monotonic() > until:
+        most = f"{settings.DOMINDS_MAX_ANSWER_SECONDS:,g} s (DOMINDS_MAX_ANSWER_SECONDS)"
+        raise AnswerEndless(f"It took longer than {most}.")
 
 
 async def ask_for_what_can_be_bounded(request: httpx2.Request) -> None:
@@ -55,7 +63,7 @@ async def bound(response: httpx2.Response) -> None:
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
     encoding = response.headers.pop("content-encoding", "").strip().lower()
-    response.stream = Bounded(stream, encoding=encoding, content_type=_type(response))
+    response.stream = Bounded(stream, encoding=encoding, content_type=content_type(response))
 
 
 HOOKS: dict[str, list[Hook]] = {"request": [ask_for_what_can_be_bounded], "response": [bound]}
@@ -72,8 +80,10 @@ class Bounded(httpx2.AsyncByteStream):
         self._tail = b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        unfold = _unfolding(self._encoding)
+        unfold, until = _unfolding(self._encoding), _until()
         async for raw in self._stream:
+            # What says nothing, as signs that a server lives, is no event and no silence either.
+            _refuse_after(until)
             for piece in unfold(raw):
                 self._count(piece)
                 yield piece
@@ -93,7 +103,8 @@ class Bounded(httpx2.AsyncByteStream):
             raise BadAnswer(f"The answer is larger than {LONGEST_BODY_BYTES:,} bytes.")
 
 
-def _type(response: httpx2.Response) -> str:
+def content_type(response: httpx2.Response) -> str:
+    """In small letters, without its parameters."""
     kind: str = response.headers.get("content-type", "")
     return kind.partition(";")[0].strip().lower()
 

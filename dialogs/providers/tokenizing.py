@@ -5,6 +5,7 @@ Synchronous, for the threads in which estimates are made; never for an event loo
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,16 @@ import httpx2
 
 from dialogs.providers.addresses import api_root
 from dialogs.providers.base import ProviderSettings
+from dialogs.providers.bounds import STREAMS, content_type
 from dialogs.providers.http import LIMITS, certificates
 from dialogs.providers.usage import whole
 from dialogs.providers.wire import as_mapping
 from health.compaction.terms.wire import encodable
 
 Sizes = list[int | None]
+
+# Of an answer: the numbers of a text's tokens, and what stands around them.
+MOST_BYTES, BYTES_A_CHAR = 64 * 1024, 64
 
 
 @runtime_checkable
@@ -73,7 +78,10 @@ def ask(way: Way, settings: ProviderSettings, texts: Sequence[str], model: str, 
     """
     found: Sizes = [None] * len(texts)
     end = time.monotonic() + seconds
-    headers = {"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
+    # As it is: what a compressed answer unfolds to would have to be bounded as well.
+    headers = {"accept-encoding": "identity"}
+    if settings.api_key:
+        headers["authorization"] = f"Bearer {settings.api_key}"
     url = f"{api_root(settings.base_url)}/tokenize"
     with httpx2.Client(verify=certificates(), limits=LIMITS, headers=headers) as client:
         # The longest first: there a guess would be furthest off.
@@ -82,19 +90,35 @@ def ask(way: Way, settings: ProviderSettings, texts: Sequence[str], model: str, 
             if left <= 0:
                 break
             try:
-                answer = client.post(url, json=way.body(encodable(texts[at]), model), timeout=left)
+                with client.stream("POST", url, json=way.body(encodable(texts[at]), model), timeout=left) as answer:
+                    if answer.status_code >= 500 or answer.status_code == 429:
+                        break
+                    found[at] = _size_in(
+                        answer, way, _read(answer, most=MOST_BYTES + BYTES_A_CHAR * len(texts[at]), end=end)
+                    )
             except httpx2.TimeoutException:
                 break
-            if answer.status_code >= 500 or answer.status_code == 429:
-                break
-            found[at] = _size_in(answer, way)
     return found
 
 
-def _size_in(answer: httpx2.Response, way: Way) -> int:
+def _read(answer: httpx2.Response, *, most: int, end: float) -> bytes:
+    """The body. The HTTP library bounds each wait for a piece of it, not all of them."""
+    if content_type(answer) in STREAMS:
+        raise CountsNothing(f"a stream at {answer.url}")
+    body = bytearray()
+    for piece in answer.iter_raw():
+        body += piece
+        if len(body) > most:
+            raise CountsNothing(f"more than {most:,} bytes at {answer.url}")
+        if time.monotonic() > end:
+            raise httpx2.ReadTimeout("It did not end in time.", request=answer.request)
+    return bytes(body)
+
+
+def _size_in(answer: httpx2.Response, way: Way, body: bytes) -> int:
     try:
-        found = way.size(answer.json()) if answer.is_success else None
-    except ValueError:
+        found = way.size(json.loads(body)) if answer.is_success else None
+    except (ValueError, RecursionError):
         found = None
     if found is None:
         raise CountsNothing(f"{answer.status_code} at {answer.url}")

@@ -5,19 +5,23 @@ run has taken.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django import template
 from django.template import Context
-from django.utils.html import escape
+from django.template.loader import render_to_string
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.context.views.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
-from dialogs.models import Agent, Dialog, Message
+from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
 from dialogs.pages.reads.rows import MessageRow
 from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
 from dialogs.transcript import speakers
@@ -135,6 +139,24 @@ def seconds_since(end: datetime | None, start: datetime | None) -> str:
     return f"{(end - start).total_seconds():.1f}" if end and start else ""
 
 
+@register.filter
+def answer_facts(made: Generation) -> str:
+    """Who answered, with how many tokens, and how long that took."""
+    lasted = seconds_since(made.finished_at, made.started_at)
+    return " · ".join(filter(None, (made.llm_name, _tokens_of(made), lasted and f"{lasted} s")))
+
+
+def _tokens_of(made: Generation) -> str:
+    if made.prompt_tokens is None:
+        return _("tokens unknown")
+    if made.completion_tokens is None:
+        return _("%(prompt)s prompt tokens") % {"prompt": tokens(made.prompt_tokens)}
+    return _("%(prompt)s prompt + %(completion)s completion tokens") % {
+        "prompt": tokens(made.prompt_tokens),
+        "completion": tokens(made.completion_tokens),
+    }
+
+
 @register.simple_tag
 def time_units() -> str:
     # Translators: day, hour, minute and second as they follow a number; one word each, separated by spaces.
@@ -153,31 +175,103 @@ def lasting(seconds: int) -> str:
 # Numbers in the place of those that differ from row to row, and words in that of the area and of the person's token.
 NO_DIALOG, NO_MESSAGE, NO_GENERATION = UUID(int=2**128 - 1), 10**18 - 1, 10**18 - 2
 AN_AREA, OF_THE_PERSON = "area-of-the-message", "token-of-the-person"
-STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, AN_AREA, OF_THE_PERSON))))
+A_NAME, A_LIST, A_QUOTED_LIST = "name-of-the-dialog", "address-of-the-list", "quoted-address-of-the-list"
+WORDS = (AN_AREA, OF_THE_PERSON, A_NAME, A_QUOTED_LIST, A_LIST)
+STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, *WORDS))))
 
 
 @register.simple_tag(takes_context=True)
 def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeString:
-    """The menu of a message. It was half of all that a page of a hundred messages took: it is made once for all rows in
-    which the same can be done, and gets their numbers afterwards."""
-    token, mark = context.get("csrf_token"), row.mark
-    area = mark.area if mark else ""
-    html: str = made_once(
+    """The menu of a message without its entries, which were half of a page. It is made once for all rows in which the
+    same can be done, and gets their numbers afterwards."""
+    if context.get("menu_of") == row.message.pk:
+        return _open_menu(context, row, dialog)
+    area = row.mark.area if row.mark else ""
+    html = made_once(
         "dialogs/rows/_message_menu.html",
+        pk=NO_MESSAGE,
+        generation=NO_GENERATION if row.generation else None,
+        states=" ".join(_states(row)),
+        priority=row.mark.priority if row.mark else None,
+        area=AN_AREA if area else "",
+    )
+    mine = {NO_MESSAGE: row.message.pk, AN_AREA: escape(area)}
+    return _filled(html, mine | ({NO_GENERATION: row.generation.pk} if row.generation else {}))
+
+
+def _open_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeString:
+    """With its entries, for who has no script: of others they are only hidden."""
+    values = {
+        "is_open": True,
+        "dialog_id": dialog.pk,
+        "pk": row.message.pk,
+        "generation": row.generation.pk if row.generation else NO_GENERATION,
+        "states": _states(row),
+        "priority": row.mark.priority if row.mark else None,
+        "area": row.mark.area if row.mark else "",
+        "csrf_token": context.get("csrf_token"),
+    }
+    return render_to_string("dialogs/rows/_message_menu.html", values)
+
+
+@register.simple_tag(takes_context=True)
+def message_actions(context: Context, dialog: Dialog) -> SafeString:
+    """The entries of all messages' menus. A script puts them into the one that is opened."""
+    html = made_once(
+        "dialogs/_message_actions.html",
         dialog_id=NO_DIALOG,
         pk=NO_MESSAGE,
         generation=NO_GENERATION,
-        is_answer=row.generation is not None,
-        is_past_editing=row.is_past_editing,
-        can_be_marked=row.can_be_marked,
-        is_archived=row.is_archived,
-        pinned=mark.pinned if mark else False,
-        priority=mark.priority if mark else None,
-        area=AN_AREA if area else "",
+        states=(),
+        priority=None,
+        area="",
+        csrf_token=OF_THE_PERSON,
+    )
+    return _filled(html, {NO_DIALOG: dialog.pk, OF_THE_PERSON: context.get("csrf_token")})
+
+
+@register.simple_tag(takes_context=True)
+def only(context: Context, state: str) -> SafeString:
+    """Of an entry in a message's menu: in which state a message must be to have it; and that this one is not."""
+    return format_html('data-only="{}"{}', state, "" if state in context["states"] else mark_safe(" hidden"))
+
+
+def _states(row: MessageRow) -> list[str]:
+    """What is true of a message, as the entries of its menu ask for it."""
+    mark = row.mark
+    true = {
+        "past-editing": row.is_past_editing,
+        "markable": row.can_be_marked,
+        "pinned": mark is not None and mark.pinned,
+        "unpinned": mark is None or not mark.pinned,
+        "first": row.can_be_marked and mark is not None and mark.priority == MessageMark.Priority.P1,
+        "archived": row.is_archived,
+        "answer": row.generation is not None,
+    }
+    return [state for state, is_so in true.items() if is_so]
+
+
+@register.simple_tag(takes_context=True)
+def list_menu(context: Context, dialog: Dialog) -> SafeString:
+    """The menu of a dialog in the list, made once for all dialogs of a shelf."""
+    token, url = context.get("csrf_token"), context["list_url"]
+    html = made_once(
+        "dialogs/_list_menu.html",
+        pk=NO_DIALOG,
+        name=A_NAME,
+        shelf=context["asked"].shelf,
+        list_url=A_LIST,
+        quoted_url=A_QUOTED_LIST,
+        more="&" if "?" in url else "?",
+        is_live=bool(context.get("is_live")),
         csrf_token=OF_THE_PERSON if token else "",
     )
-    mine = {NO_DIALOG: dialog.pk, NO_MESSAGE: row.message.pk, AN_AREA: escape(area), OF_THE_PERSON: token}
-    mine[NO_GENERATION] = row.generation.pk if row.generation else ""
-    texts = {str(stands_in): str(value) for stands_in, value in mine.items()}
-    # At once: an area may be called like a word that stands in.
-    return mark_safe(STAND_INS.sub(lambda found: texts[found[0]], html))  # noqa: S308  escaped, or Django's own
+    texts = {A_NAME: dialog.title or _("Untitled dialog"), A_LIST: url, A_QUOTED_LIST: quote(url, safe="")}
+    escaped = {stands_in: escape(text) for stands_in, text in texts.items()}
+    return _filled(html, {**escaped, NO_DIALOG: dialog.pk, OF_THE_PERSON: token})
+
+
+def _filled(html: str, values: Mapping[Any, object]) -> SafeString:
+    """At once: an area may be called like a word that stands in."""
+    texts = {str(stands_in): str(value) for stands_in, value in values.items()}
+    return mark_safe(STAND_INS.sub(lambda found: texts.get(found[0], found[0]), html))  # noqa: S308  escaped, or Django's own

@@ -6,7 +6,7 @@ const connection = document.getElementById("connection");
 const words = document.getElementById("words").dataset;
 const WAIT_MS = 3000;
 let connected = false;
-let focused = "";
+let focused = [];
 let wasLive = Boolean(document.getElementById("live"));
 
 document.addEventListener("htmx:wsOpen", () => {
@@ -30,9 +30,15 @@ function refocus(element) {
   element?.focus();
   if (document.activeElement === document.body) element?.closest("details")?.querySelector("summary").focus();
 }
-document.addEventListener("htmx:wsBeforeMessage", () => { focused = document.activeElement?.id; });
+document.addEventListener("htmx:wsBeforeMessage", () => {
+  const active = document.activeElement;
+  // The entries of a message's menu are not there before it is opened.
+  focused = [active?.id, active?.closest(".message-menu")?.querySelector("summary").id].filter(Boolean);
+});
 document.addEventListener("htmx:wsAfterMessage", () => {
-  if (focused && document.activeElement === document.body) refocus(document.getElementById(focused));
+  if (focused.length && document.activeElement === document.body) {
+    refocus(focused.map((id) => document.getElementById(id)).find(Boolean));
+  }
   const isLive = Boolean(document.getElementById("live"));
   if (wasLive && !isLive) announce(words.replied);
   wasLive = isLive;

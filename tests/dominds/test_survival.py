@@ -176,14 +176,17 @@ def test_two_workers_that_hear_of_one_turn_answer_it_once(chat: Chat) -> None:
 
 
 def test_a_turn_that_was_running_when_dominds_stopped_is_finished_after_the_next_start(tmp_path: Path) -> None:
-    write_script(tmp_path)
-    with running_stack(tmp_path, "--no-demo", **SETTINGS) as first:
+    """At once: its lease need not run out first."""
+    settings = {**SETTINGS, "DOMINDS_LEASE_SECONDS": "600"}
+    write_script(tmp_path, delay=0.3)
+    with running_stack(tmp_path, "--no-demo", **settings) as first:
         chat = Chat(first, first.shell(ROWS))
         chat.begin()
+        write_script(tmp_path)
         first.stop(signal.SIGTERM)
         database = {"DATABASE_URL": first.environment["DATABASE_URL"]} if "DATABASE_URL" in first.environment else {}
 
-        with running_stack(tmp_path, "--no-demo", **SETTINGS, **database) as second:
+        with running_stack(tmp_path, "--no-demo", **settings, **database) as second:
             state = Chat(second, chat.dialog).finish()
 
     assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER]

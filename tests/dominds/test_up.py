@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.dominds.supervisor.test_children import is_alive, wait_for
+from tests.shell import ROOT
 from tests.stack import Stack, manage, running_stack, settings_of
 
 pytestmark = pytest.mark.stack
@@ -24,14 +28,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     (folder / "health.py").write_text("raise ImportError")
     with running_stack(tmp_path_factory.mktemp("up"), migrates=True, folder=folder) as found:
         yield found
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 # --- While it runs ----------------------------------------------------------------------------
@@ -245,3 +241,27 @@ def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
     line = refusal(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/letter.txt")
 
     assert "file is not a database" in line
+
+
+# --- As tests start it ------------------------------------------------------------------------
+A_TEST_RUN = """
+import sys, time
+from pathlib import Path
+from tests.stack import running_stack
+with running_stack(Path(sys.argv[1]), "--no-demo", wait=False, migrates=True) as stack:
+    print(stack.process.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_it_ends_with_a_test_run_that_is_killed(tmp_path: Path) -> None:
+    run = subprocess.Popen([sys.executable, "-c", A_TEST_RUN, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE)
+    assert run.stdout
+    pid = int(run.stdout.readline())
+    # The command, not the leash that becomes it.
+    wait_for(lambda: "leash.py" not in Path(f"/proc/{pid}/cmdline").read_text())
+
+    run.kill()
+    run.communicate()
+
+    wait_for(lambda: not is_alive(pid))

@@ -104,7 +104,13 @@ async def read_tools(server: McpServer) -> list[dict[str, Any]]:
     tools = await in_session(server, _every_page, seconds=LISTING_SECONDS)
     kept = {"name", "description", "input_schema", "annotations"}
     told = (tool.model_dump(mode="json", by_alias=True, exclude_none=True, include=kept) for tool in tools[:MOST_TOOLS])
-    return [_sound(tool) for tool in told]
+    return [*map(_sound, told), *map(_one_too_many, tools[MOST_TOOLS : MOST_TOOLS + 1])]
+
+
+def _one_too_many(tool: Tool) -> dict[str, Any]:
+    """The first that is left out because there are too many."""
+    why = f"the server has more than {MOST_TOOLS} tools, and none is taken from this one on"
+    return {"name": tool.name[:MAX_NAME_CHARS], LEFT_OUT: why}
 
 
 def _sound(tool: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +125,7 @@ async def _every_page(client: Client) -> list[Tool]:
     page = await client.list_tools()
     tools = list(page.tools)
     for _number in range(MAX_PAGES):
-        if not page.next_cursor or len(tools) >= MOST_TOOLS:
+        if not page.next_cursor or len(tools) > MOST_TOOLS:
             break
         page = await client.list_tools(cursor=page.next_cursor)
         tools += page.tools

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.compaction.reads.context_settings import lost_pruning_agent
-from dialogs.compaction.settings.texts import CHAIN, LLMS
+from dialogs.compaction.settings.texts import CHAIN, LLMS, TOOLS
 from dialogs.llms.reads import choosable_agents, configured
 from dialogs.models import LLM, Agent
 from health.checks import budget_warnings, limit_warnings, type_warnings
@@ -27,6 +27,8 @@ from health.limits import effective_limit
 from health.models import ContextSettings
 from health.monitor.levels import context_window
 
+# Of LLM types, and of tools: what a page can show and send.
+MOST_ROWS = 1_000
 WORDINGS: Mapping[str, Promise] = {
     r"a whole number of at least ([\d,]+)": gettext_lazy("Must be a whole number of at least %s."),
     r"a number of at least (\S+)": gettext_lazy("Must be a number of at least %s."),
@@ -53,6 +55,14 @@ def faults_of(config: ContextConfig) -> Iterator[tuple[str, str]]:
     for at, name in enumerate(types):
         if name in types[:at]:
             yield f"{LLMS}[{at}].type", _("%(name)s stands here twice.") % {"name": name}
+    if len(types) > MOST_ROWS:
+        yield f"{LLMS}[{MOST_ROWS}].type", too_many()
+    if len(config.retry_per_tool) > MOST_ROWS:
+        yield f"{TOOLS}.{config.retry_per_tool[MOST_ROWS][0]}", too_many()
+
+
+def too_many() -> str:
+    return _("There may be %(count)s of these at most.") % {"count": f"{MOST_ROWS:,}"}
 
 
 def own_faults(own: str) -> Iterator[str]:

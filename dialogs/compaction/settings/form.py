@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import yaml
 from django import forms
+from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.compaction.reads.context_settings import pruning_agents
-from dialogs.compaction.settings.checking import faults_of, worded
+from dialogs.compaction.settings.checking import MOST_ROWS, faults_of, too_many, worded
 from dialogs.compaction.settings.fields import FIELDS, PARTS, RETRY_DEFAULT
-from dialogs.compaction.settings.importing import read_agents
+from dialogs.compaction.settings.importing import faults_of_agents, read_agents
 from dialogs.compaction.settings.inputs import (
     AgentField,
     Input,
@@ -189,13 +189,18 @@ class SettingsForm(PathForm):
         return self.is_bound and not self.wrong
 
     def clean_agents(self) -> Mapping[str, str]:
-        return read_agents(self.cleaned_data["agents"] or "")
+        """Without those that were deleted while the page was open."""
+        found = read_agents(self.cleaned_data["agents"] or "")
+        known = set(Agent.objects.filter(slug__in=found, is_direct=False).values_list("slug", flat=True))
+        return {slug: own for slug, own in found.items() if slug in known}
 
     def clean(self) -> None:
         """The engine refuses one key at a time: what it refused has no part in its next look."""
         llms, tools = said(self.llms), said(self.tools)
         _refuse_doubles(llms, "type")
         _refuse_doubles(tools, "tool")
+        _refuse_too_many(llms, "type")
+        _refuse_too_many(tools, "tool")
         while self.config is None:
             llms = [row for row in llms if not row.errors]
             try:
@@ -203,8 +208,12 @@ class SettingsForm(PathForm):
             except InvalidConfig as error:
                 if not self._refuse(error.path.removeprefix(f"{ROOT}."), worded(error), llms):
                     break
-        for path, words in faults_of(self.config) if self.config else ():
+        if self.config is None:
+            return
+        for path, words in faults_of(self.config):
             self._refuse(path, words, llms)
+        for path, words in faults_of_agents(self.cleaned_data.get("agents", {}), self.config):
+            self.add_error("agents", f"{path}: {words}")
 
     def _yaml(self, llms: Sequence[LlmForm], tools: Sequence[ToolForm]) -> str:
         """The document as a file has it. What is empty is left out, and has its default."""
@@ -232,6 +241,11 @@ def _refuse_doubles(rows: Sequence[RowForm], field: str) -> None:
         if name and name in seen:
             row.add_error(field, _("%(name)s stands here twice.") % {"name": name})
         seen.add(name)
+
+
+def _refuse_too_many(rows: Sequence[RowForm], field: str) -> None:
+    for row in rows[MOST_ROWS:]:
+        row.add_error(field, too_many())
 
 
 def when_full_fields() -> dict[str, forms.Field]:

@@ -49,8 +49,7 @@ def read_yaml(raw: bytes) -> Brought | list[Problem]:
         return [Problem(_("The file is larger than settings are."))]
     try:
         text = raw.decode("utf-8-sig")
-        # An alias of aliases can stand for more than a machine holds.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+        if _has_aliases(text):
             return [Problem(_("Aliases (*name) are not read here."))]
         config, agents = configuration.load(text), configuration.load_agents(text)
         found = Brought(config, agents, configuration.load_when_full(text))
@@ -65,10 +64,20 @@ def read_yaml(raw: bytes) -> Brought | list[Problem]:
     return [Problem(words, path, line_of(text, path)) for path, words in faults] or found
 
 
+def _has_aliases(text: str) -> bool:
+    """An alias of aliases can stand for more than a machine holds."""
+    return any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text))
+
+
 def read_agents(text: str) -> Mapping[str, str]:
-    """What a file's agents were told to have, as the page keeps it until it is saved; none where that is spoiled."""
-    found = read_yaml(text.encode())
-    return found.agents if isinstance(found, Brought) else {}
+    """What a file's agents were told to have, as the page keeps it until it is saved; none where that is spoiled.
+
+    It was checked with the rest of its file, may be longer than that, and is checked again with the page's settings.
+    """
+    try:
+        return {} if _has_aliases(text) else configuration.load_agents(text)
+    except (yaml.YAMLError, RecursionError, InvalidConfig):
+        return {}
 
 
 def faults_of_agents(agents: Mapping[str, str], config: ContextConfig) -> Iterator[tuple[str, str]]:

@@ -11,12 +11,14 @@ from django.core.exceptions import ValidationError
 
 from dialogs.compaction.settings.checking import own_faults, worded, worded_inside
 from dialogs.compaction.settings.fields import CHOICES, DEFAULTS, Presets, Words, check_at, value_at
-from dialogs.compaction.settings.texts import id_of, written
+from dialogs.compaction.settings.texts import id_of, parted, written
 from health.compaction.terms.config_checks import Check, InvalidConfig
 from health.compaction.terms.configuration import load_own
 
 OWN_EXAMPLE = "how: chain\nbreaking_strategy:\n  chain_order: [discard_low_rel]\n"
-WHOLE, GROUPED = re.compile(r"-?\d{1,9}"), re.compile(r"\d{1,3}(,\d{3}){1,2}")
+WHOLE, GROUPED = re.compile(r"-?\d+"), re.compile(r"\d{1,3}(,\d{3})+")
+# Python reads no longer numbers than some thousands of digits.
+MOST_DIGITS = 1000
 
 
 class TextField(forms.CharField):
@@ -46,7 +48,7 @@ class NumberField(TextField):
 
 class NamesField(TextField):
     def to_python(self, value: Any) -> Any:
-        return [name.strip() for name in (super().to_python(value) or "").split(",") if name.strip()]
+        return parted(super().to_python(value) or "")
 
 
 class OwnField(TextField):
@@ -113,7 +115,8 @@ def field_of(path: str, words: Words) -> forms.Field:
 def number_in(text: str) -> int | float | str:
     """The number that a person typed, `3,500` too. Other text stays text: the engine refuses it."""
     if WHOLE.fullmatch(text) or GROUPED.fullmatch(text):
-        return int(text.replace(",", ""))
+        digits = text.replace(",", "")
+        return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
     try:
         return float(text) if "_" not in text and not text.isdigit() else text
     except ValueError:

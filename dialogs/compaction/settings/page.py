@@ -74,7 +74,7 @@ def unsaved(form: SettingsForm) -> Iterator[tuple[str, str, str]]:
     row = context_settings()
     if form.is_valid() and form.config:
         yield from changes(config_of(row.values), form.config)
-    yield from own_changes(form.cleaned_data["agents"])
+    yield from own_changes(form.cleaned_data.get("agents", {}))
     yield from when_full_changes(form.chosen_when_full)
     now, then = row.pruning_agent, form.cleaned_data.get(PRUNING_AGENT)
     if now != then:

@@ -6,8 +6,9 @@ brackets are rows of the page; they need not be without gaps. The chain is a lis
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.http import QueryDict
@@ -21,9 +22,11 @@ LLMS, TOOLS = "per_llm", "retry_policies.per_tool"
 CHAIN = f"{BREAKING}.chain_order"
 # The list that a button's name begins with, and the field in which a new row begins.
 LISTS = {"llm": (LLMS, "type"), "tool": (TOOLS, "tool")}
-ROW = re.compile(r"(per_llm|retry_policies\.per_tool)\[(\d{1,4})\]\.\w+")
-PLACE = re.compile(r"\d{1,4}")
-MOST_ROWS = 100
+ROW = re.compile(r"(per_llm|retry_policies\.per_tool)\[(\d{1,9})\]\.\w+")
+PLACE = re.compile(r"\d{1,9}")
+NOWHERE = 10**9
+# What must be written in quotes, for commas stand between names.
+QUOTED = re.compile(r'^"|,')
 Texts = Mapping[str, Any]
 
 
@@ -55,12 +58,12 @@ def _of_tool(tool: str, policy: RetryPolicy, default: RetryPolicy) -> Iterator[t
 def typed(data: QueryDict) -> dict[str, Any]:
     """What was sent. A limit that is switched off is not sent by browsers: what it was is kept beside it."""
     kept = {f"{name.removesuffix('kept')}limit": str(data[name]) for name in data if name.endswith("].kept")}
-    return kept | data.dict() | {CHAIN: data.getlist(CHAIN)[:MOST_ROWS]}
+    return kept | data.dict() | {CHAIN: data.getlist(CHAIN)}
 
 
 def rows_of(prefix: str, texts: Texts) -> list[int]:
     found = {int(match[2]) for match in map(ROW.fullmatch, texts) if match and match[1] == prefix}
-    return sorted(found)[:MOST_ROWS]
+    return sorted(found)
 
 
 def after(texts: Texts, action: str, added: str = "") -> tuple[dict[str, Any], str]:
@@ -71,7 +74,7 @@ def after(texts: Texts, action: str, added: str = "") -> tuple[dict[str, Any], s
     what is gone gives it to its list.
     """
     name, _, place = action.partition(":")
-    at = int(place) if PLACE.fullmatch(place) else MOST_ROWS
+    at = int(place) if PLACE.fullmatch(place) else NOWHERE
     chain: list[str] = list(texts[CHAIN])
     prefix, first = LISTS.get(name.partition("-")[0], ("", ""))
     focus = ""
@@ -102,5 +105,21 @@ def id_of(name: str) -> str:
 
 def written(value: object) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return joined(value)
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def joined(names: Iterable[object]) -> str:
+    """Names with commas between; one that has a comma itself stands in quotes."""
+    return ", ".join(_quoted(str(name)) for name in names)
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"' if QUOTED.search(name) else name
+
+
+def parted(text: str) -> list[str]:
+    """The names that `joined` wrote, or that a person did."""
+    names = next(csv.reader([text], skipinitialspace=True), []) if text else []
+    return [name.strip() for name in names if name.strip()]

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.context_settings import PRUNING_AGENT, lost_pruning_agent
+from dialogs.compaction.settings.texts import joined
 from dialogs.models import Agent, CompactionDisplay
 from dialogs.models.agent import WhenFull
 from health.compaction.config import ContextConfig
@@ -101,7 +102,7 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
         for llm in value:
             yield from _flat({key: one for key, one in llm.items() if key != "type"}, f"{path}.{llm['type']}")
     elif isinstance(value, list):
-        yield path, ", ".join(map(str, value))
+        yield path, joined(value)
     else:
         yield path, str(value).lower() if isinstance(value, bool) else str(value)
 

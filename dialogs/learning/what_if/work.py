@@ -11,10 +11,11 @@ import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property
 from math import inf
 from time import monotonic
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from dialogs.compaction.facts import LEAST_GAIN
 from dialogs.compaction.work import config_for

@@ -43,13 +43,15 @@ def page(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 
 
 def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
-    everything = "all" in request.GET
+    # Who has no script asks for a message's menu so; it may be a message from before those that are shown.
+    everything = not {"all", "menu"}.isdisjoint(request.GET)
     parts = dialog_parts(dialog, limit=None if everything else SHOWN_ROWS)
     query = {"lang": get_language() or "", "version": parts["transcript"].version} | ({"all": 1} if everything else {})
     return parts | {
         "chart": chart(parts["history"]),
         "llms": choosable_llms(),
         "renaming": "rename" in request.GET,
+        "menu_of": number_or_zero(request.GET.get("menu", "")),
         # One sending of what is typed: sent twice, it is one message.
         "sending": uuid4().hex,
         "sidebar": sidebar(person_of(request)),

@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.defaultfilters import filesizeformat
@@ -71,12 +71,19 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Says the limit when that was the reason; a fragment's script shows the bare sentence."""
-    too_big = isinstance(exception, RequestDataTooBig)
-    status = 413 if too_big else 400
-    reason = _too_big() if too_big else _("The browser sent something that Dominds does not understand.")
+    status, reason = _refused(exception)
     if "HX-Request" in request.headers:
         return HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")
     return HttpResponse(render_to_string("400.html", site(request) | {"reason": reason}), status=status)
+
+
+def _refused(exception: Exception) -> tuple[int, str]:
+    if isinstance(exception, RequestDataTooBig):
+        return 413, _too_big()
+    if isinstance(exception, TooManyFieldsSent):
+        most = f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}"
+        return 413, _("The form has more than %(most)s fields. Nothing is saved.") % {"most": most}
+    return 400, _("The browser sent something that Dominds does not understand.")
 
 
 def _too_big() -> str:

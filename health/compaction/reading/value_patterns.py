@@ -39,18 +39,27 @@ COUNTS = (
     r"[Tt](?:wo|hree|en|welve|hirteen|wenty|hirty)|[Ff](?:our|ive|ourteen|ifteen|orty|ifty)|[Ss](?:ix|even|ixteen|eventeen"
     r"|ixty|eventy)|[Ee](?:ight|leven|ighteen|ighty)|[Nn](?:ine|ineteen|inety)"
 )
+# Chinese numerals, not 一, which seldom counts; and what is counted in.
+ZH_DIGITS = "二两三四五六七八九十"
+ZH_UNITS = "个位名张把扇间台辆条层件只本盏棵套份杯瓶箱袋块元斤克米秒分小天周月年次晚遍页字人岁居室片公里倍折"
 _ENGLISH: Mapping[Sort, str] = {
     Sort.MARK: (
         r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
-        r"|(?<![\w-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![\w:])"
+        r"|(?<![A-Za-z0-9_-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![A-Za-z0-9_:])"
+        # What programs call things, not where a sentence begins: a path, a name with _ or digits, an option.
+        rf"|(?:(?<=[a-z:,\]] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
+        r"|(?!and/or|he/she|his/her|[A-Z]?\d)[A-Za-z~](?=[A-Za-z0-9_./-]{0,80}[0-9_/])[A-Za-z0-9_-]{2,60}"
+        r"(?:[./][A-Za-z0-9_-]{1,60}){0,8})"
     ),
     Sort.DAY: (
         rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
         rf"|\b\d{{4}}-\d\d-\d\d\b|\b(?i:{DAYS})s?\b"
+        r"|(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
+        r"(?=\W*$|[.,;:!?]| (?:by|instead|now|please|works|is|at|not|then|for|too)\b)"
     ),
     Sort.TIME: (
         r"(?i:(?<![\d:.])\d{1,2}:\d\d(?:\s?[ap]\.?m\b)?(?![\d:])|\b\d{1,2}\s?[ap]\.?m\b"
-        r"|\b(?:noon|midnight|\w+ o'clock)\b)"
+        r"|\b(?:noon|midnight|\w{1,12} o'clock|(?:half|quarter) (?:past|to) \w{1,12})\b)"
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
@@ -60,8 +69,15 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
 }
 _CHINESE: Mapping[Sort, str] = {
-    Sort.DAY: r"|\d{1,2}月\d{1,2}[日号]?|(?:周|星期|礼拜)[一二三四五六日天]",
+    Sort.DAY: (
+        r"|\d{1,2}月\d{1,2}[日号]?|(?:周|星期|礼拜)[一二三四五六日天]"
+        r"|(?<![\d路街道巷里弄村园苑])\d{1,2}号(?![楼线店机门房间会院桌位])"
+    ),
     Sort.TIME: r"|[\d一二三四五六七八九十]{1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?",
+    Sort.AMOUNT: (
+        f"|[{ZH_DIGITS}一][百千万](?!别)[{ZH_DIGITS}一百千万]{{0,8}}"
+        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分)[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])"
+    ),
     Sort.PLACE: r"|[^\W\da-zA-Z_送寄到在是去给就让]{2,4}(?:路|街|道|巷|里|弄|村|园|苑)\d+[号弄]?",
 }
 SORTS = {sort: re.compile(english + _CHINESE.get(sort, "")) for sort, english in _ENGLISH.items()}
@@ -69,10 +85,10 @@ SORTS = {sort: re.compile(english + _CHINESE.get(sort, "")) for sort, english in
 ENGLISH_SORTS = {sort: re.compile(english) for sort, english in _ENGLISH.items()}
 UNITS: Mapping[str, re.Pattern[str]] = {
     "money": re.compile(
-        r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?)\b|元|块钱)"
+        r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?)\b|[元块])"
     ),
     "span": re.compile(
-        r"\d\s?(?:(?:seconds?|min(?:ute)?s?|hours?|days?|weeks?|months?|years?|h|ms)\b|分钟|小时|天|个月|年)"
+        r"\d\s?(?:(?:seconds?|min(?:ute)?s?|hours?|days?|weeks?|months?|years?|h|ms)\b|分钟|小时|秒|天|个月|年)"
     ),
     "size": re.compile(r"\d\s?(?:[kmgt]b|bytes?)\b"),
     "length": re.compile(
@@ -82,8 +98,15 @@ UNITS: Mapping[str, re.Pattern[str]] = {
     "share": re.compile(r"\d\s?(?:%|percent\b)"),
     "people": re.compile(r"\d\s?(?:(?:people|persons?|guests?|adults?|children|heads)\b|[人位])"),
 }
+# What a value is not: "lunch is not at 1".
+DENIED = re.compile(
+    r"(?:\b(?:not|never)|n['’]t) (?:(?:at|on|in|by|to|from|for) )?(?:the )?[$€£¥]?\d[\w:.,]{0,12}"
+    r"|不[是在](?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
+)
 # In lower case; nothing else holds a value that is no name.
-MAY_HOLD_VALUES = re.compile(rf"[\d@§周期拜点]|day|noon|midnight|o'clock|://|\b(?:{COUNTS})\b")
+MAY_HOLD_VALUES = re.compile(
+    rf"[\d@§周期拜点{ZH_DIGITS}百千万]|half past|quarter |day|[a-z:,] -|[a-z_][_/][a-z_]|noon|midnight|o'clock|://|\b(?:{COUNTS})\b"
+)
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
 UNIT_WORDS = re.compile(
     r"§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"
@@ -109,12 +132,23 @@ class Phrases(NamedTuple):
         return self.english.fullmatch(text) or (None if text.isascii() else self.chinese.fullmatch(text))
 
 
+# What was before and is not now: "I used to live in Ghent, it's Antwerp now".
+CONTRAST = Phrases.of(
+    r"\b(?:used to|formerly|previously) [^.]{1,80}\bnow\b", r"(?:以前|原来|原先|之前|过去)[^。]{1,40}(?:现在|如今|改)"
+)
+# What was forbidden may be done.
+PERMITS = Phrases.of(
+    r"\b(?:fine|okay|ok|allowed|welcome|may|can)\b.{0,60}\b(?:now|again|after all)\b"
+    r"|\b(?:now|from now on)\b.{0,40}\b(?:fine|okay|allowed|may|can)\b",
+    r"(?:可以|能|行|没关系)[^，。]{0,6}了",
+)
 # Closed classes of words: what adds, what holds at times only, what ends, what changes. They are looked for in lower
 # case: that takes half as long as to ignore the case.
 ADDS = Phrases.of(
     r"\b(?:also|too(?! [a-z])|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
     r"|separate(?:ly)?|other (?!than)\w+|(?<!for )both|either|more(?= (?:for|of))"
-    r"|(?<!rather )(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
+    r"|(?<!rather )(?<!n't )(?<!n’t )(?<!not )"
+    r"(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
 )
 SOMETIMES = Phrases.of(
@@ -122,8 +156,11 @@ SOMETIMES = Phrases.of(
     r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
     r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
-    r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b",
-    r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[你他她]们?的",
+    r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
+    r"|^(?:back )?in (?:19|20)\d\d\b|\b(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
+    r"|\b(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b",
+    r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
+    r"|比如|例如|例子|有些?人|别人|人家",
 )
 ENDS = Phrases.of(
     r"\b(?:(?:is|are|'s|be|been|called|fell|take|took|call) (?:\w+ ){0,4}off|(?:any ?more|any longer|no longer)"
@@ -131,8 +168,13 @@ ENDS = Phrases.of(
     r"|(?<!before i )forget|ignore|disregard|abandon\w*|withdr[ae]w\w*|stop(?:s|ped)?)|scratch|won't|falls? through"
     r"|fell through|no need|not needed|never ?mind|myself|ourselves"
     r"|revoke\w*|lifted|as you (?:like|please)|quit(?:s|ting)?|folded|(?:ga|gi)ven? (?:up|notice)"
-    r"|(?:closed|shut) down)\b",
-    r"(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便|退[租订掉]|不去|不参加|解散",
+    r"|(?:closed|shut) down|ditch(?:ed)?|shelved?|omit(?:ted)?|called off|do without|needn['’]t"
+    r"|(?:leave|left) (?:\w+ ){1,4}out(?= of|\W*$)|(?:let|letting) (?:\w+ ){1,4}go(?=\W*$)"
+    r"|cross(?:ed)? (?:\w+ ){0,4}o(?:ut|ff))\b",
+    r"掉(?:了|吧|啦)?(?=[，。！!]|$)|别[^，。忘]{1,4}了(?=[，。！!]|$)"
+    r"|不(?:[去来做买订用要办开写看吃喝住请约搬装修养学练打换租招卖送寄管收发跑骑走等]|参加|考虑|举行|提供|进行|安排)[了啦]"
+    r"|当我没说|收回|放弃|没必要|辞[了退]|解雇|推[掉了]|黄了|泡汤|作罢"
+    r"|(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便|退[租订掉]|不去|不参加|解散",
 )
 # What once was or went wrong is no plan, unless a change is told of.
 PAST = Phrases.of(
@@ -146,8 +188,8 @@ CHANGES = Phrases.of(
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
     r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) in"
-    r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
-    r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
+    r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so|what (?:\w+ ){1,6}is)\b",
+    r"的是|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
     r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction)\s*[,.!:;—-]"
@@ -193,7 +235,7 @@ PLAIN = """
 """
 ZH_COMMON = frozenset(
     "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时分用做来"
-    "去说看想让请问好谢应该知道送寄找定写改换更由归管"
+    "去说看想让请问好谢应该知道送寄找定写改换更由归"
 )
 ZH_WAYS = frozenset("去来上下前后")
 # What changes, in Chinese, and what stands between a number and what it counts.
@@ -251,12 +293,16 @@ IN_CHARGE = re.compile(
 TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
 ASCII_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_'-]*+|[^\w\s]")
 # The mark comes first: a search then looks at nothing else.
-CODE = re.compile(r"[`{}<>=\\|(_/-](?:(?<=[`{}<>=\\|])|(?<=\w\()|(?<=\w_)(?=\w)|(?<=--)(?=\w)|(?<=\w/)\w+/)")
+CODE = re.compile(r"[`{}<>=\\|(](?:(?<=[`{}<>=\\|])|(?<=\w\())")
 COMMANDS = ("/", "#", "$")
-REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would|will|shall|may) |能不能|可以|可否|能否", re.I)
+REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would (?:you|i|we)|will|shall|may) |能不能|可以|可否|能否", re.I)
 SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve", "’ve", "'d", "’d")
 NO_NAME = ("ed", "ly", *SHORTENED)
-QUOTED = re.compile(r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)")
+# In Chinese five characters are a sentence.
+QUOTED = re.compile(
+    r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)"
+    r"|“[^”A-Za-z]{5,240}”|「[^」A-Za-z]{5,240}」"
+)
 # What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
 MARKED = (
     re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),

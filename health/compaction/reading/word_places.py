@@ -34,6 +34,32 @@ ZH_NO_OWNERS = frozenset(
     我们 咱们 你们 他们 大家 自己 上次 上回 这次 这回 本次 正确 实际 确切 具体 准确 真正 完整 全部 所有
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
+# Whom a Chinese sentence begins with: the speaker, somebody of the speaker's, a nickname.
+ZH_KIN = (
+    "爸妈|父母|爷爷|奶奶|外公|外婆|姥姥|姥爷|爸爸|妈妈|哥哥|姐姐|弟弟|妹妹|太太|老婆|妻子|老公|丈夫|先生|孩子|儿子|女儿"
+    "|爸|妈|哥|姐|弟|妹|邻居|同事|老板|朋友|室友|客户|学生|老师"
+)
+ZH_WHO = re.compile(
+    f"(?:[我咱他她你](?:们|家)?的?|隔壁)?(?P<kin>{ZH_KIN})|(?P<name>[小老阿](?![时心学师板])[{CJK}])|(?P<own>[我咱])"
+)
+KIN = re.compile(
+    r"(?:my|our|his|her|their) (?:\w+ )?(?P<kin>colleague|boss|neighbou?r|brother|sister|mother|mum|mom|father|dad|wife"
+    r"|husband|partner|son|daughter|friend|cousin|aunt|uncle|parents|kids|children|flatmate|roommate|client|teacher)\b"
+    r"(?!['’]s)|(?P<own>i|we)(?=['’ ])"
+)
+# Who takes over what another had is no other thing.
+ZH_IN_CHARGE = re.compile("负责|接|管|主持|带|代|替|归")
+
+
+@lru_cache(maxsize=SENTENCES)
+def told_of(text: str) -> str:
+    """The person whom a sentence begins with."""
+    if ZH_IN_CHARGE.search(text):
+        return ""
+    found = KIN.match(text.lower()) or ZH_WHO.match(text)
+    if found is None or not found.lastgroup:
+        return ""
+    return "I" if found["own"] else found[found.lastgroup]
 
 
 @lru_cache(maxsize=SENTENCES)

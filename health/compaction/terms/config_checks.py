@@ -12,6 +12,8 @@ from reprlib import Repr
 from typing import Any
 
 Check = Callable[[object, str], Any]
+# Below it a float tells whole numbers apart.
+MOST = 10**15
 MOST_SHOWN = 80
 # Of lists within lists only the outer ones: by aliases a short text can stand for more than a machine holds.
 _brief = Repr()
@@ -39,14 +41,18 @@ def number(least: float, most: float = math.inf) -> Check:
     must = f"a number from {least:g} to {most:g}" if most < math.inf else f"a number of at least {least:g}"
 
     def check(value: object, path: str) -> float:
-        # The comparison is false for NaN, and infinity is refused as the most.
+        # The comparison is false for NaN.
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise refusal(path, must, value)
-        if value == math.inf:
-            raise refusal(path, must, value)
-        return value
+        return _no_more(value, path)
 
     return check
+
+
+def _no_more(value: Any, path: str) -> Any:
+    if value > MOST:
+        raise refusal(path, f"at most {MOST:,}", value)
+    return value
 
 
 share = number(0, 1)
@@ -56,7 +62,7 @@ def whole(least: int) -> Check:
     def check(value: object, path: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise refusal(path, f"a whole number of at least {least:,}", value)
-        return value
+        return _no_more(value, path)
 
     return check
 

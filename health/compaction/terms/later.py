@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -14,10 +13,14 @@ class Later(Sequence[T], Generic[T]):
 
     def __init__(self, find: Callable[[], tuple[T, ...]]) -> None:
         self._find = find
+        self._kept: tuple[T, ...] | None = None
 
-    @cached_property
+    @property
     def _found(self) -> tuple[T, ...]:
-        return self._find()
+        # Without the lock of `functools.cached_property`: in Python 3.11 it is one for all objects.
+        if self._kept is None:
+            self._kept = self._find()
+        return self._kept
 
     @overload
     def __getitem__(self, at: int) -> T: ...

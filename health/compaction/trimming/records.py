@@ -4,28 +4,48 @@
     get_order order=A-1041              → status=shipped                   stands
     search    text=lamp page=1, page=2  → two pages                        both stand
     ship      order=B-2203              → order=B-2203 status=shipped      replaces an earlier record of B-2203
+    list                                → id=C-71 open; id=C-72 open       the row of C-71 is told anew
+    close     ticket=C-71               → ticket: id=C-71 closed           stands
 
-A record is an object of JSON that repeats what the call named, under the same key. It takes the place of an earlier
-one that has no key beside its own, where no argument of the two calls differs. An error replaces nothing.
+A record is an object of JSON, wherever it stands in a result, that repeats what the call named, or that begins with
+its id. It takes the place of an earlier one that has no key beside its own, where no argument of the two calls differs.
+What several records of one result have in common names none of them. An error replaces nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import count
+from typing import Any, Final, NamedTuple
 
 from health.compaction.reading.importance import mentions_error
 from health.compaction.reading.text import of_text
 from health.compaction.terms.units import Role, Unit, once
-from health.compaction.trimming.payload_json import parse
+from health.compaction.trimming.payload_json import parse, written
 
 # What is longer is no record of one thing.
 MOST_CHARS = 8_000
 # A shorter value names nothing: a switch, a page.
 LEAST_NAME = 3
+# Of the records that have a name, so many of the newest are compared.
+MOST_COMPARED = 4
+# What the first key of a record is called, where it tells which one it is.
+IDENTIFIES = re.compile(r"(?:^|_)id$|[a-z]Id$|号$", re.ASCII)
+# What stands in the place of a record that is left out.
+GONE: Final = object()
 
 Name = tuple[str, str]
+Record = Mapping[str, str]
+
+
+class ToldAnew(NamedTuple):
+    """The ids of the results that a later one takes the place of; of others, which of their records are told anew."""
+
+    results: frozenset[str]
+    rows: Mapping[str, frozenset[int]]
 
 
 class Answered(NamedTuple):
@@ -33,38 +53,67 @@ class Answered(NamedTuple):
 
     id: str
     tool: str
-    arguments: Mapping[str, str]
-    record: Mapping[str, str]
+    arguments: Record
+    records: Sequence[Record]
 
-    @property
-    def names(self) -> list[Name]:
-        """What the call named and the result repeats."""
+    def names_of(self, record: Record) -> list[Name]:
+        """What the call named and the record repeats, and the id that the record begins with."""
+        named = set(self.arguments.values())
+        first = next(iter(record), "")
         return [
             (key, value)
-            for key, value in self.arguments.items()
-            if len(value) >= LEAST_NAME and self.record.get(key) == value
+            for key, value in record.items()
+            if len(value) >= LEAST_NAME and (value in named or (key == first and IDENTIFIES.search(key)))
         ]
 
-    def is_told_anew(self, later: Answered) -> bool:
-        agree = all(later.arguments.get(key, value) == value for key, value in self.arguments.items())
-        return agree and self.record.keys() <= later.record.keys()
+    def agrees(self, later: Answered) -> bool:
+        return all(later.arguments.get(key, value) == value for key, value in self.arguments.items())
 
 
 @once
-def told_anew(units: Sequence[Unit]) -> frozenset[str]:
-    """The ids of the results that a later one takes the place of."""
-    gone: set[str] = set()
+def told_anew(units: Sequence[Unit]) -> ToldAnew:
+    """Which results, and which records of results, are no longer the newest that was told."""
+    gone: set[tuple[str, int]] = set()
     calls: dict[tuple[str, tuple[Name, ...]], Answered] = {}
-    records: dict[Name, Answered] = {}
+    known: dict[Name, deque[tuple[Answered, int]]] = defaultdict(lambda: deque(maxlen=MOST_COMPARED))
     for one in _answered(units):
         call = one.tool, tuple(sorted(one.arguments.items()))
         if one.arguments:
-            gone.update([calls[call].id] if call in calls else ())
+            gone.update([(calls[call].id, 0)] if call in calls else ())
             calls[call] = one
-        for name in one.names:
-            gone.update([records[name].id] if name in records and records[name].is_told_anew(one) else ())
-            records[name] = one
-    return frozenset(gone)
+        gone.update(_replaced(one, known))
+        _learn(one, known)
+    rows: dict[str, set[int]] = defaultdict(set)
+    for name, number in gone:
+        rows[name].add(number)
+    whole = frozenset(name for name, number in gone if not number)
+    return ToldAnew(whole, {name: frozenset(numbers) for name, numbers in rows.items() if name not in whole})
+
+
+def _replaced(one: Answered, known: Mapping[Name, Collection[tuple[Answered, int]]]) -> Iterator[tuple[str, int]]:
+    """The records that one of this result takes the place of."""
+    for record in one.records:
+        for name in one.names_of(record):
+            for old, number in known.get(name, ()):
+                if old.agrees(one) and _takes_place(record, old.records[number], name, one):
+                    yield old.id, number
+
+
+def _takes_place(new: Record, old: Record, name: Name, by: Answered) -> bool:
+    """Whether it says all that the older says: of what the call named itself, else with another value that is no id."""
+    if not old.keys() <= new.keys():
+        return False
+    other = [key for key, value in old.items() if new[key] != value]
+    return by.arguments.get(name[0]) == name[1] or (bool(other) and not any(map(IDENTIFIES.search, other)))
+
+
+def _learn(one: Answered, known: Mapping[Name, deque[tuple[Answered, int]]]) -> None:
+    """Every pair of a record may name it, unless others of the result have it too."""
+    often = Counter(pair for record in one.records for pair in record.items())
+    for number, record in enumerate(one.records):
+        for pair in record.items():
+            if often[pair] == 1 and len(pair[1]) >= LEAST_NAME:
+                known[pair].append((one, number))
 
 
 def _answered(units: Sequence[Unit]) -> Iterator[Answered]:
@@ -72,7 +121,7 @@ def _answered(units: Sequence[Unit]) -> Iterator[Answered]:
     for unit in units:
         call = asked.get((unit.round_id, unit.answers or "")) if unit.role is Role.TOOL else None
         if call is not None and not unit.failed and not _tells_error(unit.content):
-            yield Answered(unit.id, call.name, _object(call.arguments), _object(unit.content))
+            yield Answered(unit.id, call.name, _arguments(call.arguments), _records(unit.content))
 
 
 @of_text
@@ -80,13 +129,55 @@ def _tells_error(text: str) -> bool:
     return mentions_error(text[:MOST_CHARS])
 
 
-@lru_cache(maxsize=1024)
-def _object(text: str) -> Mapping[str, str]:
-    """The keys and values of an object of JSON, as text; nothing, where it is none."""
-    if len(text) > MOST_CHARS or text.lstrip()[:1] != "{":
-        return {}
+def _parsed(text: str) -> Any:
+    """The value that JSON tells; None, where it is none or longer than records are."""
+    if len(text) > MOST_CHARS or text.lstrip()[:1] not in ("{", "["):
+        return None
     try:
-        found: Any = parse(text)
+        return parse(text)
     except (ValueError, RecursionError):
-        return {}
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _arguments(text: str) -> Record:
+    found = _parsed(text)
     return {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
+@lru_cache(maxsize=1024)
+def _records(text: str) -> Sequence[Record]:
+    """What stands in each object and list, the outermost first; of a list nothing, and "" for what is nested."""
+    return tuple(map(_record, _nested(_parsed(text))))
+
+
+def _record(value: Any) -> Record:
+    if not isinstance(value, dict):
+        return {}
+    return {key: "" if isinstance(one, dict | list) else str(one) for key, one in value.items()}
+
+
+def _nested(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        yield value
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _nested(one)
+
+
+def without_records(text: str, numbers: Collection[int]) -> str:
+    """JSON without these of its records, and without what held nothing else."""
+    if not numbers:
+        return text
+    left = _without(parse(text), numbers, count())
+    return "" if left is GONE else written(left)
+
+
+def _without(value: Any, numbers: Collection[int], number: Iterator[int]) -> Any:
+    if not isinstance(value, dict | list):
+        return value
+    at = next(number)
+    pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
+    kept = [(key, one) for key, part in pairs if (one := _without(part, numbers, number)) is not GONE]
+    if at in numbers or (pairs and not kept):
+        return GONE
+    return dict(kept) if isinstance(value, dict) else [one for _, one in kept]

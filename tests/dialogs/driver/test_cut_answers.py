@@ -3,6 +3,7 @@ is asked for again, and what still does not end is ended with both numbers."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from dialogs.compaction.writes.view_changes import undo
+from dialogs.context import estimate as sizes
 from dialogs.context.border import chat_request, read_context
 from dialogs.context.continuing import request_to_go_on
 from dialogs.driver.prefill import find_out
@@ -26,6 +28,7 @@ from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import retry
+from health.compaction.terms.ports import Counter
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, a_call, ask, drive_until_idle, said
@@ -78,10 +81,35 @@ def test_an_answer_that_fills_the_window_is_cut_compacted_and_gone_on_with(dialo
     assert "".join(words(3, 90)).startswith(partial.content)
     assert texts(second)[-2].endswith(partial.content[-200:])
     assert texts(second)[-1].startswith(GO_ON)
+    assert len(everything(second)) < len(everything(asked(requests)[0])) + len(partial.content)
     assert answers(dialog) == [partial.content, " and that is all."]
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.turn == partial.turn
     assert not dialog.is_busy
+
+
+def test_where_answers_come_in_no_counter_is_made_and_no_prompt_estimated(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where: set[str] = set()
+
+    def noted(llm: LLM) -> Counter:
+        try:
+            asyncio.get_running_loop()
+            where.add("loop")
+        except RuntimeError:
+            where.add("thread")
+        return counter_of(llm)
+
+    monkeypatch.setattr(sizes, "counter_of", noted)
+    guard(dialog, window=WINDOW)
+    play(*STARTS_ANEW, {"text": words(3, 300)}, said(None, "and that is all."))
+
+    ask(dialog, "Tell me everything.")
+    drive_until_idle(dialog)
+
+    assert Message.objects.filter(cut_short=True).exists()
+    assert where == {"thread"}
 
 
 def test_a_notice_on_what_was_typed_and_a_cut_answer_stand_in_one_request(dialog: Dialog, play: Play) -> None:

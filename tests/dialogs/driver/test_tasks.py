@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import current_thread
+from threading import Thread, current_thread
 
 import pytest
 from asgiref.sync import SyncToAsync
+from celery.app.task import Context
+from celery.worker.state import active_requests
+from django.conf import LazySettings
 from django.db.backends.signals import connection_created
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,7 +27,7 @@ from dialogs.common.threads import close_threads, in_db
 from dialogs.driver import generate, run_tools
 from dialogs.driver.guarding import Looked
 from dialogs.driver.streaming import Call
-from dialogs.models import LLM, Dialog, McpServer, Message, ToolCall
+from dialogs.models import LLM, Dialog, Generation, McpServer, Message, ToolCall
 from dialogs.providers.base import ProviderError
 from dialogs.tasks import drive
 from dialogs.turns.writes.lease import Claim
@@ -122,6 +127,46 @@ def test_what_would_end_the_program_ends_one_turn_only(
     as_a_worker(dialog)
 
     assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi."]
+
+
+def test_a_worker_that_is_told_to_stop_hands_its_turns_over(dialog: Dialog, play: Play, settings: LazySettings) -> None:
+    """Their leases need not run out first, and the worker did not die over them."""
+    settings.DOMINDS_LEASE_SECONDS = 600
+    play({"text": ["word "] * 300, "delay": 0.1, "usage": USAGE})
+    ask(dialog)
+    with ThreadPoolExecutor(1) as pool:
+        driving = pool.submit(drive, str(dialog.pk))
+        while not Generation.objects.exclude(partial_text="").exists():
+            time.sleep(0.05)
+
+        tasks.hand_over()
+        driving.result(timeout=10)
+
+    play({"text": "Hi.", "usage": USAGE})
+    as_a_worker(dialog)
+
+    (first, kept), (second, _) = Generation.objects.order_by("pk").values_list("status", "partial_text")
+    assert (first, second) == ("interrupted", "finished")
+    assert kept.startswith("word word")
+    assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi."]
+    dialog.refresh_from_db()
+    assert dialog.deaths == 0
+
+
+def test_a_worker_that_is_told_to_stop_ends_as_soon_as_no_task_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    task = Context(id="1")
+    active_requests.add(task)
+    ending = Thread(target=tasks.end_when_idle)
+
+    ending.start()
+    ending.join(5 * tasks.LOOK_EVERY_SECONDS)
+    ended_before = list(ended)
+    active_requests.discard(task)
+    ending.join()
+
+    assert (ended_before, ended) == ([], [0])
 
 
 def test_after_servers_were_asked_for_tools_the_window_is_made_fresh_for_the_dialog_that_is_sent(

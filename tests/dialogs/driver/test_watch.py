@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dialogs.context.border import Context, read_context
-from dialogs.context.estimate import Estimate, Foretold, Sizing
+from dialogs.context.estimate import Foretold, Sizing
 from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
 from dialogs.models import Dialog
@@ -29,15 +29,12 @@ def a_guard(limit: int = WINDOW) -> Guard:
     )
 
 
-def a_sizing(
-    prompt: int, *, at_most: int | None = None, counted: bool = True, context: Context | None = None
-) -> Sizing:
-    """Of a request that is so large, by its estimate and by its bytes; a word is a token."""
+def a_sizing(prompt: int | None, *, at_most: int | None = None, context: Context | None = None) -> Sizing:
+    """Of a request that is so large, by its estimate, if one was made, and by its bytes; a word is a token."""
     sizing = Sizing(context, ())  # type: ignore[arg-type]
     sizing.__dict__.update(counter=WordCounter(), at_most=at_most)
-    sizing.__dict__.update(foretold=Foretold(tokens=prompt, raw=RawEstimate(text=prompt)))
-    if counted:
-        sizing.__dict__["estimate"] = Estimate(messages=prompt)
+    if prompt is not None:
+        sizing.__dict__["foretold"] = Foretold(tokens=prompt, raw=RawEstimate(text=prompt))
     return sizing
 
 
@@ -45,11 +42,8 @@ def watching(prompt: int, *events: StreamEvent, window: int = WINDOW) -> Watch:
     watch = Watch(a_sizing(prompt), a_guard(), window)
     for event in events:
         watch.add(event)
+    watch.count()
     return watch
-
-
-def letters(count: int) -> TextDelta:
-    return TextDelta("x" * count)
 
 
 @pytest.mark.parametrize("kind", [TextDelta, ReasoningDelta, ArgumentsDelta])
@@ -61,47 +55,43 @@ def test_what_ends_an_answer_counts_for_nothing() -> None:
     assert watching(899, TextDelta("one two "), Finished("stop")).tokens == 901
 
 
-def test_far_from_the_mark_two_hundred_letters_are_counted_at_once() -> None:
-    watch = watching(0, letters(100), TextDelta(" " * 99), window=10_000)
-    assert watch.tokens == 0
+def test_what_came_is_counted_once_and_as_one_text() -> None:
+    watch = watching(0, TextDelta("one t"), TextDelta("wo"))
+    assert watch.received_tokens == 2
 
-    watch.add(TextDelta(" "))
-    assert watch.tokens == 1
+    watch.count()
+    assert watch.received_tokens == 2
 
-    watch.add(letters(199))
-    assert watch.tokens == 1
-
-
-@pytest.mark.parametrize(("count", "counted"), [(9, 0), (10, 1)])
-def test_near_it_all_is_counted_that_may_reach_it(count: int, counted: int) -> None:
-    assert watching(880, letters(count)).received_tokens == counted
+    watch.add(TextDelta("three"))
+    watch.count()
+    assert watch.received_tokens == 3
 
 
 @pytest.mark.parametrize(
-    ("at_most", "tokens"),
-    [(899, 899), (900, 50), (None, 50)],  # nine tenths are 900
+    ("prompt", "at_most", "far"),
+    [
+        (None, 899, True),  # by its bytes; nine tenths are 900
+        (None, 900, False),
+        (None, None, False),  # of which bytes say nothing
+        (899, 2000, True),  # as it was estimated
+        (900, 100, False),
+    ],
 )
-def test_a_prompt_is_told_by_its_bytes_while_they_are_surely_below_the_mark(at_most: int | None, tokens: int) -> None:
-    sizing = a_sizing(50, at_most=at_most, counted=False)
-
-    assert Watch(sizing, a_guard(), WINDOW).tokens == tokens
-
-
-def test_a_prompt_that_was_counted_is_told_as_it_was_counted() -> None:
-    assert Watch(a_sizing(50, at_most=100), a_guard(), WINDOW).tokens == 50
+def test_it_is_far_from_the_mark_while_the_prompt_is_surely_below(
+    prompt: int | None, at_most: int | None, far: bool
+) -> None:
+    assert Watch(a_sizing(prompt, at_most=at_most), a_guard(), WINDOW).is_far is far
 
 
-@pytest.mark.parametrize(("at_most", "tokens"), [(698, 699), (699, 51)])
-def test_the_bytes_of_a_prompt_leave_room_for_all_that_came(at_most: int, tokens: int) -> None:
-    """A word of 200 letters was counted as one token; a hundred letters more may be two hundred. Of 900
-    tokens 699 are left."""
-    watch = Watch(a_sizing(50, at_most=at_most, counted=False), a_guard(), WINDOW)
+@pytest.mark.parametrize(("prompt", "far"), [(678, True), (679, False)])
+def test_and_while_it_is_by_all_that_came(prompt: int, far: bool) -> None:
+    """Of 900 tokens one was counted, and 110 letters may be 220: 679 are left."""
+    watch = watching(prompt, TextDelta("x" * 200))
 
-    watch.add(letters(200))
-    watch.add(letters(100))
+    watch.add(TextDelta("x" * 100))
+    watch.add(ReasoningDelta("x" * 10))
 
-    assert watch.received_tokens == 1
-    assert watch.tokens == tokens
+    assert watch.is_far is far
 
 
 @pytest.mark.parametrize(("window", "over"), [(WINDOW, 30), (2000, -870)])
@@ -146,7 +136,7 @@ def test_the_pieces_of_an_answer_are_read_as_one() -> None:
 
 @pytest.mark.parametrize("kind", [ReasoningDelta, ArgumentsDelta])
 def test_thoughts_and_calls_are_cut_at_once(kind: type[ReasoningDelta]) -> None:
-    assert watching(897, TextDelta("It boi"), kind("boiling")).is_at_the_mark
+    assert watching(898, TextDelta("It boi"), kind("boiling")).is_at_the_mark
 
 
 def test_what_has_not_said_a_word_is_cut_at_once() -> None:

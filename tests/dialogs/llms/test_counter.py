@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import transaction
+from django.db import connection, transaction
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dialogs.context.estimate import estimate, foretold
+from dialogs.context.estimate import Sizing, estimate, foretold
 from dialogs.context.present import present_context
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms import counter as server_counter
@@ -23,7 +24,7 @@ from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM, Dialog
 from dialogs.models.llm import ProviderKind
 from dialogs.turns.reads.turns import dialog_to_drive
-from health.compaction.terms.ports import Grade
+from health.compaction.terms.ports import Counter, Grade
 from health.models import CountedText, LlmCalibration
 from health.models import calibration as counted_texts
 from health.tokens.calibration import Calibration, Uncalibrated
@@ -228,3 +229,25 @@ def test_the_real_llama_cpp_counts_as_its_own_vocabulary_does(llm: LLM) -> None:
 
         assert counter.name == "server"
         assert counter.count(texts) == counter_for("smollm2").count(texts)
+
+
+def test_while_one_request_waits_for_its_server_no_other_does(dialog: Dialog, llm: LLM) -> None:
+    def sizing() -> Sizing:
+        return Sizing(present_context(dialog_to_drive(dialog.pk)), [])
+
+    other = sizing()
+    with serving((told := Listening(delay=0.4)).app()) as url, ThreadPoolExecutor(1) as beside:
+        served(llm, url)
+        waiting = beside.submit(in_own_connection, lambda: sizing().counter)
+        while not told.asked:
+            time.sleep(0.01)
+
+        assert other.counter.name != server_counter.SERVER
+        assert not waiting.done()
+
+
+def in_own_connection(work: Callable[[], Counter]) -> Counter:
+    try:
+        return work()
+    finally:
+        connection.close()

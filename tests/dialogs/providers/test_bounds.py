@@ -7,9 +7,10 @@ import tracemalloc
 import zlib
 
 import pytest
+from django.conf import LazySettings
 
 from dialogs.providers import bounds
-from dialogs.providers.base import BadAnswer, ProviderError, TextDelta
+from dialogs.providers.base import AnswerEndless, BadAnswer, ProviderError, TextDelta
 from tests.dialogs.providers.test_bad_upstreams import WIRED
 from tests.dialogs.providers.upstream import Reply, Upstream, as_json, upstream
 from tests.dialogs.providers.worlds import Answer, AnthropicWorld, OpenAIWorld, error_of, events_of
@@ -50,6 +51,21 @@ async def test_an_event_without_end_is_given_up(
 
     assert isinstance(error, BadAnswer)
     assert "in one event" in str(error)
+
+
+async def test_signs_of_life_without_an_answer_are_given_up(
+    world: OpenAIWorld | AnthropicWorld, settings: LazySettings
+) -> None:
+    settings.DOMINDS_MAX_ANSWER_SECONDS = 0.3
+    kind, sign = "text/event-stream", b": keep-alive\n\n"
+    if world.kind == "ollama":
+        kind, sign = "application/x-ndjson", b"\n"
+    world.server.on(world.path, Reply(content_type=kind, pieces=(sign,) * 100, delay=0.05))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, AnswerEndless)
+    assert "longer than 0.3 s" in str(error)
 
 
 async def test_many_events_may_be_longer_than_one(

@@ -13,7 +13,7 @@ import pytest
 from dialogs.providers.base import ProviderSettings
 from dialogs.providers.registry import KINDS, load
 from dialogs.providers.tokenizing import CountsNothing
-from tests.dialogs.providers.upstream import Asked, Reply, Upstream, as_html, as_json
+from tests.dialogs.providers.upstream import Asked, Reply, Upstream, as_html, as_json, as_stream, data
 
 PATH = "/tokenize"
 
@@ -68,6 +68,9 @@ async def test_one_connection_is_enough_and_the_longest_text_comes_first(server:
         as_json({"count": "many", "tokens": "none"}),
         as_json([]),
         as_html(),
+        # Who answers everything with an answer, or with more than the numbers of a short text can be.
+        as_stream([data({"choices": [{"delta": {"content": "one"}}]})], ending="hang"),
+        as_json({"tokens": [1] * 100_000}),
     ],
 )
 async def test_a_server_that_does_not_count_is_found_out(server: Upstream, kind: str, reply: Reply) -> None:
@@ -83,6 +86,14 @@ async def test_a_slow_server_is_waited_for_no_longer_than_that(server: Upstream)
     begun = asyncio.get_running_loop().time()
     assert await counted(server, "llamacpp", ["the longer one", "short"], seconds=0.4) == [2, None]
     assert asyncio.get_running_loop().time() - begun < 5
+
+
+async def test_an_answer_that_comes_in_drops_is_waited_for_no_longer_either(server: Upstream) -> None:
+    server.on(PATH, Reply(pieces=(b" ",) * 100, delay=0.1))
+
+    begun = asyncio.get_running_loop().time()
+    assert await counted(server, "llamacpp", ["one"], seconds=0.4) == [None]
+    assert asyncio.get_running_loop().time() - begun < 3
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

@@ -17,8 +17,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
+from dialogs.agents.tools import mcp_servers
 from dialogs.agents.tools.base import OutsideTool, ToolError, TransientError
-from dialogs.agents.tools.mcp import mcp_tools, refresh_stale
+from dialogs.agents.tools.mcp import LEFT_OUT, mcp_tools, refresh_stale
 from dialogs.agents.tools.mcp_servers import ask_all, call_tool, read_tools, record_all
 from dialogs.agents.writes import record_problem, record_tools, set_secrets
 from dialogs.models import Agent, McpServer
@@ -403,6 +404,19 @@ def test_every_page_of_the_tools_is_read(make_server: MakeServer) -> None:
     tools = asyncio.run(read_tools(make_server("pages")))
 
     assert [tool["name"] for tool in tools] == ["tool1", "tool2", "tool3"]
+
+
+def test_a_tool_too_many_is_listed_as_left_out(make_server: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_servers, "MOST_TOOLS", 2)
+
+    tools = asyncio.run(read_tools(make_server("pages")))
+
+    assert [tool["name"] for tool in tools] == ["tool1", "tool2", "tool3"]
+    assert [tool.get(LEFT_OUT) for tool in tools] == [
+        None,
+        None,
+        "the server has more than 2 tools, and none is taken from this one on",
+    ]
 
 
 def test_a_listing_keeps_what_an_agent_is_told(make_server: MakeServer, pid_file: Path) -> None:

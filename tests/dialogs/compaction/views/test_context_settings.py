@@ -245,7 +245,10 @@ def test_a_strategys_number_that_is_emptied_is_the_seeds_again(as_alice: Client,
         ("breaking_strategy.prioritize_recent.priority_boost", "0.5", "at least 1"),
         ("breaking_strategy.content_type_chunking.compress_ratios.code", "-1", "from 0 to 1"),
         ("breaking_strategy.summarize_old.summary_length", "½", "at least 1"),
-        ("payloads.array_head", "99999999999999999999", "at least 1"),
+        ("payloads.array_head", "99999999999999999999", "at most 1,000,000,000,000,000"),
+        ("payloads.array_head", "9" * 5_000, "at most 1,000,000,000,000,000"),
+        ("default_limit", "1,000,000,000,000,001", "at most 1,000,000,000,000,000"),
+        ("retry_policies.default.max_delay_seconds", "1e999", "at most 1,000,000,000,000,000"),
         ("per_llm[1].type", " ", "a name"),
         ("per_llm[2].type", "cloud_grok", "stands here twice"),
         ("per_llm[1].limit", "", "at least 1"),
@@ -540,6 +543,104 @@ def test_a_file_that_cannot_be_used_is_told_with_line_and_key(as_alice: Client, 
     assert field(found, "min_limit")["value"] == "3500"
 
 
+def rows(types: int, tools: int) -> str:
+    limits = "".join(f"  - {{type: type{at}, limit: 4000, follow_default: false}}\n" for at in range(types))
+    retries = "".join(f"      tool{at}: {{max_attempts: 7}}\n" for at in range(tools))
+    return f"context_config:\n  per_llm:\n{limits}  retry_policies:\n    per_tool:\n{retries}"
+
+
+def test_all_types_and_tools_of_a_file_are_saved_however_many(as_alice: Client) -> None:
+    fields = sent(upload(as_alice, rows(105, 103)), "context-form")
+
+    post(as_alice, fields, do="save", default_limit="6000")
+    again = sent(page(as_alice, URL), "context-form")
+    post(as_alice, again, do="save", default_limit="7000")
+
+    stored = context_config()
+    assert [llm.type for llm in stored.per_llm] == [f"type{at}" for at in range(105)]
+    assert {tool for tool, _policy in stored.retry_per_tool} == {f"tool{at}" for at in range(103)}
+    assert stored.default_limit == 7000
+
+
+@pytest.fixture
+def most_rows(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("dialogs.compaction.settings.checking.MOST_ROWS", 5)
+    monkeypatch.setattr("dialogs.compaction.settings.form.MOST_ROWS", 5)
+    return 5
+
+
+@pytest.mark.parametrize(
+    ("types", "tools", "told"),
+    [
+        (6, 1, "Line 8: context_config.per_llm[5].type There may be 5 of these at most."),
+        (1, 6, "Line 11: context_config.retry_policies.per_tool.tool5 There may be 5 of these at most."),
+    ],
+)
+@pytest.mark.usefixtures("most_rows")
+def test_a_file_with_more_than_the_page_takes_is_refused(as_alice: Client, types: int, tools: int, told: str) -> None:
+    assert told in words(upload(as_alice, rows(types, tools)))
+
+
+def test_a_row_more_than_the_page_takes_is_told_beside_it_and_nothing_is_lost(
+    as_alice: Client, fields: Fields, most_rows: int
+) -> None:
+    added = {f"per_llm[{at}].type": f"type{at}" for at in range(3, most_rows + 1)}
+    added |= {f"per_llm[{at}].limit": "4000" for at in range(3, most_rows + 1)}
+
+    found = post(as_alice, fields, status=422, do="save", **added)
+
+    assert "per_llm[5].type There may be 5 of these at most." in words(found)
+    assert added.items() <= {name: text[0] for name, text in sent(found, "context-form").items()}.items()
+    assert not SettingsChange.objects.exists()
+
+
+def test_a_form_of_more_fields_than_are_read_is_refused_in_words(as_alice: Client, settings: Any) -> None:
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 20
+
+    found = as_alice.post(URL, {f"per_llm[{at}].type": "x" for at in range(21)})
+
+    assert found.status_code == 413
+    assert "more than 20 fields" in found.content.decode()
+
+
+def test_a_number_of_many_digits_is_saved_by_the_page_too(as_alice: Client) -> None:
+    found = upload(as_alice, "context_config:\n  per_llm: [{type: a, limit: 12345678901, follow_default: false}]\n")
+
+    post(as_alice, sent(found, "context-form"), do="save")
+
+    assert context_config().per_llm[0].limit == 12_345_678_901
+
+
+def test_settings_of_agents_that_need_the_files_own_threshold_are_saved(as_alice: Client, agent: Agent) -> None:
+    text = "context_config: {warning_threshold: 0.9, accept: 0.9}\nagents: {helper: {goal: 0.85}}\n"
+
+    post(as_alice, sent(upload(as_alice, text), "context-form"), do="save")
+
+    assert Agent.objects.get().own_settings == '{"goal": 0.85}'
+
+
+def test_settings_of_agents_that_make_no_sense_any_more_are_told(as_alice: Client, agent: Agent) -> None:
+    text = "context_config: {warning_threshold: 0.9, accept: 0.9}\nagents: {helper: {goal: 0.85}}\n"
+    fields = sent(upload(as_alice, text), "context-form")
+
+    found = post(as_alice, fields, status=422, do="save", warning_threshold="0.8", accept="0.8")
+
+    assert "agents.helper: Must be below the warning threshold of 0.8." in words(found)
+    assert Agent.objects.get().own_settings == ""
+
+
+def test_an_agent_that_was_deleted_meanwhile_takes_only_its_own_with_it(
+    as_alice: Client, agent: Agent, llm: LLM
+) -> None:
+    Agent.objects.create(name="Pruner", slug="pruner", llm=llm)
+    fields = sent(upload(as_alice, "agents:\n  helper: {how: chain}\n  pruner: {how: chain}\n"), "context-form")
+    Agent.objects.get(slug="pruner").delete()
+
+    post(as_alice, fields, do="save")
+
+    assert Agent.objects.get().own_settings == '{"how": "chain"}'
+
+
 def test_no_file_is_told(as_alice: Client) -> None:
     assert "Choose a file first." in as_alice.post(f"{URL}import/").content.decode()
 
@@ -626,6 +727,16 @@ def test_areas_of_first_priority_are_names_with_commas_between(as_alice: Client,
 
     assert context_config().priority_areas == ("To Do List", "Calendar")
     assert field(page(as_alice, URL), "priority_areas")["value"] == "To Do List, Calendar"
+
+
+def test_an_area_with_a_comma_stays_one(as_alice: Client) -> None:
+    found = upload(as_alice, "context_config:\n  priority_areas: ['Plans, drafts', 'the \"end\"', Calendar]\n")
+    shown = field(found, "priority_areas")["value"]
+
+    post(as_alice, sent(found, "context-form"), do="save")
+
+    assert shown == '"Plans, drafts", the "end", Calendar'
+    assert context_config().priority_areas == ("Plans, drafts", 'the "end"', "Calendar")
 
 
 def test_three_sizes_of_the_window_are_offered(as_alice: Client) -> None:

@@ -39,6 +39,28 @@ class Page(HTMLParser):
         return [str(attrs["href"]) for tag, attrs in self.tags if tag == "a" and attrs.get("href")]
 
 
+@dataclass(frozen=True)
+class Menu:
+    """What the page says of a message for its menu, whose entries come when it is opened."""
+
+    states: list[str]
+    generation: str | None
+    priority: str | None
+    area: str | None
+
+
+def menus(found: Page) -> dict[int, Menu]:
+    """By message."""
+    said = [attrs for tag, attrs in found.tags if tag == "details" and attrs.get("data-message")]
+    return {
+        int(attrs["data-message"] or 0): Menu(
+            (attrs["data-is"] or "").split(),
+            *(attrs.get(f"data-{name}") for name in ("generation", "priority", "area")),
+        )
+        for attrs in said
+    }
+
+
 def _is_script(value: str | None) -> bool:
     return (value or "").strip().lower().startswith(("javascript:", "js:"))
 

@@ -13,7 +13,6 @@ from dialogs.compaction.writes.manual_compaction import request
 from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Course, Dialog, LlmBounds, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.pages.rendering import _made
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.writes.messages import post_message
 from health.compaction.terms.reasons import Reason, Why
@@ -21,7 +20,7 @@ from health.models import CompactionRun
 from tests.builders import a_generation, an_answer
 from tests.dialogs.compacting_builders import a_history, estimated, guard
 from tests.dialogs.compaction_runs import a_run, an_applied_run
-from tests.dialogs.pages.views.pages import HTMX, Page, page
+from tests.dialogs.pages.views.pages import HTMX, Page, menus, page
 
 BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
 
@@ -105,43 +104,6 @@ def test_compact_now_queues_a_run(as_alice: Client, dialog: Dialog, headers: dic
     run = CompactionRun.objects.get()
     assert response.status_code == (204 if headers else 302)
     assert (run.trigger, run.focus, run.is_draft, run.requested_by) == ("manual", "The rotor", True, dialog.owner)
-
-
-def test_each_menu_names_its_own_message_and_carries_the_persons_token(
-    as_alice: Client, dialog: Dialog, history: list[Message]
-) -> None:
-    shown_page = as_alice.get(f"/dialogs/{dialog.pk}/").content.decode()
-
-    shown = [message for message in history if f'id="message-menu-{message.pk}"' in shown_page]
-    assert len(shown) > 1
-    assert all(f'action="{url(dialog, f"messages/{message.pk}/pin")}"' in shown_page for message in shown)
-    assert "token-of-the-person" not in shown_page
-    assert str(10**18 - 1) not in shown_page
-
-
-@pytest.mark.parametrize("area", ["token-of-the-person", str(10**18 - 1), str(10**18 - 2), "a \"<b>\" & 'c'", "area"])
-def test_the_menu_shows_an_area_as_it_was_written(
-    as_alice: Client, dialog: Dialog, history: list[Message], area: str
-) -> None:
-    as_alice.post(url(dialog, f"messages/{history[0].pk}/priority"), {"priority": "2", "area": area})
-
-    found = page(as_alice, f"/dialogs/{dialog.pk}/")
-
-    areas = {attrs["id"]: attrs["value"] for _tag, attrs in found.tags if attrs.get("name") == "area"}
-    assert areas[f"area-{history[0].pk}"] == area
-
-
-def test_messages_of_many_areas_share_one_menu(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
-    MessageMark.objects.bulk_create(MessageMark(message=one, priority=2, area="first") for one in history)
-    as_alice.get(f"/dialogs/{dialog.pk}/")
-    made = _made.cache_info().misses
-    for mark in MessageMark.objects.all():
-        mark.area = f"area {mark.pk}"
-        mark.save()
-
-    as_alice.get(f"/dialogs/{dialog.pk}/")
-
-    assert _made.cache_info().misses == made
 
 
 @pytest.mark.usefixtures("history")
@@ -248,13 +210,13 @@ def test_a_task_that_is_done_is_followed_by_the_question(
 ) -> None:
     task = history[0].pk
     as_alice.post(url(dialog, f"messages/{task}/priority"), {"priority": "1"}, headers=HTMX)
-    assert f"done-{task}" in {attrs.get("id") for _tag, attrs in page(as_alice, f"/dialogs/{dialog.pk}/").tags}
+    assert "first" in menus(page(as_alice, f"/dialogs/{dialog.pk}/"))[task].states
 
     found = as_alice.post(url(dialog, f"messages/{task}/done"), headers=headers, follow=True)
 
     assert "The task is done. Begin afresh?" in found.content.decode()
     assert f'action="{url(dialog, "compaction/reset")}"' in found.content.decode()
-    assert f"done-{task}" not in {attrs.get("id") for _tag, attrs in page(as_alice, f"/dialogs/{dialog.pk}/").tags}
+    assert "first" not in menus(page(as_alice, f"/dialogs/{dialog.pk}/"))[task].states
 
 
 @BOTH
@@ -302,9 +264,9 @@ def test_a_message_is_pinned_and_tagged(as_alice: Client, dialog: Dialog, histor
 
     mark = MessageMark.objects.get()
     assert (mark.message, mark.pinned, mark.priority, mark.area) == (history[2], True, 2, "Calendar")
-    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
-    assert "P2: Calendar" in shown
-    assert "Unpin" in shown
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+    assert "P2: Calendar" in shown.text
+    assert "pinned" in menus(shown)[history[2].pk].states
 
 
 # --- What is shown ------------------------------------------------------------------------------
@@ -375,11 +337,27 @@ def test_an_answer_that_was_cut_is_shown_as_one(as_alice: Client, dialog: Dialog
     an_applied_run(dialog, trigger="stream", view=[{"message": half.pk}])
     an_answer(dialog, " a time.")
 
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    rows = [str(attrs["class"]) for _tag, attrs in shown.tags if "message-row" in str(attrs.get("class"))]
+    assert [row.split()[-1] for row in rows] == ["removed", "to-be-continued", "continuing"]
+    # Two feet: of the question, and of the whole answer, which is what a press on "Copy" takes.
+    assert sum("message-foot" in str(attrs.get("class")) for _tag, attrs in shown.tags) == 2
+    assert "Once upon a time." in shown.text
+    assert "Context compacted, continuing..." in shown.text
+    assert "Go on from there." not in shown.text
+    assert "stopped" not in shown.text
+
+
+def test_a_message_of_which_the_model_sees_less_says_so(
+    as_alice: Client, dialog: Dialog, history: list[Message]
+) -> None:
+    whole = [{"message": message.pk} for message in history[1:]]
+    an_applied_run(dialog, view=[{"message": history[0].pk, "content": "Less."}, *whole])
+
     shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
 
-    assert "Context compacted, continuing..." in shown
-    assert "Go on from there." not in shown
-    assert "stopped" not in shown
+    assert shown.count("The model sees a shortened version of this.") == 1
 
 
 # --- Nothing to do about it ---------------------------------------------------------------------

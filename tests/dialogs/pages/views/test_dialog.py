@@ -286,12 +286,3 @@ def test_its_menu_renames_and_archives_it(as_alice: Client, dialog: Dialog) -> N
     as_alice.post(f"/dialogs/{dialog.pk}/archive/", {"next": "/"})
 
     assert "Move to active" in shown(as_alice, dialog).text
-
-
-def test_an_older_message_says_why_it_cannot_be_edited(as_alice: Client, dialog: Dialog) -> None:
-    ask(dialog)
-    assert "Only your newest message can be edited" not in shown(as_alice, dialog).text
-    an_answer(dialog)
-    ask(dialog, "And then?")
-
-    assert shown(as_alice, dialog).text.count("Only your newest message can be edited") == 1

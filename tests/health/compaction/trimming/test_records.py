@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from health.compaction.reading.messages import parse
-from health.compaction.trimming.records import told_anew
+from health.compaction.trimming.records import told_anew, without_records
 from health.services import compact_messages
 from health.tokens.messages import count_messages
 
@@ -39,7 +39,7 @@ def rounds(*asked: Asked) -> list[dict[str, Any]]:
 def outdated(*asked: Asked) -> list[int]:
     """The numbers of the calls whose results are told anew."""
     units = parse(rounds(*asked)).units
-    gone = told_anew(units)
+    gone = told_anew(units).results
     return [int(unit.answers.removeprefix("c")) for unit in units if unit.id in gone and unit.answers]
 
 
@@ -89,6 +89,51 @@ def test_the_newest_result_takes_the_place(asked: list[Asked]) -> None:
 )
 def test_what_only_looks_alike_stands(asked: list[Asked]) -> None:
     assert outdated(*asked) == []
+
+
+def standing(*asked: Asked) -> list[object]:
+    """The results that stand, without the records in them that are told anew."""
+    units = parse(rounds(*asked)).units
+    old = told_anew(units)
+    told = [unit for unit in units if unit.answers and unit.id not in old.results]
+    left = [without_records(unit.content, old.rows.get(unit.id, ())) for unit in told]
+    return [json.loads(text) for text in left if text]
+
+
+LET = {"berth_id": "B-17", "state": "let"}
+FREE = {"berth_id": "B-17", "state": "free"}
+NEXT = {"berth_id": "B-18", "state": "free"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "stands"),
+    [
+        ([("list", {}, [FREE, NEXT]), ("let", {"berth": "B-17"}, LET)], [[NEXT], LET]),
+        ([("list", {}, {"berths": [FREE, NEXT]}), ("let", {}, {"done": LET})], [{"berths": [NEXT]}, {"done": LET}]),
+        ([("show", {"berth": "B-17"}, FREE), ("list", {}, {"berths": [LET, NEXT]})], [{"berths": [LET, NEXT]}]),
+        ([("list", {"quay": "north"}, [FREE, NEXT]), ("list", {"free": False}, [LET])], [[NEXT], [LET]]),
+        ([("list", {}, [FREE]), ("let", {"berth": "B-17"}, LET)], [LET]),
+        ([("list", {}, {"all": [FREE], "note": None}), ("let", {}, LET)], [{"note": None}, LET]),
+    ],
+    ids=["a row", "deep in both", "the newest in a list", "two lists", "nothing is left", "what else it said"],
+)
+def test_a_record_within_a_list_is_told_anew(asked: list[Asked], stands: list[object]) -> None:
+    assert standing(*asked) == stands
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [("list", {}, [FREE, NEXT]), ("let", {"berth": "B-19"}, LET | {"berth_id": "B-19"})],
+        [("list", {"day": "1 May"}, [FREE, NEXT]), ("list", {"day": "2 May"}, [LET, NEXT])],
+        [("list", {}, [FREE | {"metres": 9}, NEXT]), ("let", {"berth": "B-17"}, LET)],
+        [("boats", {}, [{"boat": at, "berth": "B-17"} for at in "ab"]), ("show", LET, {"boat": "c", "berth": "B-17"})],
+        [("list", {}, [FREE, NEXT]), ("let", {"berth": "B-17"}, {"error": "berth B-17: refused"})],
+    ],
+    ids=["another record", "another day", "what else it said", "what several share", "an error"],
+)
+def test_what_only_looks_alike_within_a_list_stands(asked: list[Asked]) -> None:
+    assert standing(*asked) == [result for _, _, result in asked]
 
 
 @pytest.mark.parametrize("share", [0.5, 0.25, 0.15])

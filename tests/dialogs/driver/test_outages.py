@@ -1,0 +1,131 @@
+"""The database is away for a moment while an answer comes: it goes on, and is stored once that is back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import InterfaceError, OperationalError
+
+from dialogs.common import outages
+from dialogs.driver import generate, streaming
+from dialogs.models import Dialog, Generation, Message
+from dialogs.turns.writes import generations, lease
+from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
+from tests.dialogs.driver.test_crashes import drive_to_the_end
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLOWLY = {"text": ["word "] * 20, "delay": 0.1, "usage": USAGE}
+AWAY = OperationalError("connection refused")
+Outage = Callable[[object, str, int], list[int]]
+
+
+@pytest.fixture
+def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
+    """Lets a function of a module fail the first times, as when the database is away; returns the failures so far."""
+    monkeypatch.setattr(outages, "AGAIN_SECONDS", 0.05)
+
+    def fail(module: object, name: str, times: int) -> list[int]:
+        real = getattr(module, name)
+        failures: list[int] = []
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if len(failures) < times:
+                failures.append(len(failures))
+                raise AWAY if len(failures) % 2 else InterfaceError("connection already closed")
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, called)
+        return failures
+
+    return fail
+
+
+def expect_one_whole_answer(dialog: Dialog) -> None:
+    assert list(Generation.objects.values_list("status", flat=True)) == ["finished"]
+    assert [message.content for message in dialog.messages.all()] == ["Hello", "word " * 20]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (generations, "flush"),
+        (streaming, "is_stop_requested"),
+        (lease, "renew"),
+        (generations, "finish"),
+    ],
+    ids=["kept so far", "asked whether it is stopped", "lease renewed", "stored whole"],
+)
+def test_an_answer_goes_on_while_the_database_is_away(
+    dialog: Dialog, play: Play, outage: Outage, settings: LazySettings, module: object, name: str
+) -> None:
+    settings.DOMINDS_LEASE_SECONDS = 0.9
+    requests = play(SLOWLY)
+    ask(dialog)
+    failures = outage(module, name, 3)
+
+    drive_until_idle(dialog)
+
+    assert len(failures) == 3
+    expect_one_whole_answer(dialog)
+    assert len(requests()) == 1
+
+
+def test_that_the_database_is_away_and_back_is_said_once(
+    dialog: Dialog, play: Play, outage: Outage, caplog: pytest.LogCaptureFixture
+) -> None:
+    play(SLOWLY)
+    ask(dialog)
+    outage(generations, "flush", 3)
+
+    with caplog.at_level(logging.WARNING):
+        drive_until_idle(dialog)
+
+    said = [record.getMessage() for record in caplog.records if record.name == outages.__name__]
+    assert said == [
+        "The database is away or locked; answers that are under way go on: connection refused",
+        "The database answers again",
+    ]
+
+
+def test_an_answer_that_was_stored_unheard_is_stored_once(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks after the transaction was committed, and before anybody here is told so."""
+    monkeypatch.setattr(outages, "AGAIN_SECONDS", 0.05)
+    requests = play({"text": "Hi.", "usage": USAGE})
+    ask(dialog)
+    keep, tries = generate.keep, []
+
+    def unheard(*args: Any) -> Any:
+        tries.append(args)
+        kept = keep(*args)
+        if len(tries) == 1:
+            raise AWAY
+        return kept
+
+    monkeypatch.setattr(generate, "keep", unheard)
+    drive_until_idle(dialog)
+
+    assert len(tries) == 2
+    assert list(Message.objects.values_list("content", flat=True)) == ["Hello", "Hi."]
+    assert len(requests()) == 1
+
+
+def test_an_answer_that_cannot_be_stored_for_long_is_asked_for_anew(
+    dialog: Dialog, play: Play, outage: Outage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "HELD_SECONDS", 0.0)
+    requests = play({"text": "Hi.", "usage": USAGE})
+    ask(dialog)
+    outage(generations, "finish", 1)
+
+    drive_to_the_end(dialog)
+
+    assert list(Message.objects.values_list("content", flat=True)) == ["Hello", "Hi."]
+    assert list(Generation.objects.values_list("status", flat=True)) == ["interrupted", "finished"]
+    assert len(requests()) == 2
