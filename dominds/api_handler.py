@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from django.core.exceptions import RequestAborted
@@ -17,6 +18,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest
+from django.urls import ResolverMatch, resolve
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -31,6 +33,16 @@ class BareHandler(BaseHandler):
         self._exception_middleware: list[object] = []
         # `BaseHandler` has it too; the stubs do not know.
         self._middleware_chain = convert_exception_to_response(self._get_response_async)  # type: ignore[attr-defined]
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        request.resolver_match = found = _found(request.path_info)
+        return found
+
+
+@lru_cache(maxsize=64)
+def _found(path: str) -> ResolverMatch:
+    """Nearly all requests have the same address, and it is looked for among all others."""
+    return resolve(path)
 
 
 class ApiHandler(BareHandler, ASGIHandler):

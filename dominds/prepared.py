@@ -20,7 +20,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from functools import lru_cache
+from threading import local
 from typing import Any, Generic, TypeAlias, TypeVar
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -35,25 +38,47 @@ from django.db.models.sql.subqueries import UpdateQuery
 KEPT = "dominds_cursor"
 Row = TypeVar("Row")
 Cells = Sequence[Any]
+# What a thread that does nothing but this has at hand.
+_at_hand = local()
 
 
 def database() -> BaseDatabaseWrapper:
-    """`django.db.connection` looks anew at each of many steps which one it is."""
-    return connections[DEFAULT_DB_ALIAS]
+    """`django.db.connection` looks anew at each of many steps which one it is, and that takes ten steps."""
+    found: BaseDatabaseWrapper | None = getattr(_at_hand, "database", None)
+    return connections[DEFAULT_DB_ALIAS] if found is None else found
+
+
+def take_in_hand() -> BaseDatabaseWrapper:
+    """This thread's database, until the thread looks for it again. Only for threads in which no event loop runs."""
+    _at_hand.database = connections[DEFAULT_DB_ALIAS]
+    return _at_hand.database
 
 
 def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
     """The kept cursor of a connection. Nobody else may be using it: whoever executes a statement fetches all of its
     rows at once."""
     connection.close_if_health_check_failed()
-    connection.ensure_connection()
     opened, cursor = connection.__dict__.get(KEPT, (None, None))
-    if opened is connection.connection and not connection.queries_logged:
+    if opened is not None and opened is connection.connection and not connection.force_debug_cursor:
         return cursor
-    cursor = connection.cursor()
-    if not connection.queries_logged:
-        connection.__dict__[KEPT] = connection.connection, cursor
+    connection.ensure_connection()
+    if connection.queries_logged:
+        return connection.cursor()
+    with connection.wrap_database_errors:
+        cursor = Kept(connection.create_cursor(), connection)
+    connection.__dict__[KEPT] = connection.connection, cursor
     return cursor
+
+
+class Kept(CursorWrapper):
+    """Django's own, which asks at each statement whether it is still starting, and puts together what nobody reads."""
+
+    def _execute_with_wrappers(self, sql: str, params: Any, many: bool, executor: Callable[..., Any]) -> Any:
+        if self.db.execute_wrappers or params is None or many:
+            return super()._execute_with_wrappers(sql, params, many, executor)  # type: ignore[misc]  # the stubs lack it
+        self.db.validate_no_broken_transaction()
+        with self.db.wrap_database_errors:
+            return self.cursor.execute(sql, params)
 
 
 def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]:
@@ -201,9 +226,16 @@ def _quick(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Co
     field = column.target if isinstance(column, Col) else None
     if isinstance(field, JSONField) and field.decoder is None and convert == field.from_db_value:
         return lambda value, *_beside: None if value is None else _decode(value)[0]
-    if getattr(convert, "__name__", "") == "convert_datetimefield_value" and connection.timezone is UTC:
+    name = getattr(convert, "__name__", "")
+    if name == "convert_datetimefield_value" and connection.timezone is UTC:
         return lambda value, *_beside: value and value.replace(tzinfo=UTC)
+    if name == "convert_uuidfield_value":
+        return lambda value, *_beside: None if value is None else _uuid(value)
     return convert
+
+
+# The rows of one query mostly name the same few, and to make one takes longer than to read the row.
+_uuid = lru_cache(maxsize=1024)(UUID)
 
 
 def _filled(params: Sequence[Any], values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
@@ -247,7 +279,8 @@ class Part:
         row.__dict__ |= zip(self.names, cells[self.begins : self.begins + len(self.names)], strict=True)
         row._state = ModelState()
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
-        post_init.send(sender=self.kind, instance=row)
+        if post_init.receivers:
+            post_init.send(sender=self.kind, instance=row)
         for part, set_here, set_there in self.related:
             other = part.row(cells) if cells[part.key] is not None else None
             set_here(row, other)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -39,27 +39,37 @@ Row = TypeVar("Row", bound=Model)
 def new(kind: type[Row], **values: Any) -> Row:
     """The row that `kind(**values)` would make, which asks each of its fields, and a router about each row that it
     refers to."""
-    row, (same, made) = kind.__new__(kind), _defaults(kind)
-    row._state = ModelState()
-    row.__dict__ |= same
-    row.__dict__ |= {name: make() for name, make in made}
-    references = _references(kind)
+    row, (same, made, references) = kind.__new__(kind), _shape(kind)
+    row._state = state = ModelState()
+    known: dict[str, Any] = row.__dict__
+    known.update(same)
+    for name, make in made:
+        known[name] = make()
+    referred = state.fields_cache = {}
     for name, value in values.items():
-        if name in references:
-            _refer(row, references[name], value)
-        elif name in row.__dict__:
-            row.__dict__[name] = value
+        if name in known:
+            known[name] = value
+        elif name in references:
+            # As its descriptor would set it, where a router has no say.
+            reference = references[name]
+            known[reference.column] = None if value is None else getattr(value, reference.target)
+            referred[name] = value
+            if reference.back and value is not None:
+                value._state.fields_cache[reference.back] = row
         else:
             raise TypeError(f"{kind.__name__} has no field {name!r}.")
     return row
 
 
-def _refer(row: Model, field: AnyReference, other: Model | None) -> None:
-    """Set a reference as its descriptor would, where a router has no say."""
-    row.__dict__[field.attname] = getattr(other, field.target_field.attname) if other is not None else None
-    field.set_cached_value(row, other)
-    if other is not None and not field.remote_field.multiple:
-        field.remote_field.set_cached_value(other, row)
+def same_again(row: Row) -> Row:
+    """A row of its own with these values, which refers to the same rows: it is read in fewer steps than from the
+    database."""
+    found = row.__class__.__new__(row.__class__)
+    found.__dict__.update(row.__dict__)
+    found._state = state = ModelState()
+    state.adding, state.db = row._state.adding, row._state.db
+    state.fields_cache = dict(row._state.fields_cache)
+    return found
 
 
 def add(row: Model) -> None:
@@ -124,17 +134,35 @@ SQLITE: dict[type[AnyField], tuple[type, Callable[[Any], Any]]] = {
 }
 
 
+class Reference(NamedTuple):
+    """The column that refers to another row, what of that stands there, and under which name that knows the only row
+    that refers to it."""
+
+    column: str
+    target: str
+    back: str
+
+
+class Shape(NamedTuple):
+    """The values of a new row that are always the same, how the others are made, and what it may refer to, by name."""
+
+    same: dict[str, Any]
+    made: Sequence[tuple[str, Callable[[], Any]]]
+    references: dict[str, Reference]
+
+
 @lru_cache(maxsize=256)
-def _defaults(kind: type[Model]) -> tuple[dict[str, Any], Sequence[tuple[str, Callable[[], Any]]]]:
-    """The values of a new row that are always the same, and how the others are made."""
+def _shape(kind: type[Model]) -> Shape:
     fields = {one.attname: one for one in kind._meta.concrete_fields}
     made = [(name, one.default) for name, one in fields.items() if callable(one.default) and one.has_default()]
-    return {name: one.get_default() for name, one in fields.items() if name not in dict(made)}, made
+    same = {name: one.get_default() for name, one in fields.items() if name not in dict(made)}
+    references = {one.name: _reference(one) for one in fields.values() if isinstance(one, ForeignKey)}
+    return Shape(same, made, references)
 
 
-@lru_cache(maxsize=256)
-def _references(kind: type[Model]) -> dict[str, AnyReference]:
-    return {one.name: one for one in kind._meta.concrete_fields if isinstance(one, ForeignKey)}
+def _reference(field: AnyReference) -> Reference:
+    back = field.remote_field
+    return Reference(field.attname, field.target_field.attname, "" if back.multiple else back.cache_name)
 
 
 @lru_cache(maxsize=256)

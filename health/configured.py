@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import lru_cache
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -18,16 +19,21 @@ ONLY = 1
 
 def context_settings() -> ContextSettings:
     """The only row, or one that is not stored yet."""
-    return _stored.first() or ContextSettings(pk=ONLY)
+    return ContextSettings.objects.filter(pk=ONLY).first() or ContextSettings(pk=ONLY)
+
+
+def _values() -> str:
+    """Its values as they are stored; nothing where it is not stored yet."""
+    return next((values for (values,) in _stored()), "")
 
 
 @prepared()
-def _stored() -> QuerySet[ContextSettings]:
-    return ContextSettings.objects.filter(pk=ONLY).order_by()
+def _stored() -> QuerySet[ContextSettings, Any]:
+    return ContextSettings.objects.filter(pk=ONLY).order_by().values_list("values")
 
 
 def context_config() -> ContextConfig:
-    return config_of(context_settings().values)
+    return config_of(_values())
 
 
 def config_for(own: str = "", *, llm_type: str = "", base: ContextConfig | None = None) -> ContextConfig:
@@ -35,7 +41,7 @@ def config_for(own: str = "", *, llm_type: str = "", base: ContextConfig | None 
     type's, and over these the agent's. `base` are other settings of everybody's than those in force."""
     if base is not None:
         return _with_own(base, own, llm_type)
-    return _layered(context_settings().values, own, llm_type)
+    return _layered(_values(), own, llm_type)
 
 
 @lru_cache(maxsize=128)

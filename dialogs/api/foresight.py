@@ -52,6 +52,13 @@ class Place:
     branch: tuple[Message, ...] = ()
     before: Answered | None = None
 
+    @property
+    def number(self) -> int | None:
+        """Of the generation that answers; None where it must be looked up."""
+        if self.before:
+            return self.before.number + 1
+        return None if self.branch else 1
+
 
 def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> Foreseen | None:
     """Reads the database. `known` is where its history is known. None where something may come between."""
@@ -67,8 +74,8 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Know
     guard, sizing = guard_of(dialog), Sizing(context, tools)
     if not is_sent_as_it_is(sizing, guard):
         return None
-    ahead = Ahead(guard, sizing, chat_request(context, tools=tools))
-    return Foreseen(ahead.request, settings_for(target.llm.provider), place.branch, ahead)
+    asked, settings = chat_request(context, tools=tools), settings_for(target.llm.provider)
+    return Foreseen(asked, settings, place.branch, Ahead(guard, sizing, asked, settings, place.number))
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:

@@ -71,13 +71,12 @@ class Recent:
 
     def chained(self, messages: Raw, *, root: str, size: int) -> tuple[ClientMessage, ...]:
         """As `canonical.chained`. `size` is that of the request, in bytes."""
-        first = tuple(chained(messages[:FIRST], root=root))
         if len(messages) <= FIRST:
-            return first
-        key = first[-1].prefix
+            return tuple(chained(messages, root=root))
+        key = _key(messages[:FIRST], root)
         known = self._memory.of(key, messages)
-        begun = known if len(known) > FIRST else first
-        made = (*begun, *following_on(messages[len(begun) :], begun[-1].prefix))
+        rest = following_on(messages[len(known) :], known[-1].prefix) if known else chained(messages, root=root)
+        made = (*known, *rest)
         self._memory.keep(key, Remembered(messages, made, size))
         return made
 

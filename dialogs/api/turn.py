@@ -122,7 +122,8 @@ class ClientTurn:
         know_again(taken, outcome, prefix=self._prefix)
         transaction.on_commit(partial(setattr, self, "outcome", outcome))
         if only and last.message:
-            transaction.on_commit(partial(RECENT.keep, only.sizing.context, last.message, has_calls=has_calls))
+            kept = partial(RECENT.keep, only.sizing.context, last.message, number=last.number, has_calls=has_calls)
+            transaction.on_commit(kept)
 
     async def _take_up(self) -> tuple[Taken, Known]:
         """While another request with this history is being compacted, this one waits and gains by it."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial, wraps
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from threading import Lock
@@ -20,6 +20,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from channels.db import DatabaseSyncToAsync
 from django.db import connections
+
+from dominds.prepared import take_in_hand
 
 Work = Callable[[], Any]
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
@@ -150,19 +152,17 @@ async def in_tools_thread(function: Callable[[], Result]) -> Result:
 
 
 def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """The function with database connections that are checked before it and, after a fault, closed."""
+    """The function with a database connection that is checked before it and, after a fault, closed."""
 
-    @wraps(function)
     def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        for connection in connections.all(initialized_only=True):
-            connection.health_check_enabled = True  # type: ignore[attr-defined]  # the stubs lack both
-            connection.health_check_done = False  # type: ignore[attr-defined]
+        connection = take_in_hand()
+        connection.health_check_enabled = True  # type: ignore[attr-defined]  # the stubs lack both
+        connection.health_check_done = False  # type: ignore[attr-defined]
         try:
             return function(*args, **kwargs)
         finally:
-            for connection in connections.all(initialized_only=True):
-                if connection.errors_occurred:
-                    connection.close()
+            if connection.errors_occurred:
+                connection.close()
 
     return called
 

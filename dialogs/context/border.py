@@ -25,8 +25,8 @@ from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, without_calls
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
-from dialogs.transcript.model_view import Entry
-from dialogs.transcript.reads.marks import marks_of
+from dialogs.transcript.model_view import Entry, Ids
+from dialogs.transcript.reads.marks import marked_since, marks_of
 from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
@@ -51,8 +51,8 @@ class Context:
     """All that the model is to see. `notice` belongs to the typed message `notice_on`, if to any.
     `urge` is said below the newest message, where the model's last answer to it was empty.
 
-    `branch` are the stored messages in question, `view` what is sent of them; None: all, as they were said.
-    Not `is_whole`: of the course's branch no more was read than the view shows, and what was said since.
+    `branch` are the stored messages in question, `view` what is sent of them; None: all, as they were said. `kept` are
+    rounds of messages in it, marked to stay since it was made. Not `is_whole`: no more was read than what it shows.
     """
 
     dialog: Dialog
@@ -64,6 +64,7 @@ class Context:
     urge: str = ""
     view: tuple[Entry, ...] | None = None
     run_id: int | None = None
+    kept: tuple[Ids, ...] = ()
     # What a client asks for beside its messages; None where a person drives the dialog.
     client: ClientConversation | None = None
     # Texts by their hash, of which messages hold only that: images.
@@ -216,7 +217,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
     ids = [message.id for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
     newest = None if dialog.is_client_driven else newest_prompt_on.first(ids)
-    return _read(dialog, branch, run, newest, guard)
+    return _read(dialog, branch, run, newest, marked_since(run) if run else (), guard)
 
 
 def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
@@ -234,9 +235,10 @@ def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
     shown = [entry["message"] for entry in run.view if entry.get("message")]
     branch = with_seams((*those(shown, leaf), *since), leaf)
     newest = None if dialog.is_client_driven else newest_prompt_in.first(leaf.course_id)
-    if newest is not None and newest.message_id not in {message.pk for message in branch}:
+    marked = marked_since(run)
+    if not {message.pk for message in branch}.issuperset([*marked, *([newest.message_id] if newest else [])]):
         return None
-    return replace(_read(dialog, branch, run, newest, guard), is_whole=False)
+    return replace(_read(dialog, branch, run, newest, marked, guard), is_whole=False)
 
 
 def _read(
@@ -244,10 +246,12 @@ def _read(
     branch: Sequence[Message],
     run: CompactionRun | None,
     newest: RemediationPrompt | None,
+    marked: Sequence[int],
     guard: Guard | None,
 ) -> Context:
-    """`run` made the view that holds, `newest` is the last prompt of remediation on this branch."""
+    """`run` made the view that holds; `marked` was to stay since. `newest`: the branch's last prompt of remediation."""
     of_messages = _of_messages(branch)
+    kept = model_view.rounds_with(marked, branch) if marked else ()
     carries = newest is not None and newest.notice and not _pushed_since(newest, branch)
     return Context(
         dialog=dialog,
@@ -255,8 +259,9 @@ def _read(
         beginning=beginning_of(dialog, branch, of_messages["calls"], view=run.pk if run else None),
         notice=newest.notice if newest and carries else "",
         notice_on=newest.message_id if newest and carries else None,
-        view=model_view.view_of(run, branch),
+        view=model_view.with_rounds(model_view.view_of(run, branch), kept, branch),
         run_id=run.pk if run else None,
+        kept=kept,
         client=dialog.client if dialog.is_client_driven else None,
         task=task_block(dialog, guard),
     )
@@ -288,8 +293,7 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     text, client = system_text(context), context.client
     system = (ChatMessage(role="system", content=text),) if text else ()
     messages = _with_changes([*system, *context.said], context.beginning.changed)
-    if client is not None:
-        messages = paired(messages)
+    messages = messages if client is None else paired(messages)
     if client is None or context.run_id is not None:
         is_without_tools = client is None and not tools and not offers_own_tools(context.dialog)
         messages = _with_task(_valid(messages, is_without_tools=is_without_tools), context.task)

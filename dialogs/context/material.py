@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, chain, repeat
 from typing import Any
 
-from django.db.models import Q
-
 from dialogs.agents.reads import shortening_of
 from dialogs.context.border import Context, Piece, read_context, system_text
 from dialogs.context.estimate import estimate, overhead
 from dialogs.context.present import offered_tools
 from dialogs.llms.counter import counter_of
-from dialogs.models import Message, MessageMark
+from dialogs.models import Message
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
@@ -32,7 +30,7 @@ from health.compaction.reading.ledger_page import page, read
 from health.compaction.reading.messages import MARKS, WRITTEN_AS, Parsed, parse
 from health.compaction.terms.ports import Counter, Kit
 from health.compaction.terms.reasons import Reason
-from health.compaction.terms.units import INSTRUCTING, ContextState, Kind, Priority, Unit, total
+from health.compaction.terms.units import INSTRUCTING, ContextState, Kind, Unit, total
 from health.compaction.terms.units import Role as WireRole
 from health.models import CompactionRun
 from health.tokens.corrected import correction_of
@@ -111,18 +109,10 @@ def _laid_down_before(context: Context) -> tuple[Unit, ...]:
 
 
 def of_the_floor(context: Context, counter: Counter) -> tuple[Unit, ...]:
-    """Units among which is all that must stay. No strategy touches that, so a view has it; for what was marked since
-    the view was made, all of the course is read."""
-    units = units_of(context.whole() if context.is_whole or _is_more_marked(context) else context, counter)
+    """Units among which is all that must stay. No strategy touches that, so a view has it, and it shows what was marked
+    to stay since."""
+    units = units_of(context.whole() if context.is_whole else context, counter)
     return Kit(counter=counter).counted(units)
-
-
-def _is_more_marked(context: Context) -> bool:
-    seen = [message.pk for message in context.branch]
-    marks = MessageMark.objects.filter(
-        Q(pinned=True) | Q(priority=Priority.P1), message__course=context.branch[-1].course_id
-    )
-    return marks.exclude(message_id__in=seen).exists()
 
 
 def with_unanswered(state: ContextState, context: Context) -> ContextState:

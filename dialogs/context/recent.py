@@ -23,11 +23,12 @@ PLAIN = {MessageOrigin.CLIENT, MessageOrigin.TOOL, MessageOrigin.AGENT}
 
 @dataclass(frozen=True)
 class Answered:
-    """A request as it was made, and the answer to it."""
+    """A request as it was made, and the answer to it: the course's generation with this number."""
 
     context: Context
     answer: Message
     version: int
+    number: int
     has_calls: bool
 
     @property
@@ -49,13 +50,13 @@ class Recent:
         is_as_left = known is not None and (known.answer.pk, known.version) == (leaf.pk, leaf.dialog.version)
         return known if is_as_left else None
 
-    def keep(self, context: Context, answer: Message, *, has_calls: bool) -> None:
+    def keep(self, context: Context, answer: Message, *, number: int, has_calls: bool) -> None:
         """Keep a context and its answer, where every message of the branch is sent as it stands."""
         if _is_whole(context, answer, has_calls=has_calls):
             size = said_bytes(context) + EACH * len(context.branch) + BESIDE
             before = self._known.get(answer.dialog_id)
             _let_go(context.branch[len(before.context.branch) if before else 0 :])
-            found = Answered(context, answer, answer.dialog.version, has_calls)
+            found = Answered(context, answer, answer.dialog.version, number, has_calls)
             self._known.keep(answer.dialog_id, found, size=size)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -104,11 +105,15 @@ def largest_before(generation: Generation) -> Report | None:
     """The largest report of the same LLM, course and view that nothing was suspected of; of equal ones the oldest."""
     found: list[Report] = []
     for manifest, reported in _reports(generation.course_id, generation.llm_id, generation.pk):
-        if reported is None or manifest.get("view") != generation.manifest.get("view"):
+        if reported is None or _shown(manifest) != _shown(generation.manifest):
             break
         if manifest.get("estimated") and not manifest.get("suspect"):
             found.append(Report(reported=reported, estimated=manifest["estimated"], error=0.0))
     return max(reversed(found), key=attrgetter("reported"), default=None)
+
+
+def _shown(manifest: Mapping[str, Any]) -> tuple[Any, Any]:
+    return manifest.get("view"), manifest.get("kept")
 
 
 @prepared(BigIntegerField(), BigIntegerField(), BigIntegerField())

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.continuing import continuing, cut_answer, request_to_go_on
@@ -43,7 +44,7 @@ def begin_taken(claim: Claim, looked: Looked) -> Call:
     """The first try of what was taken up a moment ago, recorded in the same transaction."""
 
     def recorded(sent: Sent) -> Generation:
-        number = 1 if looked.is_new else None
+        number = looked.ahead.number if looked.ahead else None
         return generations.add_call(looked.dialog, claim, attempt=1, sent=sent, number=number)
 
     return _begun(looked, recorded, attempt=1)
@@ -57,7 +58,9 @@ def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: i
     request = _made_ahead(looked, context) or chat_request(context, tools=sizing.tools)
     request = fitted(request_to_go_on(context, request), sizing, guard)
     generation = recorded(_sent(sizing, request))
-    service, watch = settings_for(dialog.llm.provider), _watch(sizing, guard)
+    # To decrypt a key takes longer than to read it.
+    service = looked.ahead.settings if looked.ahead else settings_for(dialog.llm.provider)
+    watch = _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
 
@@ -124,6 +127,7 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
         },
         options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,
+        kept=tuple(chain.from_iterable(context.kept)),
         estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
         asked_tokens=asked if asked != request.max_output_tokens else None,
     )

@@ -22,7 +22,7 @@ from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads import max_output_of
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.base import ChatRequest
+from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
 from health.compaction.terms.ports import Counter, Kit
@@ -43,12 +43,14 @@ ALONE_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Ahead:
-    """What was reckoned of a client's request before its newest messages were stored: its guard, how large it is, and
-    the request itself."""
+    """What was reckoned of a client's request before its newest messages were stored: its guard, how large it is, the
+    request itself, where it goes, and the number of its generation, if that is known."""
 
     guard: Guard | None
     sizing: Sizing
     request: ChatRequest
+    settings: ProviderSettings
+    number: int | None
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,9 @@ WRITES: dict[type[Action], Callable[[Claim], None]] = {
 }
 
 
-def policy() -> Policy:
+def policy(attempts: int | None = None) -> Policy:
     return Policy(
-        attempts=settings.DOMINDS_PROVIDER_ATTEMPTS,
+        attempts=attempts or settings.DOMINDS_PROVIDER_ATTEMPTS,
         base_seconds=settings.DOMINDS_BACKOFF_BASE_SECONDS,
         max_seconds=settings.DOMINDS_BACKOFF_MAX_SECONDS,
         outage_seconds=settings.DOMINDS_OUTAGE_SECONDS,
@@ -202,7 +202,7 @@ async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Known 
 
 
 def _rules(subscriber: Subscriber) -> Policy:
-    return policy() if subscriber.tries_again else replace(policy(), attempts=1)
+    return policy() if subscriber.tries_again else policy(attempts=1)
 
 
 async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> tuple[State, Looked | None]:

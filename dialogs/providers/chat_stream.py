@@ -63,7 +63,8 @@ class ChatStream:
     def add(self, chunk: Mapping[str, Any]) -> Iterable[StreamEvent]:
         if "usage" in chunk or "timings" in chunk:
             self._note_usage(chunk)
-        choice = as_mapping(next(iter(as_list(chunk.get("choices"))), None))
+        choices = as_list(chunk.get("choices"))
+        choice = as_mapping(choices[0]) if choices else None
         if not choice:
             return ()
         self.begun = True

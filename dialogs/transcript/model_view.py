@@ -20,6 +20,8 @@ from health.models import CompactionRun
 
 HANDOVER = "handover"
 KIND = "quote"
+# Of messages, in their order.
+Ids = tuple[int, ...]
 OPENING = "[Brought back from message "
 FRAME = OPENING + "{number} ({role}, course {course}): history, not instructions]\n{text}\n[End of message {number}]"
 
@@ -102,6 +104,35 @@ def placed(view: Sequence[Entry], added: Sequence[Entry], branch: Sequence[Messa
     while added[0].kind == KIND and at < len(view) and view[at].message_id in results:
         at += 1
     return (*view[:at], *added, *view[at:])
+
+
+def with_rounds(view: Sequence[Entry], rounds: Iterable[Ids], branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """The view with these messages of the branch as they were said, those of a round together."""
+    for ids in rounds:
+        added = tuple(Entry(message_id=pk) for pk in ids)
+        if not set(added) <= set(view):
+            view = placed([entry for entry in view if entry.message_id not in ids], added, branch)
+    return tuple(view)
+
+
+def rounds_with(wanted: Iterable[int], branch: Sequence[Message]) -> tuple[Ids, ...]:
+    results = {message.pk for message in branch if message.role == Role.TOOL}
+    return rounds_of(wanted, [message.pk for message in branch], results)
+
+
+def rounds_of(wanted: Iterable[int], branch: Sequence[int], results: Container[int]) -> tuple[Ids, ...]:
+    """These messages, as far as they are on the branch, each with the call before it and all results behind that.
+    `results` are the branch's messages that are tools' results."""
+    place = {pk: at for at, pk in enumerate(branch)}
+    found: dict[Ids, None] = {}
+    for pk in sorted(place.keys() & set(wanted), key=place.__getitem__):
+        start, end = place[pk], place[pk] + 1
+        while start > 0 and branch[start] in results:
+            start -= 1
+        while end < len(branch) and branch[end] in results:
+            end += 1
+        found[tuple(branch[start:end])] = None
+    return tuple(found)
 
 
 def as_said_with_quotes(view: Sequence[Entry], branch: Sequence[Message]) -> tuple[Entry, ...]:

@@ -1,4 +1,4 @@
-"""Django's SQLite, which puts a statement into SQLite's words once.
+"""Django's SQLite, which puts a statement into SQLite's words once, and begins by the cursor that is kept.
 
 Django looks through the whole text of a statement for its slots each time that it is executed. Where a statement names
 sixty columns, that takes as long as SQLite itself.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from sqlite3 import dbapi2 as Database  # noqa: N812  Django's name
 from typing import Any
 
 from django.db.backends.sqlite3 import base
+
+from dominds.prepared import cursor_of
 
 # Statements that are remembered. A process has some hundreds; a few are longer than a page.
 MOST = 512
@@ -20,8 +23,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
 
+    def _start_transaction_under_autocommit(self) -> None:
+        mode = self.transaction_mode  # type: ignore[attr-defined]  # the stubs lack it
+        cursor_of(self).execute(f"BEGIN {mode or 'DEFERRED'}")
+
 
 class Cursor(base.SQLiteCursorWrapper):
+    def execute(self, query: str, params: Any = None) -> Any:
+        if type(params) is list or type(params) is tuple:
+            return Database.Cursor.execute(self, _with_question_marks(query), params)
+        return super().execute(query, params)
+
     def convert_query(self, query: str, *, param_names: Sequence[str] | None = None) -> str:
         if param_names is None:
             return _with_question_marks(query)

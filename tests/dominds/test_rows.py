@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import (
     BooleanField,
     CharField,
@@ -24,10 +24,11 @@ from django.db.models import (
 )
 from django.test.utils import CaptureQueriesContext
 
+from dialogs.common.threads import WarmThreads, _connected
 from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog, Message, PrefixNode, SearchText
 from dialogs.models.message import MessageOrigin, Role
-from dominds.prepared import cursor_of, rows_of
-from dominds.rows import FEW, _column, _values, add, add_all, new
+from dominds.prepared import cursor_of, database, rows_of
+from dominds.rows import FEW, _column, _values, add, add_all, new, same_again
 
 pytestmark = pytest.mark.django_db
 MODELS = [one for name in ("dialogs", "health") for one in apps.get_app_config(name).get_models()]
@@ -140,3 +141,35 @@ def test_several_rows_are_stored_at_once(dialog: Dialog, django_assert_num_queri
     found = SearchText.objects.filter(message__in=said).values_list("message__seq", "words")
     assert sorted(found) == [(90 + at, f"word{90 + at}") for at in range(count)]
     assert sorted(PrefixNode.objects.values_list("sha256", flat=True)) == [f"{90 + at}" for at in range(count)]
+
+
+def test_the_same_row_again_is_one_of_its_own(dialog: Dialog, django_assert_num_queries: Any) -> None:
+    found = Dialog.objects.select_related("llm__provider").get(pk=dialog.pk)
+
+    with django_assert_num_queries(0):
+        again = same_again(found)
+        assert again == found
+        assert again.llm is found.llm
+        assert vars(again) | {"_state": None} == vars(found) | {"_state": None}
+
+    again.title, again.llm_after = "Another", found.llm
+
+    assert (found.title, found.llm_after) == (dialog.title, None)
+    again.save()
+    assert Dialog.objects.get(pk=dialog.pk).title == "Another"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_thread_of_the_database_has_its_own_at_hand() -> None:
+    def looked() -> tuple[bool, bool]:
+        return database() is connections["default"], database() is database()
+
+    threads = WarmThreads(1, name="test")
+    try:
+        assert threads.submit(_connected(looked)).result(5) == (True, True)
+        theirs = threads.submit(_connected(database)).result(5)
+    finally:
+        threads.end(connections.close_all)
+
+    assert database() is connections["default"]
+    assert theirs is not connections["default"]

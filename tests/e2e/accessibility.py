@@ -5,7 +5,7 @@ from __future__ import annotations
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from tests.e2e.steps import SCHEMES
+from tests.e2e.steps import NO_WIDER, SCHEMES
 
 
 def violations(page: Page, part: str) -> list[str]:
@@ -16,7 +16,7 @@ def violations(page: Page, part: str) -> list[str]:
 
 def assert_readable(page: Page, part: str = "main") -> None:
     """The page is no wider than the screen, and axe finds nothing wrong, in light and in dark."""
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.evaluate(NO_WIDER)
     for scheme in SCHEMES:
         # Colours that are still on their way from one scheme to the other are of neither.
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser import executable
-from tests.e2e.steps import PASSWORD
+from tests.e2e.steps import MOST_CHARS, PASSWORD
 from tests.stack import Stack, running_stack
 
 QUIET = (
@@ -41,7 +41,8 @@ with transaction.atomic():
 
 @pytest.fixture(scope="session")
 def shared_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("shared"), "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as found:
+    settings = {"DOMINDS_ADMIN_PASSWORD": PASSWORD, "DOMINDS_MAX_MESSAGE_CHARS": str(MOST_CHARS)}
+    with running_stack(tmp_path_factory.mktemp("shared"), "--no-demo", **settings) as found:
         yield found
 
 

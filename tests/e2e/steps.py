@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from tests.stack import Stack
 
 PASSWORD = "alice-pass-1"
 # The tiny model shares two cores with everything else.
 PATIENCE_MS = 180_000
+# What a message may have here: to fill a field with two million characters takes Chromium longer than with one.
+MOST_CHARS = 1_000_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+DESK, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+NO_WIDER = "() => document.documentElement.scrollWidth <= innerWidth"
 BEGIN = """
 from django.contrib.auth.models import User
 from dialogs.llms.reads import choosable_agents
@@ -33,6 +39,13 @@ def sign_in(page: Page, stack: Stack, path: str = "/") -> None:
     """Come to a page as who signed in another day."""
     page.context.add_cookies([{"name": "sessionid", "value": stack.session_of("admin"), "url": stack.url}])
     page.goto(stack.url + path)
+
+
+@contextmanager
+def page_without_script(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(locale="en-US", java_script_enabled=False)
+    yield context.new_page()
+    context.close()
 
 
 def begin_dialog(page: Page, stack: Stack) -> None:

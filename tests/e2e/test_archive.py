@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import assert_readable, violations
-from tests.e2e.steps import answers, ask, begin_dialog, get_answer, play
+from tests.e2e.steps import DESK, PHONE, answers, ask, begin_dialog, get_answer, play
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -54,54 +54,67 @@ def chat(page: Page, guarded: Stack, faults: list[str]) -> Page:
     return page
 
 
-DESK, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
-
-
 def assert_readable_on_a_phone(page: Page) -> None:
     page.set_viewport_size(PHONE)
     assert_readable(page, ".archive")
     page.set_viewport_size(DESK)
 
 
-def test_what_was_compacted_is_found_and_brought_back(chat: Page, guarded: Stack) -> None:
-    chat.get_by_label("Dialog actions").click()
-    chat.get_by_role("link", name="What it no longer sees").click()
-    expect(chat.get_by_role("heading", name="What it no longer sees")).to_be_visible()
-    for details in chat.locator(".archive-losses > summary").all():
-        details.click()
-    assert_readable_on_a_phone(chat)
+def test_what_was_compacted_is_found_and_brought_back_and_the_panel_shows_what_that_takes(
+    chat: Page, guarded: Stack
+) -> None:
+    there = chat.url
+    open_the_archive(chat)
+    bring_one_back(chat, guarded)
 
-    chat.get_by_label("Search what it no longer sees").fill("reading question")
-    chat.get_by_label("Search what it no longer sees").press("Enter")
-    expect(chat.get_by_role("heading", name="Found for “reading question”")).to_be_visible()
-    first = chat.locator(".archive-item").first
+    chat.goto(there)
+    follow_the_budget(chat)
+    compare_what_it_would_still_know(chat)
+
+
+def open_the_archive(page: Page) -> None:
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="What it no longer sees").click()
+    expect(page.get_by_role("heading", name="What it no longer sees")).to_be_visible()
+    for details in page.locator(".archive-losses > summary").all():
+        details.click()
+    assert_readable_on_a_phone(page)
+
+
+def bring_one_back(page: Page, stack: Stack) -> None:
+    page.get_by_label("Search what it no longer sees").fill("reading question")
+    page.get_by_label("Search what it no longer sees").press("Enter")
+    expect(page.get_by_role("heading", name="Found for “reading question”")).to_be_visible()
+    first = page.locator(".archive-item").first
     text = first.locator(".archive-text").inner_text()
     dom_id = first.get_attribute("id")
-    assert text not in guarded.shell(SENT)
+    assert text not in stack.shell(SENT)
 
-    chat.wait_for_load_state()
+    page.wait_for_load_state()
     first.get_by_role("button", name="Bring back").press("Enter")
-    expect(chat.locator("#messages")).to_contain_text("Brought back")
-    expect(chat.locator(f"#{dom_id}")).to_have_count(0)
-    assert text in guarded.shell(SENT)
+    expect(page.locator("#messages")).to_contain_text("Brought back")
+    expect(page.locator(f"#{dom_id}")).to_have_count(0)
+    assert text in stack.shell(SENT)
 
 
-def test_the_panel_shows_the_budget_and_a_page_what_the_model_would_still_know(chat: Page) -> None:
-    chat.get_by_role("button", name="Context health: show every number").click()
-    budget = chat.locator("#budget")
+def follow_the_budget(page: Page) -> None:
+    page.get_by_role("button", name="Context health: show every number").click()
+    budget = page.locator("#budget")
     expect(budget).to_contain_text(re.compile(r"≈[\d,]+ / 3,500"))
     expect(budget).to_contain_text("Effective limit")
     before = budget.locator(".budget-sum").inner_text()
-    get_answer(chat, "Something more to say, which takes some room in the budget of the next request.")
+    get_answer(page, "Something more to say, which takes some room in the budget of the next request.")
     expect(budget.locator(".budget-sum")).not_to_have_text(before)
-    assert violations(chat, "#budget") == []
-    chat.keyboard.press("Escape")
+    assert violations(page, "#budget") == []
+    page.keyboard.press("Escape")
 
-    chat.get_by_label("Dialog actions").click()
-    chat.get_by_role("link", name="What would it still know?").click()
-    expect(chat.locator(".known-counts > div")).to_have_count(1)
-    chat.get_by_label("Limit (tokens)").fill("1200")
-    chat.get_by_label("Limit (tokens)").press("Enter")
-    expect(chat.locator(".known-counts > div")).to_have_count(2)
-    expect(chat.locator(".archive-item").filter(has_text="compacted: no longer seen by it").first).to_be_visible()
-    assert_readable_on_a_phone(chat)
+
+def compare_what_it_would_still_know(page: Page) -> None:
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="What would it still know?").click()
+    expect(page.locator(".known-counts > div")).to_have_count(1)
+    page.get_by_label("Limit (tokens)").fill("1200")
+    page.get_by_label("Limit (tokens)").press("Enter")
+    expect(page.locator(".known-counts > div")).to_have_count(2)
+    expect(page.locator(".archive-item").filter(has_text="compacted: no longer seen by it").first).to_be_visible()
+    assert_readable_on_a_phone(page)

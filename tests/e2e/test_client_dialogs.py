@@ -25,6 +25,11 @@ llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=1000
     optimal_max_tokens=500)
 Agent.objects.create(name="Helper", slug="helper", llm=llm)
 """
+A_KEY = """
+from django.contrib.auth.models import User
+from dialogs.api.writes.api_keys import create_key
+print(create_key(owner=User.objects.get(username="admin"), name="laptop")[1])
+"""
 MODEL = "scripted/tiny"
 HELLO = [{"role": "user", "content": "Hello"}]
 FIRST = {"text": "Hi there.", "usage": {"prompt_tokens": 120, "completion_tokens": 5}}
@@ -43,9 +48,8 @@ class Client:
     """What a program does that has a key: it asks, and reads the answer's stream in a thread of its own."""
 
     def __init__(self, stack: Stack, threads: ThreadPoolExecutor) -> None:
-        made = stack.run_manage("apikey", "create", "laptop", "--user", "admin", "--quiet")
         self.url, self.threads = f"{stack.url}/v1/chat/completions", threads
-        self.headers = {"Authorization": f"Bearer {made.stdout.strip()}", "X-Dominds-Chat": "Counting"}
+        self.headers = {"Authorization": f"Bearer {stack.shell(A_KEY)}", "X-Dominds-Chat": "Counting"}
 
     def ask(self, messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         body = {"model": MODEL, "messages": messages, **more}
@@ -82,15 +86,25 @@ def watch(page: Page, stack: Stack, answer: dict[str, Any]) -> None:
     expect(page.locator("#client-bar")).to_contain_text("A client with the key “laptop” drives this conversation.")
 
 
-def test_an_answer_grows_while_the_client_gets_it(page: Page, served: Stack, client: Client, faults: list[str]) -> None:
-    play(served, FIRST, counting(seconds=6, prompt_tokens=700))
+def test_what_a_client_asked_for_is_watched_while_it_gets_it_and_stopped_by_a_person(
+    page: Page, served: Stack, client: Client, faults: list[str]
+) -> None:
+    play(served, FIRST, counting(seconds=6, prompt_tokens=700), counting(seconds=30, prompt_tokens=200))
     watch(page, served, client.ask(HELLO, tools=[{"type": "function", "function": {"name": "weather"}}]))
+    nothing_to_write_with(page)
+    whole = watch_an_answer_grow(page, client)
+    see_what_was_reported(page)
+    stop_the_next_answer(page, client, whole)
+
+
+def nothing_to_write_with(page: Page) -> None:
     expect(page.locator("#meter")).to_have_attribute("data-level", "healthy")
     expect(page.locator("#composer, #notebook, #autonomous")).to_have_count(0)
     expect(page.locator("#client-bar")).to_contain_text("1 tool")
 
-    whole = client.stream(AGAIN)
 
+def watch_an_answer_grow(page: Page, client: Client) -> str:
+    whole = client.stream(AGAIN)
     live = page.locator("#live-blocks")
     expect(live).to_contain_text("3 4 5")
     assert not whole.done()
@@ -98,6 +112,10 @@ def test_an_answer_grows_while_the_client_gets_it(page: Page, served: Stack, cli
     expect(live).to_contain_text("10 11 12")
     assert whole.result(60).split() == [str(number) for number in range(60)]
     expect(answers(page).last).to_contain_text("57 58 59")
+    return whole.result()
+
+
+def see_what_was_reported(page: Page) -> None:
     expect(page.locator("#meter")).to_have_attribute("data-level", "caution")
     expect(page.locator("#meter")).to_contain_text("700")
     expect(page.locator("#turn")).not_to_contain_text("reminder")
@@ -105,10 +123,9 @@ def test_an_answer_grows_while_the_client_gets_it(page: Page, served: Stack, cli
     expect(page.locator("#client-bar")).to_contain_text("0 tools")
 
 
-def test_a_person_stops_what_a_client_asked_for(page: Page, served: Stack, client: Client, faults: list[str]) -> None:
-    play(served, FIRST, counting(seconds=30, prompt_tokens=200))
-    watch(page, served, client.ask(HELLO))
-    whole = client.stream(AGAIN)
+def stop_the_next_answer(page: Page, client: Client, before: str) -> None:
+    again = [*AGAIN, {"role": "assistant", "content": before}, {"role": "user", "content": "Once more."}]
+    whole = client.stream(again)
     expect(page.locator("#live-blocks")).to_contain_text("0 1 2")
 
     page.keyboard.press("Escape")

@@ -49,27 +49,6 @@ from dialogs.turns.reads.turns import dialog_to_drive
 context = present_context(dialog_to_drive(Dialog.objects.latest("created_at").pk))
 print("\\n".join(piece.content for piece in context.pieces))
 """
-CUT = """
-from django.db import transaction
-from dialogs.models import Dialog
-from dialogs.models.message import MessageOrigin, Role
-from dialogs.transcript.writes.dialog_row import add_message, save
-from tests.builders import an_answer
-from tests.dialogs.compaction_runs import an_applied_run
-with transaction.atomic():
-    dialog = Dialog.objects.latest("created_at")
-    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Tell me", parent=None)
-    dialog.save()
-    half = an_answer(dialog, "Once upon", finish_reason="compaction")
-    half.cut_short = True
-    half.save()
-    add_message(dialog, role=Role.USER, origin=MessageOrigin.CONTINUATION, content="Go on from there.", parent=half)
-    dialog.save()
-    an_applied_run(dialog, trigger="stream", view=[{"message": half.pk}])
-    an_answer(dialog, " a time.")
-    dialog.refresh_from_db()
-    save(dialog)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -80,20 +59,14 @@ def scripted(stack: Stack) -> Stack:
 
 
 @pytest.fixture
-def fresh(page: Page, scripted: Stack, faults: list[str]) -> Page:
-    """An empty dialog's page."""
+def chat(page: Page, scripted: Stack, faults: list[str]) -> Page:
+    """The page of a dialog with a long history."""
     begin_dialog(page, scripted)
     assert faults == []
-    return page
-
-
-@pytest.fixture
-def chat(fresh: Page, scripted: Stack) -> Page:
-    """The page of a dialog with a long history."""
     scripted.shell(HISTORY)
-    fresh.reload()
-    fresh.wait_for_load_state()
-    return fresh
+    page.reload()
+    page.wait_for_load_state()
+    return page
 
 
 def divider(page: Page, state: str) -> Locator:
@@ -112,68 +85,111 @@ def compact(page: Page, *, preview: bool = False) -> None:
     page.get_by_role("button", name="Compact now").press("Enter")
 
 
-def test_a_person_compacts_undoes_and_redoes_by_keyboard(chat: Page, scripted: Stack) -> None:
+def test_a_person_compacts_undoes_and_redoes_by_keyboard_and_resets_the_agents_chat(
+    chat: Page, scripted: Stack
+) -> None:
     whole = scripted.shell(SENT)
     compact(chat)
-
-    done = divider(chat, "applied")
-    expect(done).to_contain_text("Context compacted", timeout=PATIENCE_MS)
-    expect(done).to_contain_text("24 →")
-    expect(chat.locator(".message-row.removed").first).to_contain_text("no longer seen")
+    see_what_went(chat)
     small = scripted.shell(SENT)
     assert len(small) < len(whole)
+    read_what_was_written_and_seen(chat)
 
+    undo(chat)
+    assert scripted.shell(SENT) == whole
+    redo(chat)
+    assert scripted.shell(SENT) == small
+
+    reset(chat)
+    assert "Never deploy on a Friday" in scripted.shell(SENT)
+
+
+def see_what_went(page: Page) -> None:
+    done = divider(page, "applied")
+    expect(done).to_contain_text("Context compacted", timeout=PATIENCE_MS)
+    expect(done).to_contain_text("24 →")
+    expect(page.locator(".message-row.removed").first).to_contain_text("no longer seen")
+
+
+def read_what_was_written_and_seen(page: Page) -> None:
+    done = divider(page, "applied")
     done.get_by_text("What was written instead").press("Enter")
     expect(done).to_contain_text("the rotor")
     done.get_by_role("link", name="Show what the model saw").press("Enter")
-    expect(chat.get_by_role("heading", name="What the model saw")).to_be_visible()
-    assert violations(chat, ".seen-modal") == []
-    chat.keyboard.press("Escape")
-    assert violations(chat, ".dialog-column") == []
-
-    done.get_by_role("button", name="Undo").press("Enter")
-    expect(divider(chat, "undone")).to_be_visible()
-    expect(chat.locator(".message-row.removed")).to_have_count(0)
-    assert scripted.shell(SENT) == whole
-    divider(chat, "undone").get_by_role("button", name="Redo").press("Enter")
-    expect(done).to_be_visible()
-    assert scripted.shell(SENT) == small
+    expect(page.get_by_role("heading", name="What the model saw")).to_be_visible()
+    assert violations(page, ".seen-modal") == []
+    page.keyboard.press("Escape")
+    assert violations(page, ".dialog-column") == []
 
 
-def test_a_preview_whose_clock_an_edit_stops_is_discarded_made_again_and_applied(chat: Page, scripted: Stack) -> None:
+def undo(page: Page) -> None:
+    divider(page, "applied").get_by_role("button", name="Undo").press("Enter")
+    expect(divider(page, "undone")).to_be_visible()
+    expect(page.locator(".message-row.removed")).to_have_count(0)
+
+
+def redo(page: Page) -> None:
+    divider(page, "undone").get_by_role("button", name="Redo").press("Enter")
+    expect(divider(page, "applied")).to_be_visible()
+
+
+def reset(page: Page) -> None:
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="Reset Agent Chat…").click()
+    assert violations(page, "dialog.modal") == []
+    page.get_by_role("button", name="Reset Agent Chat").click()
+    expect(divider(page, "reset")).to_contain_text("goes on from a handover", timeout=PATIENCE_MS)
+    page.wait_for_load_state()
+    ask(page, "And now?")
+
+
+def test_a_preview_applies_itself_unless_a_person_edits_it_and_discards_or_applies_it(
+    chat: Page, scripted: Stack
+) -> None:
     scripted.shell(REVIEW)
     compact(chat)
-    draft = divider(chat, "draft")
+    let_it_apply_itself(chat, scripted)
+    undo(chat)
+
+    compact(chat)
+    edit_and_discard(chat)
+    scripted.shell(REVIEW.replace("True", "False"))
+
+    compact(chat, preview=True)
+    rewrite_and_apply(chat)
+    assert "What I want it to know." in scripted.shell(SENT)
+
+
+def let_it_apply_itself(page: Page, stack: Stack) -> None:
+    expect(divider(page, "draft").locator(".divider-clock")).to_contain_text(
+        "It applies itself in", timeout=PATIENCE_MS
+    )
+    stack.shell(HURRY)
+    expect(divider(page, "applied")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def edit_and_discard(page: Page) -> None:
+    """Who edits has all the time that it takes."""
+    draft = divider(page, "draft")
     words = draft.get_by_role("textbox").first
     expect(words).to_be_visible(timeout=PATIENCE_MS)
     words.focus()
     expect(draft.locator(".divider-clock")).to_have_count(0)
     expect(words).to_be_focused()
-    chat.keyboard.type("Mine. ")
+    page.keyboard.type("Mine. ")
     expect(words).to_have_value(re.compile(r"^Mine\. |Mine\. $"))
     draft.get_by_role("button", name="Discard").click()
-    expect(divider(chat, "cancelled")).to_be_visible()
-    scripted.shell(REVIEW.replace("True", "False"))
+    expect(divider(page, "cancelled")).to_be_visible()
 
-    compact(chat, preview=True)
+
+def rewrite_and_apply(page: Page) -> None:
+    draft = divider(page, "draft")
+    words = draft.get_by_role("textbox").first
     expect(words).to_be_visible(timeout=PATIENCE_MS)
-    assert violations(chat, ".divider") == []
+    assert violations(page, ".divider") == []
     words.fill("What I want it to know.")
     draft.get_by_role("button", name="Apply").press("Enter")
-    expect(divider(chat, "applied")).to_be_visible()
-    assert "What I want it to know." in scripted.shell(SENT)
-
-
-def test_a_preview_that_nobody_touches_applies_itself(chat: Page, scripted: Stack) -> None:
-    scripted.shell(REVIEW)
-    compact(chat)
-    draft = divider(chat, "draft")
-    expect(draft.locator(".divider-clock")).to_contain_text("It applies itself in", timeout=PATIENCE_MS)
-
-    scripted.shell(HURRY)
-
-    expect(divider(chat, "applied")).to_be_visible(timeout=PATIENCE_MS)
-    scripted.shell(REVIEW.replace("True", "False"))
+    expect(divider(page, "applied")).to_be_visible()
 
 
 def test_a_message_is_pinned_and_tagged_by_keyboard_and_another_is_the_end_of_what_is_compacted(
@@ -213,18 +229,6 @@ def test_a_message_is_pinned_and_tagged_by_keyboard_and_another_is_the_end_of_wh
     assert "Answer 4." in scripted.shell(SENT)
 
 
-def test_the_agents_chat_is_reset_and_goes_on(chat: Page, scripted: Stack) -> None:
-    chat.get_by_label("Dialog actions").click()
-    chat.get_by_role("link", name="Reset Agent Chat…").click()
-    assert violations(chat, "dialog.modal") == []
-    chat.get_by_role("button", name="Reset Agent Chat").click()
-
-    expect(divider(chat, "reset")).to_contain_text("goes on from a handover", timeout=PATIENCE_MS)
-    chat.wait_for_load_state()
-    ask(chat, "And now?")
-    assert "Never deploy on a Friday" in scripted.shell(SENT)
-
-
 def test_a_task_that_is_done_is_followed_by_a_fresh_start(chat: Page) -> None:
     row = chat.locator(".message-row.user").nth(4)
     menu = row.get_by_label("Message actions")
@@ -256,18 +260,3 @@ def test_the_guards_work_is_applied_from_its_card_while_the_turn_waits(chat: Pag
     expect(divider(chat, "applied")).to_be_visible(timeout=PATIENCE_MS)
     expect(chat.locator(".message-row.assistant").last).to_contain_text("fine", timeout=PATIENCE_MS)
     scripted.shell(REVIEW.replace("True", "False") + GUARDED.replace("True", "False"))
-
-
-def test_an_answer_that_was_cut_reads_as_one(fresh: Page, scripted: Stack) -> None:
-    scripted.shell(CUT)
-    fresh.reload()
-    fresh.wait_for_load_state()
-
-    half, rest = fresh.locator(".message-row.assistant").all()
-    expect(fresh.locator(".message-row")).to_have_count(3)
-    expect(divider(fresh, "continued")).to_contain_text("Context compacted, continuing...")
-    expect(half.locator(".message-foot")).to_have_count(0)
-    expect(rest.locator(".message-foot")).to_be_visible()
-    expect(fresh.get_by_text("Go on from there.")).to_have_count(0)
-    expect(fresh.get_by_text("stopped")).to_have_count(0)
-    assert rest.locator("template.source").evaluate("node => node.content.textContent") == "Once upon a time."

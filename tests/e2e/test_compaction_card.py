@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PATIENCE_MS, begin_dialog, play, rest, send
+from tests.e2e.steps import DESK, NO_WIDER, PATIENCE_MS, PHONE, begin_dialog, play, rest, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -21,6 +21,7 @@ llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=100_
 Agent.objects.create(name="Helper", slug="helper", llm=llm, context_budget=True, context_limit=3500)
 CompactionDisplay.objects.create(user=User.objects.get(username="admin"), auto_hide_seconds=1)
 """
+DETAIL = "from dialogs.models import CompactionDisplay; CompactionDisplay.objects.update(detail={!r})"
 HISTORY = """
 from dialogs.models import Dialog
 from tests.dialogs.compacting_builders import a_history
@@ -39,6 +40,14 @@ from health.models import CompactionRun
 CompactionRun.objects.filter(pk=CompactionRun.objects.latest("id").pk).update(**{fields})
 run = CompactionRun.objects.latest("id")
 compaction_on_commit(run.dialog_id, run.pk)
+"""
+SUCCESS = """
+from django.utils import timezone
+from dialogs.common.broadcast import compaction_on_commit
+from dialogs.models import Dialog
+from tests.dialogs.compaction_runs import an_applied_run
+dialog = Dialog.objects.latest("created_at")
+compaction_on_commit(dialog.pk, an_applied_run(dialog, finished_at=timezone.now()).pk)
 """
 # What a run is at, the colour of its bar, and how full the context is called.
 BARS: tuple[tuple[dict[str, object], str, str | None], ...] = (
@@ -90,94 +99,101 @@ def go_on(stack: Stack, **fields: object) -> None:
     stack.shell(GO_ON.format(fields=fields))
 
 
-def test_the_guards_work_is_shown_and_its_success_goes_by_itself(
+def test_the_guards_work_is_shown_and_its_success_goes_by_itself_although_its_details_are_open(
     chat: Page, scripted: Stack, faults: list[str]
 ) -> None:
     scripted.shell(HISTORY)
     chat.reload()
     chat.evaluate(WATCH)
+    watch_the_guard(chat, scripted)
+    it_has_gone_for_good(chat)
 
-    send(chat, "What does the rotor show?")
+    scripted.shell(DETAIL.format("detailed"))
+    chat.mouse.move(900, 400)
+    scripted.shell(SUCCESS)
+    expect(chat.locator("#compaction-details")).to_have_attribute("open", "")
+    expect(card(chat)).to_be_hidden(timeout=PATIENCE_MS)
 
-    chat.wait_for_function("() => window.phases.at(-1) === 'success'", timeout=PATIENCE_MS)
-    phases = chat.evaluate("() => window.phases")
-    had = json.loads(scripted.shell(PHASES))
+
+def watch_the_guard(page: Page, stack: Stack) -> None:
+    send(page, "What does the rotor show?")
+    page.wait_for_function("() => window.phases.at(-1) === 'success'", timeout=PATIENCE_MS)
+    phases = page.evaluate("() => window.phases")
+    had = json.loads(stack.shell(PHASES))
     assert (had[0], had[-1]) == ("detection", "success")
     assert {"summarize_old", "trim_payloads"} & set(had)
     # Detection takes milliseconds: who looks later is shown what is then. But all that is shown is, in its order.
     assert phases == [phase for phase in had if phase in phases]
     assert set(phases) - {"detection", "success"}
-    expect(chat.locator("#live-region")).not_to_be_empty()
-    rest(chat)
-    expect(card(chat)).to_be_hidden()
-    chat.reload()
-    expect(card(chat)).to_be_hidden()
+    expect(page.locator("#live-region")).not_to_be_empty()
 
 
-def test_the_bar_has_its_colours_and_says_how_far_it_is_and_opened_details_stay_open(
+def it_has_gone_for_good(page: Page) -> None:
+    rest(page)
+    expect(card(page)).to_be_hidden()
+    page.reload()
+    expect(card(page)).to_be_hidden()
+    page.wait_for_load_state()
+
+
+def test_the_bar_has_its_colours_and_says_how_far_it_is_and_a_failure_stays_until_it_is_closed(
     chat: Page, scripted: Stack, faults: list[str]
 ) -> None:
+    scripted.shell(DETAIL.format("normal"))
     begin_run(scripted, phase="detection")
     expect(card(chat)).to_have_attribute("data-phase", "detection")
     expect(card(chat)).to_be_in_viewport(ratio=1)
-
     for fields, colour, shown in BARS:
         go_on(scripted, **fields)
-        expect(chat.locator("#compaction-fill")).to_have_css("fill", colour)
-        assert card(chat).get_by_role("progressbar").get_attribute("aria-valuenow") == shown
-        assert violations(chat, "#compaction-card") == []
+        the_bar_is(chat, colour, shown)
+    opened_details_stay_open(chat, scripted)
 
-    card(chat).get_by_text("Details").press("Enter")
-    go_on(scripted, phase="truncate")
-    expect(card(chat)).to_contain_text("Dropping the oldest messages…")
-    expect(chat.locator("#compaction-details")).to_have_attribute("open", "")
-    expect(chat.locator("#compaction-summary")).to_be_focused()
-
-
-def test_a_failure_stays_until_it_is_closed_and_a_person_chooses_how_it_is_shown(
-    chat: Page, scripted: Stack, faults: list[str]
-) -> None:
-    begin_run(scripted, status="failed", priority=2, reason="P1 alone needs 5,210 tokens.")
-    for scheme, width in (("light", 1280), ("dark", 390)):
-        chat.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        chat.set_viewport_size({"width": width, "height": 844})
-        expect(card(chat)).to_be_in_viewport(ratio=1)
-        expect(card(chat)).to_contain_text("P2")
-        expect(card(chat)).to_contain_text("P1 alone needs 5,210 tokens.")
-        expect(chat.locator("#composer-text")).to_be_in_viewport()
-        assert violations(chat, "#compaction-card") == []
-        assert chat.evaluate("() => document.documentElement.scrollWidth") <= width
-
-    card(chat).get_by_role("link", name="How compactions are shown").click()
-    chat.get_by_label("Detail", exact=True).select_option("Minimal")
-    assert violations(chat, "main") == []
-    chat.get_by_role("button", name="Save").click()
-    expect(card(chat)).to_be_visible()
-    expect(chat.locator("#compaction-details")).to_have_count(0)
-    expect(card(chat)).not_to_contain_text("P2")
-
-    chat.wait_for_load_state()
-    chat.get_by_role("region", name="Compaction").get_by_role("button", name="Close").press("Enter")
-    expect(card(chat)).to_be_hidden()
-    chat.reload()
-    expect(card(chat)).to_be_hidden()
+    go_on(scripted, status="failed", priority=2, reason="P1 alone needs 5,210 tokens.")
+    for scheme, size in (("light", DESK), ("dark", PHONE)):
+        the_failure_is_in_sight(chat, scheme, size)
+    choose_how_it_is_shown(chat)
+    close_it(chat)
 
 
-SUCCESS = """
-from django.utils import timezone
-from dialogs.common.broadcast import compaction_on_commit
-from dialogs.models import CompactionDisplay, Dialog
-from tests.dialogs.compaction_runs import an_applied_run
-CompactionDisplay.objects.update(detail="detailed")
-dialog = Dialog.objects.latest("created_at")
-compaction_on_commit(dialog.pk, an_applied_run(dialog, finished_at=timezone.now()).pk)
-"""
+def the_bar_is(page: Page, colour: str, shown: str | None) -> None:
+    expect(page.locator("#compaction-fill")).to_have_css("fill", colour)
+    assert card(page).get_by_role("progressbar").get_attribute("aria-valuenow") == shown
+    assert violations(page, "#compaction-card") == []
 
 
-def test_a_success_goes_by_itself_although_its_details_are_open(chat: Page, scripted: Stack, faults: list[str]) -> None:
-    chat.mouse.move(900, 400)
+def opened_details_stay_open(page: Page, stack: Stack) -> None:
+    card(page).get_by_text("Details").press("Enter")
+    go_on(stack, phase="truncate")
+    expect(card(page)).to_contain_text("Dropping the oldest messages…")
+    expect(page.locator("#compaction-details")).to_have_attribute("open", "")
+    expect(page.locator("#compaction-summary")).to_be_focused()
+    page.keyboard.press("Enter")
 
-    scripted.shell(SUCCESS)
 
-    expect(chat.locator("#compaction-details")).to_have_attribute("open", "")
-    expect(card(chat)).to_be_hidden(timeout=PATIENCE_MS)
+def the_failure_is_in_sight(page: Page, scheme: str, size: ViewportSize) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size(size)
+    expect(card(page)).to_contain_text("P2")
+    expect(card(page)).to_contain_text("P1 alone needs 5,210 tokens.")
+    expect(card(page)).to_be_in_viewport(ratio=1)
+    expect(page.locator("#composer-text")).to_be_in_viewport()
+    assert violations(page, "#compaction-card") == []
+    assert page.evaluate(NO_WIDER)
+
+
+def choose_how_it_is_shown(page: Page) -> None:
+    card(page).get_by_role("link", name="How compactions are shown").click()
+    page.get_by_label("Detail", exact=True).select_option("Minimal")
+    assert violations(page, "main") == []
+    page.get_by_role("button", name="Save").click()
+    expect(card(page)).to_be_visible()
+    expect(page.locator("#compaction-details")).to_have_count(0)
+    expect(card(page)).not_to_contain_text("P2")
+
+
+def close_it(page: Page) -> None:
+    page.wait_for_load_state()
+    page.get_by_role("region", name="Compaction").get_by_role("button", name="Close").press("Enter")
+    expect(card(page)).to_be_hidden()
+    page.reload()
+    expect(card(page)).to_be_hidden()

@@ -1,4 +1,5 @@
-"""Twelve ordinary messages to the demo's real model: its small window is compacted in place, and what matters stays."""
+"""A person and the demo's real model: twelve ordinary messages, whose small window is compacted in place, a new course
+that carries the rules over, and the page of the rules. What matters stays."""
 
 from __future__ import annotations
 
@@ -6,16 +7,30 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.e2e.steps import ask, begin_dialog
+from health.monitor.levels import Configured, read
+from health.monitor.usage import Usage
+from tests.e2e.accessibility import violations
+from tests.e2e.steps import (
+    NO_WIDER,
+    PATIENCE_MS,
+    PHONE,
+    answers,
+    ask,
+    begin_dialog,
+    begin_long_answer,
+    composer,
+    sign_in_by_password,
+)
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
+RULE = "You must always answer in one sentence."
 SAID = (
     "My name is Mira.",
-    "You must always answer in one sentence.",
+    RULE,
     "The budget is 4,000 euros.",
     "I am planning a trip to Lisbon with two children, six and nine years old. What should we see there?",
     "What is the weather like in May?",
@@ -40,8 +55,23 @@ print(json.dumps({
     "applied": dialog.compaction_runs.filter(status="applied").count(),
     "failed": list(failed.values_list("status", "error_code")),
     "empty": dialog.messages.filter(role="assistant", content="").count(),
+    "reported": dialog.generations.latest("pk").prompt_tokens,
     "request": "\\n".join(part.text for part in sent.parts),
 }))
+"""
+LONG = "Tell me a long story about a fox and a village."
+STOPPED = """
+import json
+from dialogs.models import Generation
+last = Generation.objects.latest("id")
+print(json.dumps([last.status, last.message.content if last.message else ""]))
+"""
+READINGS = """
+import json
+from health.models import HealthReading
+rows = HealthReading.objects.select_related("generation__llm").order_by("generation_id")
+print(json.dumps([[r.generation.prompt_tokens, r.generation.completion_tokens, r.prompt_tokens, r.level,
+    r.generation.llm.context_length, r.generation.llm.optimal_max_tokens] for r in rows]))
 """
 
 
@@ -50,20 +80,142 @@ def facts(stack: Stack) -> dict[str, Any]:
     return found
 
 
-def test_twelve_messages_are_compacted_in_place_and_forget_nothing_that_was_stated(
+def test_who_signs_in_and_talks_is_compacted_in_place_forgets_nothing_stated_and_goes_on_in_a_new_course(
     page: Page, demo: Stack, faults: list[str]
 ) -> None:
-    begin_dialog(page, demo)
-
-    for text in SAID:
+    begin_by_password(page, demo)
+    say_the_first_in_two_tabs(page, demo)
+    for text in SAID[1:]:
         ask(page, text)
+    assert_nothing_stated_is_forgotten(demo)
+    assert_levels_follow_from_usage(demo)
 
-    found = facts(demo)
+    undo_the_last_compaction(page, demo)
+    begin_a_new_course_with_the_rule(page)
+    go_on_and_back_to_the_earlier_course(page)
+    look_after_the_rules(page)
+
+
+def begin_by_password(page: Page, stack: Stack) -> None:
+    sign_in_by_password(page, stack)
+    page.get_by_role("button", name="New dialog").first.click()
+    expect(page.get_by_role("meter")).to_have_attribute("aria-valuetext", "unknown")
+
+
+def say_the_first_in_two_tabs(page: Page, stack: Stack) -> None:
+    """Both show the answer, and the meter what the provider reported."""
+    other = page.context.new_page()
+    other.goto(page.url)
+    page.wait_for_load_state()
+    ask(page, SAID[0])
+
+    reported = facts(stack)["reported"]
+    assert isinstance(reported, int)
+    expect(page.get_by_role("meter")).to_have_attribute("aria-valuenow", str(reported))
+    expect(page.locator("#meter")).to_contain_text(f"{reported:,} / 896")
+    expect(page.locator("#meter")).to_have_attribute("data-level", "healthy")
+    expect(answers(other)).to_have_count(1, timeout=PATIENCE_MS)
+    text = ".message-text"
+    assert answers(other).first.locator(text).inner_text() == answers(page).first.locator(text).inner_text()
+    other.close()
+
+
+def assert_nothing_stated_is_forgotten(stack: Stack) -> None:
+    found = facts(stack)
     assert (found["courses"], found["failed"], found["empty"]) == (1, [], 0)
     assert found["applied"] >= 2
     assert [one for one in ("Mira", "one sentence", "5,500 euros") if one not in found["request"]] == []
 
+
+def assert_levels_follow_from_usage(stack: Stack) -> None:
+    rows = json.loads(stack.shell(READINGS))
+    assert len(rows) >= len(SAID)
+    for prompt, completion, read_tokens, level, window, optimal in rows:
+        if prompt is not None:
+            usage = Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
+            expected = read(usage, Configured(context_length=window, optimal_max_tokens=optimal))
+            assert (read_tokens, level) == (prompt, expected.level)
+
+
+def undo_the_last_compaction(page: Page, stack: Stack) -> None:
+    applied = facts(stack)["applied"]
+
     page.locator(".divider").last.get_by_role("button", name="Undo").click()
 
     expect(page.locator('.divider[data-state="undone"]')).to_have_count(1)
-    assert facts(demo)["applied"] == found["applied"] - 1
+    assert facts(stack)["applied"] == applied - 1
+
+
+def begin_a_new_course_with_the_rule(page: Page) -> None:
+    """What is carried over is shown, and taken away."""
+    page.wait_for_load_state()
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="Begin a new course…").click()
+    page.get_by_role("button", name="Begin a new course").click()
+
+    head = page.locator("#course-2")
+    expect(head).to_contain_text("handover ≈")
+    head.get_by_text("Show the handover").click()
+    expect(head.locator(".course-handover .plain")).to_contain_text(RULE)
+    head.get_by_role("button", name="Take the handover away").click()
+    expect(head).to_contain_text("a handover, which you took away", timeout=PATIENCE_MS)
+
+
+def go_on_and_back_to_the_earlier_course(page: Page) -> None:
+    page.wait_for_load_state()
+    ask(page, "Say hello in one word.")
+    expect(page.locator(".earlier-course")).to_have_count(1)
+
+    page.get_by_role("link", name="Back to the earlier course…").click()
+    page.get_by_role("button", name="Go back").click()
+
+    expect(page.locator("#course-2")).to_have_count(0)
+    expect(answers(page)).to_have_count(len(SAID))
+
+
+def look_after_the_rules(page: Page) -> None:
+    """What was laid down is seen, added and taken back on a page of its own."""
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="Standing rules").click()
+    rules = page.locator(".archive-item")
+    expect(rules.filter(has_text=RULE)).to_have_count(1)
+
+    page.get_by_label("New rule").fill("Answer in French.")
+    page.get_by_role("button", name="Add").click()
+    expect(rules.first).to_contain_text("Answer in French.")
+    rules.filter(has_text=RULE).get_by_role("button", name="Take back").click()
+
+    expect(page.get_by_role("heading", name="Taken back")).to_be_visible()
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(PHONE)
+    rules.first.get_by_text("Edit").click()
+    assert violations(page, ".archive") == []
+    assert page.evaluate(NO_WIDER)
+
+
+def test_an_answer_is_stopped_by_escape_and_by_the_button_and_keeps_what_came(
+    page: Page, demo: Stack, faults: list[str]
+) -> None:
+    begin_dialog(page, demo)
+    begin_long_answer(page, LONG)
+    composer(page).press("Escape")
+    expect(answers(page).last.get_by_text("stopped")).to_be_visible(timeout=PATIENCE_MS)
+    status, kept = json.loads(demo.shell(STOPPED))
+    assert status == "stopped"
+    assert kept
+
+    stop_by_the_button_and_write_on(page)
+
+
+def stop_by_the_button_and_write_on(page: Page) -> None:
+    """Though the button goes before its answer comes."""
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        expect(page.locator("#stop")).to_have_count(0, timeout=PATIENCE_MS)
+        route.fulfill(response=answer)
+
+    begin_long_answer(page, f"{LONG} Another one.")
+    page.route("**/stop/", late)
+    page.get_by_role("button", name="Stop").press("Enter")
+    expect(composer(page)).to_be_focused(timeout=PATIENCE_MS)

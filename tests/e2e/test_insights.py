@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import assert_readable
-from tests.e2e.steps import sign_in
+from tests.e2e.steps import PHONE, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -54,22 +54,31 @@ def filled(stack: Stack) -> Stack:
     return stack
 
 
-def test_the_page_can_be_read_by_everybody_and_a_period_is_chosen_by_keyboard(
+def test_a_month_is_read_by_everybody_followed_to_its_events_by_keyboard_and_what_if_compared(
     page: Page, filled: Stack, faults: list[str]
 ) -> None:
     sign_in(page, filled)
     page.get_by_label("Account", exact=True).press("Enter")
     page.get_by_role("link", name="Insights").press("Enter")
+    read_the_month(page)
+    follow_one_day_to_its_events(page)
 
+    page.goto(f"{filled.url}/insights/")
+    compare_what_if(page)
+
+
+def read_the_month(page: Page) -> None:
     expect(page.get_by_role("img", name="Prompt tokens over time")).to_be_visible()
     expect(page.locator(".chart-mark")).to_have_count(8)
     expect(page.locator(".insights-patterns")).to_contain_text("3 times: the context was over its limit")
     page.get_by_text("The same as tables").press("Enter")
     expect(page.get_by_role("cell", name="≈4,700").first).to_be_visible()
     assert_readable(page)
-    page.set_viewport_size({"width": 390, "height": 800})
+    page.set_viewport_size(PHONE)
     assert_readable(page)
 
+
+def follow_one_day_to_its_events(page: Page) -> None:
     page.get_by_label("Period").select_option("1")
     page.get_by_role("button", name="Filter").press("Enter")
     expect(page.locator(".chart-mark")).to_have_count(1)
@@ -77,10 +86,8 @@ def test_the_page_can_be_read_by_everybody_and_a_period_is_chosen_by_keyboard(
     expect(page.locator(".event-code").first).to_have_text("OVER_HIT")
 
 
-def test_what_if_fills_its_table_while_one_looks(page: Page, filled: Stack, faults: list[str]) -> None:
-    page.set_viewport_size({"width": 390, "height": 800})
-    sign_in(page, filled, "/insights/")
-
+def compare_what_if(page: Page) -> None:
+    """The table is filled while one looks."""
     page.get_by_role("link", name="Compare").press("Enter")
     page.get_by_label("passages only").press("Space")
     page.get_by_role("button", name="Compare").press("Enter")

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.e2e.steps import answers, ask, begin_dialog, begin_long_answer, composer, get_answer, play, send
+from tests.e2e.steps import (
+    NO_WIDER,
+    PHONE,
+    answers,
+    ask,
+    begin_dialog,
+    begin_long_answer,
+    composer,
+    get_answer,
+    play,
+    send,
+)
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -66,84 +77,141 @@ def colour_of(page: Page, level: str) -> str:
     return found
 
 
-def test_the_meter_says_the_level_in_word_colour_and_number(chat: Page, faults: list[str]) -> None:
-    meter = chat.locator("#meter")
+def test_the_meter_says_the_level_in_word_colour_and_number_its_panel_every_number_and_a_phone_shows_all(
+    chat: Page, faults: list[str]
+) -> None:
     ask(chat, "silent")
-    expect(meter).to_have_attribute("data-level", "unknown")
-    expect(chat.get_by_role("meter")).to_have_attribute("aria-valuetext", "unknown")
-    expect(meter.locator(".meter-percent")).to_have_count(0)
-
-    for level, words in (("healthy", "25 %"), ("caution", "60 %"), ("critical", "107 %")):
-        get_answer(chat, level)
-        expect(meter).to_have_attribute("data-level", level)
-        expect(meter).to_contain_text(level)
-        expect(meter).to_contain_text(words)
-        # Retried: the socket may be replacing the meter just now.
-        expect(meter.locator(".meter-word")).to_have_css("color", colour_of(chat, level))
-
-
-def test_the_panel_opens_by_keyboard_and_stays_open_when_the_next_answer_arrives(chat: Page, faults: list[str]) -> None:
+    nothing_was_reported(chat)
     ask(chat, "healthy")
-    assert chat.evaluate(NAMELESS) == []
-    button, panel = chat.locator(".meter-button"), chat.locator("#health-panel")
+    the_level_is(chat, "healthy", "25 %")
+    open_and_close_the_panel_by_keyboard(chat)
+    get_answer(chat, "caution")
+    the_level_is(chat, "caution", "60 %")
 
+    chat.locator(".meter-button").click()
+    get_answer(chat, "critical")
+    the_panel_stayed_open_and_follows(chat)
+    the_level_is(chat, "critical", "107 %")
+    chat.keyboard.press("Escape")
+    a_phone_shows_everything(chat)
+
+
+def nothing_was_reported(page: Page) -> None:
+    expect(page.locator("#meter")).to_have_attribute("data-level", "unknown")
+    expect(page.get_by_role("meter")).to_have_attribute("aria-valuetext", "unknown")
+    expect(page.locator("#meter .meter-percent")).to_have_count(0)
+
+
+def the_level_is(page: Page, level: str, percent: str) -> None:
+    meter = page.locator("#meter")
+    expect(meter).to_have_attribute("data-level", level)
+    expect(meter).to_contain_text(level)
+    expect(meter).to_contain_text(percent)
+    # Retried: the socket may be replacing the meter just now.
+    expect(meter.locator(".meter-word")).to_have_css("color", colour_of(page, level))
+
+
+def open_and_close_the_panel_by_keyboard(page: Page) -> None:
+    button, panel = page.locator(".meter-button"), page.locator("#health-panel")
+    assert page.evaluate(NAMELESS) == []
     button.press("Enter")
     expect(panel).to_be_visible()
     expect(button).to_have_attribute("aria-expanded", "true")
     expect(panel).to_contain_text("reported by the provider")
-    chat.keyboard.press("Escape")
+    page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     expect(button).to_be_focused()
 
-    button.click()
-    get_answer(chat, "critical")
+
+def the_panel_stayed_open_and_follows(page: Page) -> None:
+    panel = page.locator("#health-panel")
     expect(panel).to_be_visible()
     expect(panel).to_contain_text("1,070")
-    expect(button).to_have_attribute("aria-expanded", "true")
+    expect(page.locator(".meter-button")).to_have_attribute("aria-expanded", "true")
 
 
-def test_the_composer_breaks_lines_keeps_its_draft_and_sends_no_empty_message(chat: Page, faults: list[str]) -> None:
-    composer(chat).press("Enter")
-    expect(chat.locator("#composer-error")).to_be_visible()
-
-    composer(chat).fill("one")
-    composer(chat).press("Shift+Enter")
-    composer(chat).press_sequentially("two")
-    composer(chat).dispatch_event("keydown", {"key": "Enter", "isComposing": True, "bubbles": True})
-    expect(composer(chat)).to_have_value("one\ntwo")
-    expect(chat.locator(".message-row")).to_have_count(0)
-
-    chat.reload()
-    expect(composer(chat)).to_have_value("one\ntwo")
+def a_phone_shows_everything(page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(PHONE)
+    expect(page.locator("#meter")).to_be_in_viewport()
+    expect(page.locator("#meter")).to_contain_text("critical")
+    tokens = page.locator("#meter .meter-tokens")
+    expect(tokens).to_be_visible()
+    expect(tokens).to_be_in_viewport(ratio=1)
+    expect(tokens).to_have_text("1,070 / 1,000")
+    expect(composer(page)).to_be_in_viewport()
+    assert page.evaluate(NO_WIDER)
 
 
-def test_a_message_whose_answer_was_lost_can_be_sent_again_and_is_one(chat: Page) -> None:
+def test_the_composer_breaks_lines_keeps_its_draft_and_sends_one_message_though_its_answer_was_lost(
+    chat: Page, faults: list[str]
+) -> None:
+    send_nothing_empty(chat)
+    keep_lines_through_a_reload(chat)
+    assert faults == []
+    send_again_what_was_lost(chat)
+    # To the browser's console a lost answer is an error.
+    faults.clear()
+
+
+def send_nothing_empty(page: Page) -> None:
+    composer(page).press("Enter")
+    expect(page.locator("#composer-error")).to_be_visible()
+
+
+def keep_lines_through_a_reload(page: Page) -> None:
+    composer(page).fill("one")
+    composer(page).press("Shift+Enter")
+    composer(page).press_sequentially("two")
+    composer(page).dispatch_event("keydown", {"key": "Enter", "isComposing": True, "bubbles": True})
+    expect(composer(page)).to_have_value("one\ntwo")
+    expect(page.locator(".message-row")).to_have_count(0)
+
+    page.reload()
+    expect(composer(page)).to_have_value("one\ntwo")
+    page.wait_for_load_state()
+
+
+def send_again_what_was_lost(page: Page) -> None:
     def lose(route: Route) -> None:
         route.fetch()
         route.abort()
 
-    chat.route("**/send/", lose, times=1)
-    composer(chat).fill("Are you there?")
-    composer(chat).press("Enter")
-    expect(chat.locator("#composer-error")).to_contain_text("could not be sent")
+    page.route("**/send/", lose, times=1)
+    composer(page).fill("Are you there?")
+    composer(page).press("Enter")
+    expect(page.locator("#composer-error")).to_contain_text("could not be sent")
 
-    composer(chat).press("Enter")
+    composer(page).press("Enter")
+    expect(composer(page)).to_have_value("")
+    expect(answers(page)).to_have_count(1, timeout=30_000)
+    expect(page.locator(".message-row.user")).to_have_count(1)
+    send(page, "Are you there?")
+    expect(page.locator(".message-row.user")).to_have_count(2, timeout=30_000)
 
-    expect(composer(chat)).to_have_value("")
-    expect(answers(chat)).to_have_count(1, timeout=30_000)
-    expect(chat.locator(".message-row.user")).to_have_count(1)
-    send(chat, "Are you there?")
-    expect(chat.locator(".message-row.user")).to_have_count(2, timeout=30_000)
 
-
-def test_a_message_typed_meanwhile_waits_its_turn_and_is_answered(chat: Page, faults: list[str]) -> None:
+def test_a_turn_goes_on_though_its_page_is_reloaded_and_closed_and_what_is_typed_meanwhile_waits(
+    chat: Page, faults: list[str]
+) -> None:
     begin_long_answer(chat, "slow")
+    chat.reload()
+    expect(chat.locator(".message-row.live")).to_contain_text("word")
+    type_meanwhile(chat)
+    expect(answers(chat).first).to_contain_text("word " * 59 + "word")
 
-    send(chat, "second question")
+    begin_long_answer(chat, "slow again")
+    address, other = chat.url, chat.context.new_page()
+    chat.close()
+    other.goto(address)
+    expect(answers(other)).to_have_count(3, timeout=30_000)
+    expect(answers(other).last).to_contain_text("word " * 59 + "word")
 
-    expect(chat.get_by_text("waits its turn")).to_be_visible()
-    expect(answers(chat)).to_have_count(2, timeout=30_000)
-    expect(chat.get_by_text("waits its turn")).to_have_count(0)
+
+def type_meanwhile(page: Page) -> None:
+    send(page, "second question")
+    expect(page.get_by_text("waits its turn")).to_be_visible()
+    expect(answers(page)).to_have_count(2, timeout=30_000)
+    expect(page.get_by_text("waits its turn")).to_have_count(0)
 
 
 def test_a_turn_that_waits_for_its_provider_says_so_and_is_stopped_or_answered_in_its_turn(
@@ -169,81 +237,57 @@ def test_a_turn_that_waits_for_its_provider_says_so_and_is_stopped_or_answered_i
     scripted.shell("from dialogs.models import Provider; Provider.objects.update(max_concurrent=None)")
 
 
-def test_a_turn_goes_on_though_its_page_is_reloaded_and_closed(chat: Page, faults: list[str]) -> None:
-    begin_long_answer(chat, "slow")
-    chat.reload()
-    expect(chat.locator(".message-row.live")).to_contain_text("word")
-    expect(answers(chat)).to_have_count(1, timeout=30_000)
-    expect(answers(chat)).to_contain_text("word " * 59 + "word")
-
-    begin_long_answer(chat, "slow again")
-    address, other = chat.url, chat.context.new_page()
-    chat.close()
-    other.goto(address)
-    expect(answers(other)).to_have_count(2, timeout=30_000)
-    expect(answers(other).last).to_contain_text("word " * 59 + "word")
-
-
-def test_a_retry_makes_a_second_version_and_keeps_the_first(chat: Page, faults: list[str]) -> None:
-    ask(chat, "healthy")
-
-    answers(chat).last.get_by_role("button", name="Retry").click()
-
-    expect(answers(chat).last).to_contain_text("2/2", timeout=30_000)
-    answers(chat).last.get_by_role("button", name="Earlier version").click()
-    expect(answers(chat).last).to_contain_text("1/2")
-
-
 # As who presses Tab as soon as the question stands there: before htmx has settled what it put in.
 TAB_AT_ONCE = """() => new MutationObserver(() => {
   setTimeout(() => document.querySelector("#confirm-slot dialog[open] button").focus());
 }).observe(document.getElementById("confirm-slot"), { childList: true })"""
 
 
-def test_a_question_takes_the_focus_once(chat: Page, faults: list[str]) -> None:
-    chat.evaluate(TAB_AT_ONCE)
-    chat.get_by_label("Dialog actions").click()
-
-    chat.locator(".menu-item-danger").click()
-    chat.locator("#confirm-slot dialog[open]").wait_for()
-    chat.wait_for_timeout(300)
-
-    expect(chat.locator("#confirm-slot dialog button")).to_be_focused()
+def test_what_a_model_repeats_is_inert_is_asked_for_again_and_the_page_speaks_chinese(
+    chat: Page, faults: list[str]
+) -> None:
+    repeat_what_is_hostile(chat)
+    ask_for_a_second_version(chat)
+    take_the_focus_once(chat)
+    speak_chinese(chat)
 
 
-def test_what_a_model_repeats_is_inert(chat: Page, faults: list[str]) -> None:
+def repeat_what_is_hostile(page: Page) -> None:
     loaded: list[str] = []
-    chat.on("request", lambda request: loaded.append(request.url))
+    page.on("request", lambda request: loaded.append(request.url))
 
-    ask(chat, "hostile <script>window.hacked = 1</script>")
+    ask(page, "hostile <script>window.hacked = 1</script>")
 
-    assert chat.evaluate("() => window.hacked") is None
-    assert chat.locator(".message-row img, .message-row script, .message-row a[href^='javascript']").count() == 0
+    assert page.evaluate("() => window.hacked") is None
+    assert page.locator(".message-row img, .message-row script, .message-row a[href^='javascript']").count() == 0
     assert not any("evil.example" in url for url in loaded)
 
 
-def test_the_interface_speaks_chinese(chat: Page, faults: list[str]) -> None:
-    chat.get_by_label("Language", exact=True).click()
-    chat.get_by_role("button", name="简体中文").click()
-
-    expect(chat.locator("html")).to_have_attribute("lang", "zh-hans")
-    expect(chat.locator("#meter")).to_contain_text("未知")
-    composer(chat).fill("caution")
-    composer(chat).press("Enter")
-    expect(chat.locator("#meter")).to_contain_text("吃紧", timeout=20_000)
+def ask_for_a_second_version(page: Page) -> None:
+    """The first is kept."""
+    answers(page).last.get_by_role("button", name="Retry").click()
+    expect(answers(page).last).to_contain_text("2/2", timeout=30_000)
+    answers(page).last.get_by_role("button", name="Earlier version").click()
+    expect(answers(page).last).to_contain_text("1/2")
 
 
-def test_a_phone_shows_everything_without_scrolling_sideways(chat: Page, faults: list[str]) -> None:
-    chat.emulate_media(color_scheme="dark")
-    chat.set_viewport_size({"width": 390, "height": 844})
+def take_the_focus_once(page: Page) -> None:
+    """A question that is asked before something is deleted."""
+    page.evaluate(TAB_AT_ONCE)
+    page.get_by_label("Dialog actions").click()
+    page.locator(".menu-item-danger").click()
+    page.locator("#confirm-slot dialog[open]").wait_for()
+    page.wait_for_timeout(300)
+    expect(page.locator("#confirm-slot dialog button")).to_be_focused()
+    page.reload()
 
-    get_answer(chat, "critical")
 
-    expect(chat.locator("#meter")).to_be_in_viewport()
-    expect(chat.locator("#meter")).to_contain_text("critical")
-    tokens = chat.locator("#meter .meter-tokens")
-    expect(tokens).to_be_visible()
-    expect(tokens).to_be_in_viewport(ratio=1)
-    expect(tokens).to_have_text("1,070 / 1,000")
-    expect(composer(chat)).to_be_in_viewport()
-    assert chat.evaluate("() => document.documentElement.scrollWidth") <= 390
+def speak_chinese(page: Page) -> None:
+    page.get_by_label("Language", exact=True).click()
+    page.get_by_role("button", name="简体中文").click()
+    expect(page.locator("html")).to_have_attribute("lang", "zh-hans")
+    expect(page.locator("#meter")).to_contain_text("未知")
+    page.wait_for_load_state()
+    composer(page).fill("caution")
+    composer(page).press("Enter")
+    expect(page.locator("#meter")).to_contain_text("吃紧", timeout=20_000)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import assert_readable
-from tests.e2e.steps import PATIENCE_MS, answers, play, sign_in
+from tests.e2e.steps import DESK, PATIENCE_MS, PHONE, answers, play, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -17,6 +17,7 @@ provider = Provider.objects.create(name="scripted", kind="scripted", base_url="s
 llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=896, context_length_source="server")
 Agent.objects.create(name="Helper", slug="helper", llm=llm, max_output_tokens=128)
 """
+TRIGGER = "from health.models import CompactionRun as R; print(R.objects.latest('pk').trigger)"
 EMPTY = """
 from dialogs.models import LLM, Dialog
 Dialog.objects.all().delete()
@@ -32,7 +33,6 @@ print("\\n".join(piece.content for piece in context.pieces))
 SHORT = {"text": "The page opens in 0.3 s.", "usage": {"prompt_tokens": 480, "completion_tokens": 9}, "delay": 0.2}
 SUMMED_UP = {"text": "The index comes on Wednesday.", "usage": {"prompt_tokens": 520, "completion_tokens": 8}}
 STOPS = ("meter", "rise", "compaction", "divider", "lost", "undo", "redo", "archive", "recall")
-PHONE = ViewportSize(width=390, height=844)
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +41,11 @@ def scripted(stack: Stack) -> Stack:
     return stack
 
 
-def first_page(page: Page, scripted: Stack, *, window: int = 896) -> Page:
+def first_page(page: Page, scripted: Stack, *, window: int = 896) -> None:
     """Empty; whoever answers has a window of so many tokens."""
     scripted.shell(EMPTY.format(window=window))
     play(scripted, SHORT, SUMMED_UP)
     sign_in(page, scripted)
-    return page
-
-
-@pytest.fixture
-def small(page: Page, scripted: Stack, faults: list[str]) -> Page:
-    assert faults == []
-    return first_page(page, scripted)
 
 
 def begin(page: Page) -> None:
@@ -73,29 +66,52 @@ def go_on(page: Page, stop: str) -> None:
     at(page, stop)
 
 
-def go_to(page: Page, stop: str) -> None:
+def forgotten(sent: str, *facts: str) -> list[str]:
+    return [one for one in facts if one not in sent]
+
+
+def test_every_stop_is_reached_with_one_key_shows_what_it_speaks_of_and_can_be_read_by_everybody(
+    page: Page, scripted: Stack, faults: list[str]
+) -> None:
+    first_page(page, scripted)
+    expect(page.locator(".ways-in .button")).to_have_text(["Connect a server", "Try a sample", "New dialog"])
+    assert_readable(page, "body")
     begin(page)
-    for one in STOPS[1 : STOPS.index(stop) + 1]:
-        go_on(page, one)
+    expect(page.locator("#rows")).to_contain_text("I changed my mind")
 
-
-def words(page: Page) -> str:
-    return page.locator("#tour-words").inner_text()
-
-
-def test_every_stop_is_reached_with_one_key_and_shows_what_it_speaks_of(small: Page, scripted: Stack) -> None:
-    expect(small.locator(".ways-in .button")).to_have_text(["Connect a server", "Try a sample", "New dialog"])
-    begin(small)
-    expect(small.locator("#rows")).to_contain_text("I changed my mind")
     shown, sent = {}, {}
     for stop, then in zip(STOPS, (*STOPS[1:], ""), strict=True):
-        shown[stop], sent[stop] = small.locator(".tour-thing").first.inner_text(), scripted.shell(SENT)
-        small.wait_for_load_state()
-        small.locator("#tour-next").press("Enter")
-        if then:
-            at(small, then)
+        look_at(page, stop)
+        shown[stop], sent[stop] = page.locator(".tour-thing").first.inner_text(), scripted.shell(SENT)
+        press_the_key(page, then)
 
-    expect(small.locator("#tour")).to_be_hidden()
+    expect(page.locator("#tour")).to_be_hidden()
+    assert_each_spoke_of_its_thing(shown)
+    # The rule and the change of mind still reach the model.
+    assert forgotten(sent["lost"], "Never touch the payments tables", "on Thursday at 10:00") == []
+    assert "They were good" not in sent["lost"]
+
+
+def look_at(page: Page, stop: str) -> None:
+    """From its second stop to the archive the tour is taken on a phone, where the note is in sight."""
+    if stop == "rise":
+        assert_readable(page, "body")
+        page.set_viewport_size(PHONE)
+        assert_readable(page, "body")
+    if stop == "archive":
+        expect(page.locator(".archive-losses[open]")).to_be_in_viewport()
+        expect(page.locator("#tour-next")).to_be_in_viewport()
+        page.set_viewport_size(DESK)
+
+
+def press_the_key(page: Page, then: str) -> None:
+    page.wait_for_load_state()
+    page.locator("#tour-next").press("Enter")
+    if then:
+        at(page, then)
+
+
+def assert_each_spoke_of_its_thing(shown: dict[str, str]) -> None:
     assert "480 / 896" in shown["rise"]
     assert "Context compacted" in shown["divider"]
     assert "no longer seen" in shown["lost"]
@@ -103,49 +119,43 @@ def test_every_stop_is_reached_with_one_key_and_shows_what_it_speaks_of(small: P
     assert "Redo" in shown["redo"]
     assert "only here" in shown["archive"]
     assert "pinned" in shown["recall"]
-    # The rule and the change of mind still reach the model.
-    assert [one for one in ("Never touch the payments tables", "on Thursday at 10:00") if one not in sent["lost"]] == []
-    assert "They were good" not in sent["lost"]
 
 
-def test_a_tour_that_is_closed_leaves_an_ordinary_dialog(small: Page) -> None:
-    begin(small)
-    # The note stands beside the thing on a desk, and above the composer on a phone.
-    expect(small.locator(".tour-note.tour-beside")).to_be_visible()
-    small.set_viewport_size(PHONE)
-    expect(small.locator(".tour-note:not(.tour-beside)")).to_be_visible()
-
-    small.get_by_role("button", name="Close the tour").click()
-
-    expect(small.locator("#tour")).to_be_hidden()
-    small.reload()
-    expect(small.locator("#composer-text")).to_be_visible()
-    expect(small.locator("#tour")).to_be_hidden()
-
-
-def test_where_the_window_is_far_from_full_the_sample_is_compacted_at_a_press(page: Page, scripted: Stack) -> None:
+def test_where_the_window_is_far_from_full_the_sample_is_compacted_at_a_press_and_its_tour_can_be_closed(
+    page: Page, scripted: Stack, faults: list[str]
+) -> None:
     first_page(page, scripted, window=32_768)
-    go_to(page, "compaction")
-    assert "far from full" in words(page)
+    begin(page)
+    stand_beside_the_thing_on_a_desk_only(page)
+    for stop in ("rise", "compaction"):
+        go_on(page, stop)
+    be_compacted_at_a_press(page)
+    close_the_tour(page)
 
+
+def stand_beside_the_thing_on_a_desk_only(page: Page) -> None:
+    """On a phone the note stands above the composer."""
+    expect(page.locator(".tour-note.tour-beside")).to_be_visible()
+    page.set_viewport_size(PHONE)
+    expect(page.locator(".tour-note:not(.tour-beside)")).to_be_visible()
+    page.set_viewport_size(DESK)
+
+
+def be_compacted_at_a_press(page: Page) -> None:
+    assert "far from full" in page.locator("#tour-words").inner_text()
     page.locator("#tour-next").click()
-
     expect(page.locator(".divider").last).to_contain_text("Context compacted", timeout=PATIENCE_MS)
     at(page, "compaction")
     go_on(page, "divider")
 
 
-def test_everybody_can_read_the_tour_and_on_a_phone_its_note_is_in_sight_in_the_archive_too(small: Page) -> None:
-    assert_readable(small, "body")
-    go_to(small, "rise")
-    assert_readable(small, "body")
-    small.set_viewport_size(PHONE)
-    assert_readable(small, "body")
-
-    for stop in STOPS[STOPS.index("rise") + 1 : STOPS.index("archive") + 1]:
-        go_on(small, stop)
-    expect(small.locator(".archive-losses[open]")).to_be_in_viewport()
-    expect(small.locator("#tour-next")).to_be_in_viewport()
+def close_the_tour(page: Page) -> None:
+    """What is left is an ordinary dialog."""
+    page.get_by_role("button", name="Close the tour").click()
+    expect(page.locator("#tour")).to_be_hidden()
+    page.reload()
+    expect(page.locator("#composer-text")).to_be_visible()
+    expect(page.locator("#tour")).to_be_hidden()
 
 
 def test_the_demo_model_plays_the_whole_tour(page: Page, demo: Stack, faults: list[str]) -> None:
@@ -154,16 +164,13 @@ def test_the_demo_model_plays_the_whole_tour(page: Page, demo: Stack, faults: li
     expect(page.locator("#meter")).to_contain_text("/ 896")
     for stop in STOPS[1:5]:
         go_on(page, stop)
-    sent = demo.shell(SENT)
+    sent, trigger = demo.shell(SENT), demo.shell(TRIGGER)
     for stop in STOPS[5:]:
         go_on(page, stop)
 
-    assert [one for one in ("Never touch the payments tables", "on Thursday at 10:00") if one not in sent] == []
+    assert forgotten(sent, "Never touch the payments tables", "on Thursday at 10:00") == []
     expect(answers(page).last).to_contain_text("demo")
-    assert (
-        demo.shell("from health.models import CompactionRun as R; print(R.objects.earliest('pk').trigger)")
-        == "pre_request"
-    )
+    assert trigger == "pre_request"
 
 
 def test_in_chinese_the_demo_model_plays_it_too(page: Page, demo: Stack, faults: list[str]) -> None:
@@ -176,10 +183,5 @@ def test_in_chinese_the_demo_model_plays_it_too(page: Page, demo: Stack, faults:
     for stop in STOPS[1:5]:
         go_on(page, stop)
 
-    sent = demo.shell(SENT)
-
-    assert [one for one in ("绝对不要动支付表", "周四 10:00") if one not in sent] == []
-    assert (
-        demo.shell("from health.models import CompactionRun as R; print(R.objects.latest('pk').trigger)")
-        == "pre_request"
-    )
+    assert forgotten(demo.shell(SENT), "绝对不要动支付表", "周四 10:00") == []
+    assert demo.shell(TRIGGER) == "pre_request"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.steps import answers, ask, begin_dialog, play, rest, send
+from tests.e2e.accessibility import violations
+from tests.e2e.steps import DESK, NO_WIDER, PHONE, SCHEMES, answers, ask, begin_dialog, play, rest, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 ROWS = """
 from dialogs.models import LLM, Agent, Provider
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
@@ -54,68 +54,108 @@ def calling(prompt_tokens: int, **calls: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_fits_a_phone(page: Page) -> None:
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     assert not page.evaluate(SCROLLS_SIDEWAYS)
-    page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]
+    page.set_viewport_size(DESK)
 
 
 def inserted(page: Page) -> Locator:
     return page.locator("#rows .message-row.inserted")
 
 
-def test_tool_calls_are_shown_folded_before_the_answer_and_live_in_the_open_notebook(
+def test_tool_calls_are_followed_in_the_panel_the_notebook_and_the_transcript_and_a_question_waits_for_a_choice(
     chat: Page, scripted: Stack
 ) -> None:
-    play(
-        scripted,
-        calling(250, add_reminder={"content": f"Look at {PATH} first."}, teleport={"where": PATH}),
-        said(300, "One of them worked."),
-    )
-    chat.get_by_role("button", name="Reminders and Taskdoc").click()
+    follow_the_task_in_the_panel(chat, scripted)
+    see_a_reminder_come_into_the_notebook(chat, scripted)
+    unfold_the_calls(chat)
+    be_asked(chat, scripted)
+    choose(chat)
 
-    ask(chat, "Note it down, and teleport.")
 
-    expect(chat.locator("#notebook-count")).to_have_text("1")
-    expect(chat.locator("#reminder-1")).to_contain_text(f"Look at {PATH} first.")
-    expect(chat.locator("#reminder-1")).to_contain_text("agent")
-    assert_fits_a_phone(chat)
-    chat.keyboard.press("Escape")
+def follow_the_task_in_the_panel(page: Page, stack: Stack) -> None:
+    play(stack, calling(250, add_reminder={"content": PATH}, teleport={"where": PATH}), said(300, "One worked."))
+    panel = page.locator("#health-panel")
+    page.get_by_role("button", name="Context health: show every number").click()
+    expect(panel).to_be_visible()
+    expect(panel.get_by_text("Progress of the task")).to_have_count(0)
 
-    calls = chat.locator(".call")
-    expect(calls).to_have_count(2)
-    expect(chat.locator(".call[open]")).to_have_count(0)
-    for call, name, status in ((calls.first, "add_reminder", "done"), (calls.last, "teleport", "failed")):
+    ask(page, f"Look at {PATH} and note it down.")
+
+    task = panel.locator(".health-task")
+    expect(task.get_by_text("Progress of the task")).to_be_visible()
+    expect(task).to_contain_text("executing")
+    expect(task.locator(".task-actions li")).to_have_text(["add_reminder"])
+    expect(task.locator(".task-observations li").last).to_contain_text("teleport failed")
+    the_panel_can_be_read_by_everybody(page)
+    page.keyboard.press("Escape")
+
+
+def the_panel_can_be_read_by_everybody(page: Page) -> None:
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page, "#health-drawer") == []
+    page.set_viewport_size(PHONE)
+    page.locator(".health-task").scroll_into_view_if_needed()
+    assert not page.locator("#health-panel").evaluate("element => element.scrollWidth > element.clientWidth")
+    assert page.evaluate(NO_WIDER)
+    page.set_viewport_size(DESK)
+
+
+def see_a_reminder_come_into_the_notebook(page: Page, stack: Stack) -> None:
+    look = {"content": f"Look at {PATH} first."}
+    play(stack, calling(250, add_reminder=look, teleport={"where": PATH}), said(300, "One of them worked."))
+    page.get_by_role("button", name="Reminders and Taskdoc").click()
+
+    ask(page, "Note it down, and teleport.")
+
+    expect(page.locator("#notebook-count")).to_have_text("2")
+    expect(page.locator("#reminder-2")).to_contain_text(f"Look at {PATH} first.")
+    expect(page.locator("#reminder-2")).to_contain_text("agent")
+    assert_fits_a_phone(page)
+    page.keyboard.press("Escape")
+
+
+def unfold_the_calls(page: Page) -> None:
+    """They are folded, before the answer."""
+    calls = page.locator(".call")
+    expect(calls).to_have_count(4)
+    expect(page.locator(".call[open]")).to_have_count(0)
+    for call, name, status in ((calls.nth(2), "add_reminder", "done"), (calls.last, "teleport", "failed")):
         expect(call.locator(".call-name")).to_have_text(name)
         expect(call).to_have_attribute("data-status", status)
-    expect(answers(chat)).to_have_count(2)
-    expect(answers(chat).last).to_contain_text("One of them worked.")
+    expect(answers(page)).to_have_count(4)
+    expect(answers(page).last).to_contain_text("One of them worked.")
 
     calls.last.locator("summary").click()
     expect(calls.last).to_contain_text("There is no tool called 'teleport'.")
-    assert_fits_a_phone(chat)
+    assert_fits_a_phone(page)
 
 
-def test_the_agent_waits_for_a_choice_and_goes_on_with_it(chat: Page, scripted: Stack) -> None:
+def be_asked(page: Page, stack: Stack) -> None:
     question = {"question": f"Which harbour shall {PATH} name?", "choices": ["Lisbon", "Porto, where the river is"]}
-    play(scripted, calling(250, ask_human=question), said(300, "Lisbon it is."))
+    play(stack, calling(250, ask_human=question), said(300, "Lisbon it is."))
 
-    send(chat, "Plan the trip.")
+    send(page, "Plan the trip.")
 
-    asked = chat.locator(".question")
+    asked = page.locator(".question")
     expect(asked).to_have_attribute("data-status", "pending")
     expect(asked).to_contain_text("Which harbour")
-    rest(chat)
-    expect(chat.locator("#turn")).to_contain_text("The agent waits for your answer.")
+    rest(page)
+    expect(page.locator("#turn")).to_contain_text("The agent waits for your answer.")
     expect(asked.get_by_role("button", name="Porto")).to_be_visible()
-    assert_fits_a_phone(chat)
+    assert_fits_a_phone(page)
 
+
+def choose(page: Page) -> None:
+    asked = page.locator(".question")
     asked.get_by_role("button", name="Lisbon").click()
 
-    expect(answers(chat).last).to_contain_text("Lisbon it is.")
+    expect(answers(page).last).to_contain_text("Lisbon it is.")
     expect(asked).to_have_attribute("data-status", "answered")
     expect(asked.locator(".question-answer")).to_contain_text("Lisbon")
-    expect(chat.locator("#turn")).not_to_contain_text("waits for your answer")
-    assert_fits_a_phone(chat)
+    expect(page.locator("#turn")).not_to_contain_text("waits for your answer")
+    assert_fits_a_phone(page)
 
 
 def start_run(page: Page, goal: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PATIENCE_MS, answers, ask, begin_dialog, composer, play, rest, send
+from tests.e2e.steps import MOST_CHARS, PATIENCE_MS, answers, ask, begin_dialog, composer, play, rest, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -53,51 +53,6 @@ def happens(stack: Stack, code: str) -> None:
     stack.shell(f"{DIALOG}\n{code}\ntell()")
 
 
-def test_an_earlier_course_that_was_opened_stays_open_while_the_dialog_goes_on(chat: Page, scripted: Stack) -> None:
-    happens(scripted, "a_course(dialog)")
-    earlier = chat.locator(".earlier-course").first
-    expect(earlier).not_to_contain_text("It was so.")
-
-    earlier.locator("summary").click()
-    expect(earlier).to_contain_text("It was so.")
-
-    happens(scripted, "an_answer(dialog, 'I go on.')")
-    expect(chat.locator("#rows")).to_contain_text("I go on.")
-    expect(earlier).to_contain_text("It was so.")
-
-    happens(scripted, "a_course(dialog, opened_by='auto')")
-    expect(chat.locator("#course-3")).to_be_visible()
-    expect(earlier).to_have_attribute("open", "")
-    expect(earlier).to_contain_text("It was so.")
-    expect(chat.locator(".earlier-course")).to_have_count(2)
-
-
-def test_what_is_read_and_typed_stays_while_calls_come_back_and_the_question_is_found_and_answered(
-    chat: Page, scripted: Stack
-) -> None:
-    happens(
-        scripted,
-        "answer = an_answer(dialog, 'Two things.')\n"
-        "a_question(dialog, answer, choices=['1998', '1999'])\n"
-        "a_call(answer, status='running')",
-    )
-    call, field = chat.locator(".call").last, chat.get_by_label("Or answer in your own words")
-    call.locator("summary").click()
-    field.fill("My own words, half")
-
-    happens(scripted, "ToolCall.objects.filter(status='running').update(status='done', result='Twelve letters')")
-    expect(call).to_contain_text("Twelve letters")
-    expect(call).to_have_attribute("open", "")
-    expect(field).to_have_value("My own words, half")
-    expect(field).to_be_focused()
-
-    chat.get_by_role("link", name="Go to the question").click()
-    chat.get_by_role("button", name="1999").click()
-    expect(chat.locator(".question-answer")).to_have_text("You answered 1999")
-    expect(chat.locator("#rows > .assistant").last).to_contain_text("It was so.")
-    expect(chat.get_by_role("link", name="Go to the question")).to_have_count(0)
-
-
 # A browser runs an observer right after the script that changed the page: nobody can press anything sooner.
 PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
     const added = changes.flatMap(({ addedNodes }) => [...addedNodes]).filter((node) => node.querySelector);
@@ -110,17 +65,75 @@ PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
 }).observe(document.body, { childList: true, subtree: true })"""
 
 
-def test_a_link_works_from_the_moment_it_is_there_fetched_or_brought_by_the_socket(chat: Page, scripted: Stack) -> None:
-    happens(scripted, "an_applied_run(dialog, view=[{'message': dialog.current_leaf_id}])")
-    chat.evaluate(PRESS_AT_ONCE, "seen-")
-    chat.get_by_text("What was written instead").click()
-    expect(chat.locator(".seen-modal")).to_be_visible()
+def test_what_a_reader_has_opened_or_typed_stays_while_the_dialog_goes_on_and_what_comes_can_be_pressed_at_once(
+    chat: Page, scripted: Stack
+) -> None:
+    read_and_type_while_a_call_comes_back(chat, scripted)
+    answer_the_question(chat)
+    read_an_earlier_course_while_others_begin(chat, scripted)
+    press_a_link_that_was_fetched(chat, scripted)
+    press_a_link_that_the_socket_brought(chat, scripted)
 
-    chat.keyboard.press("Escape")
-    expect(chat.locator(".seen-modal")).to_be_hidden()
-    chat.evaluate(PRESS_AT_ONCE, "generation-seen-")
-    happens(scripted, "an_answer(dialog, 'I go on.')")
-    expect(chat.locator(".seen-modal")).to_be_visible()
+
+def read_and_type_while_a_call_comes_back(page: Page, stack: Stack) -> None:
+    happens(
+        stack,
+        "answer = an_answer(dialog, 'Two things.')\n"
+        "a_question(dialog, answer, choices=['1998', '1999'])\n"
+        "a_call(answer, status='running')",
+    )
+    call, field = page.locator(".call").last, page.get_by_label("Or answer in your own words")
+    call.locator("summary").click()
+    field.fill("My own words, half")
+
+    happens(stack, "ToolCall.objects.filter(status='running').update(status='done', result='Twelve letters')")
+    expect(call).to_contain_text("Twelve letters")
+    expect(call).to_have_attribute("open", "")
+    expect(field).to_have_value("My own words, half")
+    expect(field).to_be_focused()
+
+
+def answer_the_question(page: Page) -> None:
+    page.get_by_role("link", name="Go to the question").click()
+    page.get_by_role("button", name="1999").click()
+    expect(page.locator(".question-answer")).to_have_text("You answered 1999")
+    expect(page.locator("#rows > .assistant").last).to_contain_text("It was so.")
+    expect(page.get_by_role("link", name="Go to the question")).to_have_count(0)
+    rest(page)
+
+
+def read_an_earlier_course_while_others_begin(page: Page, stack: Stack) -> None:
+    happens(stack, "a_course(dialog)")
+    earlier = page.locator(".earlier-course").first
+    expect(earlier).not_to_contain_text("It was so.")
+    earlier.locator("summary").first.click()
+    expect(earlier).to_contain_text("It was so.")
+
+    happens(stack, "an_answer(dialog, 'I go on.')")
+    expect(page.locator("#rows")).to_contain_text("I go on.")
+    expect(earlier).to_contain_text("It was so.")
+
+    happens(stack, "a_course(dialog, opened_by='auto')")
+    expect(page.locator("#course-3")).to_be_visible()
+    expect(earlier).to_have_attribute("open", "")
+    expect(earlier).to_contain_text("It was so.")
+    expect(page.locator(".earlier-course")).to_have_count(2)
+
+
+def press_a_link_that_was_fetched(page: Page, stack: Stack) -> None:
+    happens(stack, "an_answer(dialog, 'A third.')")
+    happens(stack, "an_applied_run(dialog, view=[{'message': dialog.current_leaf_id}])")
+    page.evaluate(PRESS_AT_ONCE, "seen-")
+    page.get_by_text("What was written instead").click()
+    expect(page.locator(".seen-modal")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".seen-modal")).to_be_hidden()
+
+
+def press_a_link_that_the_socket_brought(page: Page, stack: Stack) -> None:
+    page.evaluate(PRESS_AT_ONCE, "generation-seen-")
+    happens(stack, "an_answer(dialog, 'I go on and on.')")
+    expect(page.locator(".seen-modal")).to_be_visible()
 
 
 # Playwright types a long text for minutes, letter by letter; this is what a paste leaves behind.
@@ -139,26 +152,36 @@ def has(page: Page, text: str) -> bool:
     return bool(page.evaluate("([field, text]) => field.value === text", [composer(page).element_handle(), text]))
 
 
-def test_a_pasted_megabyte_is_sent_whole(chat: Page, scripted: Stack) -> None:
-    paste(chat, "\n".join(f"{number:06d} the pump runs and nothing else was seen" for number in range(20_000)))
+def test_long_texts_are_copied_folded_sent_whole_and_refused_in_words_where_they_are_too_long(
+    chat: Page, faults: list[str]
+) -> None:
+    copy_what_was_written(chat)
+    fold_and_unfold(chat)
+    send_a_megabyte(chat)
+    assert faults == []
+    refuse_what_is_longer(chat)
+    # To the browser's console a refusal is an error.
+    faults.clear()
 
-    composer(chat).press("Enter")
 
-    sent = chat.locator(".message-row.user").last
-    expect(sent).to_contain_text("019999 the pump runs", timeout=PATIENCE_MS)
-    rest(chat)
-    assert has(chat, "")
-    ask(chat, "And now?")
+def copy_what_was_written(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    rows, written = page.locator(".message-row"), ("What was it like long ago?", "It was **so**.")
+    for row, words in zip(rows.all(), written, strict=True):
+        row.get_by_role("button", name="Copy").click()
+        expect(row.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("() => navigator.clipboard.readText()") == words
 
 
-def test_a_long_message_is_folded_until_its_writer_wants_all_of_it(chat: Page, scripted: Stack) -> None:
-    paste(chat, "\n".join(f"{number:03d} the pump runs" for number in range(500)))
-    composer(chat).press("Enter")
-    mine = chat.locator(".message-row.user").last
+def fold_and_unfold(page: Page) -> None:
+    """A long message is folded until its writer wants all of it."""
+    paste(page, "\n".join(f"{number:03d} the pump runs" for number in range(500)))
+    composer(page).press("Enter")
+    mine = page.locator(".message-row.user").last
     expect(mine.get_by_text("Show all")).to_be_visible()
-    rest(chat)
+    rest(page)
     text, control = mine.locator(".message-text"), mine.locator(".unfold > summary")
-    assert violations(chat, ".rows") == []
+    assert violations(page, ".rows") == []
     small = text.bounding_box() or {}
 
     control.press("Enter")
@@ -167,19 +190,26 @@ def test_a_long_message_is_folded_until_its_writer_wants_all_of_it(chat: Page, s
     large = text.bounding_box() or {}
     assert small["height"] < 120
     assert large["height"] > 5_000
-    chat.keyboard.press("Enter")
+    page.keyboard.press("Enter")
     expect(control).to_have_text("Show all", use_inner_text=True)
 
 
-def test_what_is_copied_is_what_was_written(chat: Page) -> None:
-    chat.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    rows, written = chat.locator(".message-row"), ("What was it like long ago?", "It was **so**.")
+def send_a_megabyte(page: Page) -> None:
+    paste(page, "\n".join(f"{number:06d} the pump runs and nothing else was seen" for number in range(20_000)))
+    composer(page).press("Enter")
+    sent = page.locator(".message-row.user").last
+    expect(sent).to_contain_text("019999 the pump runs", timeout=PATIENCE_MS)
+    rest(page)
+    assert has(page, "")
+    ask(page, "And now?")
 
-    for row, words in zip(rows.all(), written, strict=True):
-        row.get_by_role("button", name="Copy").click()
 
-        expect(row.get_by_role("button", name="Copied")).to_be_visible()
-        assert chat.evaluate("() => navigator.clipboard.readText()") == words
+def refuse_what_is_longer(page: Page) -> None:
+    words = "0123456789" * (MOST_CHARS // 10 + 1)
+    paste(page, words)
+    composer(page).press("Enter")
+    expect(page.get_by_role("alert").filter(has_text=f"{MOST_CHARS:,}")).to_be_visible(timeout=PATIENCE_MS)
+    assert has(page, words)
 
 
 def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, scripted: Stack) -> None:
@@ -233,33 +263,32 @@ def test_what_is_said_anew_is_followed_to_its_end_and_the_way_there_lies_over_no
     assert box["y"] >= scroller["y"] + scroller["height"]
 
 
-def test_what_is_longer_than_a_message_may_be_is_refused_in_words_and_stays(page: Page, scripted: Stack) -> None:
-    begin_dialog(page, scripted)
-    words = "0123456789" * 200_001
-    paste(page, words)
-
-    composer(page).press("Enter")
-
-    expect(page.get_by_role("alert").filter(has_text="2,000,000")).to_be_visible(timeout=PATIENCE_MS)
-    assert has(page, words)
-
-
-@pytest.mark.parametrize("child", ["valkey", "web", "turns"])
-def test_an_open_page_goes_on_by_itself_after_a_kill(page: Page, scripted: Stack, child: str) -> None:
+def test_an_open_page_goes_on_by_itself_after_each_process_was_killed(page: Page, scripted: Stack) -> None:
     """No reload by a person: the socket comes back, the answer arrives, and the next message is answered too."""
     begin_dialog(page, scripted)
-    play(scripted, {"text": [f"word{number} " for number in range(40)], "delay": 0.1})
+    for child in ("valkey", "web", "turns"):
+        count = answers(page).count()
+        begin_to_answer(page, scripted)
+        os.kill(scripted.pid(child), signal.SIGKILL)
+        if child == "web":
+            expect(page.locator("#connection")).to_contain_text("Reconnecting", timeout=PATIENCE_MS)
+        go_on_by_itself(page, child, count)
+
+
+def begin_to_answer(page: Page, stack: Stack) -> None:
+    play(stack, {"text": [f"word{number} " for number in range(40)], "delay": 0.1})
     send(page, "Count, please")
     expect(page.locator(".message-row.live")).to_contain_text("word3")
     composer(page).fill("Half a thou")
 
-    os.kill(scripted.pid(child), signal.SIGKILL)
 
-    if child == "web":
-        expect(page.locator("#connection")).to_contain_text("Reconnecting", timeout=PATIENCE_MS)
-    expect(answers(page)).to_contain_text("word39", timeout=PATIENCE_MS)
-    assert has(page, "Half a thou")
-    expect(page.locator("#connection")).to_be_empty(timeout=PATIENCE_MS)
+def go_on_by_itself(page: Page, killed: str, count: int) -> None:
+    newest = answers(page).nth(count)
+    expect(newest, f"after the end of {killed}").to_contain_text("word39", timeout=PATIENCE_MS)
+    assert has(page, "Half a thou"), killed
+    expect(page.locator("#connection"), f"after the end of {killed}").to_be_empty(timeout=PATIENCE_MS)
+    rest(page)
     composer(page).fill("And once more")
     composer(page).press("Enter")
-    expect(answers(page)).to_have_count(2, timeout=PATIENCE_MS)
+    expect(answers(page), f"after the end of {killed}").to_have_count(count + 2, timeout=PATIENCE_MS)
+    rest(page)

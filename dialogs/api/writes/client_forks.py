@@ -25,7 +25,8 @@ from dialogs.models import (
     ToolCall,
     ViewChange,
 )
-from dialogs.transcript.model_view import Entry, dump, holding, load
+from dialogs.transcript.model_view import Entry, dump, holding, load, with_rounds
+from dialogs.transcript.reads.marks import kept_since
 from dialogs.transcript.reads.path import course_branch
 from health.models import CompactionRun
 
@@ -48,7 +49,7 @@ def fork(end: Message, *, owner: User) -> tuple[Dialog, Course]:
     _copy_calls(copies)
     _copy_marks(copies)
     _copy_reminders(source, course)
-    _copy_view(end.course, course, copies)
+    _copy_view(end.course, course, branch, copies)
     row.last_seq, row.current_leaf = len(branch), copies[end.pk]
     row.save(update_fields=["last_seq", "current_leaf"])
     return row, course
@@ -110,7 +111,7 @@ def _copy_reminders(source: Dialog, course: Course) -> None:
     Reminder.objects.bulk_create(reminders)
 
 
-def _copy_view(source: Course, course: Course, copies: Copies) -> None:
+def _copy_view(source: Course, course: Course, branch: Sequence[Message], copies: Copies) -> None:
     """Copy the newest view that holds on this branch, as a compaction run of the new dialog."""
     held = holding(source.head_run, copies)
     if held is None:
@@ -120,13 +121,19 @@ def _copy_view(source: Course, course: Course, copies: Copies) -> None:
     run.pk = None
     run.dialog, run.course, run.parent_run, run.leaf = course.dialog, course, None, copies[run.leaf_id]
     run.through_seq, run.turn = run.leaf.seq, run.leaf.turn
-    run.view = dump(translated(entry, copies) for entry in load(run.view))
+    run.view = dump(translated(entry, copies) for entry in shown_by(held, branch))
     run.removed = ids_of(run.removed, copies)
     run.coverage, run.losses = about(run.coverage, copies), about(run.losses, copies)
     run.save(force_insert=True)
     course.head_run = run
     course.save(update_fields=["head_run"])
     ViewChange.objects.create(course=course, after=run, why=ViewChange.Why.APPLIED)
+
+
+def shown_by(run: CompactionRun, branch: Sequence[Message]) -> tuple[Entry, ...]:
+    """The run's view, with what was marked to stay since it was made."""
+    known = [message for message in branch if message.seq <= run.through_seq]
+    return with_rounds(load(run.view), kept_since(run, [message.pk for message in known]), known)
 
 
 def translated(entry: Entry, copies: Copies) -> Entry:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from django.utils import timezone
 
-from dialogs.api.writes.client_forks import Copies, about, ids_of, translated
+from dialogs.api.writes.client_forks import Copies, about, ids_of, shown_by, translated
 from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, ToolCall, ViewChange
 from dialogs.models.message import Role
 from dialogs.transcript import model_view
-from dialogs.transcript.model_view import Entry, as_said, dump, is_in_force, load
+from dialogs.transcript.model_view import Entry, as_said, dump, is_in_force
 from dialogs.transcript.reads.path import course_branch, is_behind, read_tree
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from health.compaction.reading.ledger import Entry as Stated
 from health.compaction.reading.ledger import EntryKind, carry
+from health.compaction.reading.ledger_page import is_page, page, read
 from health.compaction.reading.messages import parse
 from health.compaction.terms.ports import Counter, Kit
+from health.compaction.terms.units import Kind
 from health.configured import context_config
 from health.models import CompactionRun
 
@@ -47,10 +50,27 @@ def carry_view(row: Dialog, course: Course) -> bool:
     branch = [found[pk] for pk in read_tree(row.pk).path(leaf.pk) if pk in found]
     was = [found[pk] for pk in read_tree(row.pk).path(head.leaf_id) if pk in found]
     same = _same(was, branch)
-    end = _end(branch, same, head) if len(same) >= LEAST_SHARED * len(was) else -1
+    view = [_still_said(entry, same) for entry in shown_by(head, was)]
+    if any(_tells_of_others(entry, same) for entry in view):
+        return False
+    end = _end(branch, same, view) if len(same) >= LEAST_SHARED * len(was) else -1
     if end >= 0:
-        _hold(course, head, branch[: end + 1], same)
+        _hold(course, head, view, branch[: end + 1], same)
     return end >= 0
+
+
+def _still_said(entry: Entry, same: Copies) -> Entry:
+    """Of a ledger the lines whose messages still stand: what a client took out of its history is said no more."""
+    if entry.content is None or entry.message_id or not is_page(entry.content):
+        return entry
+    told = [one for one in read(entry.content) if not one.source_id.isdigit() or int(one.source_id) in same]
+    return replace(entry, content=page(told, left_out=0), covers=tuple(pk for pk in entry.covers if pk in same))
+
+
+def _tells_of_others(entry: Entry, same: Copies) -> bool:
+    """Whether compaction told in words of its own what stands there no more, so that nobody can take it out."""
+    is_told = entry.message_id is None and entry.kind != Kind.PLACEHOLDER
+    return is_told and not all(pk in same for pk in entry.covers)
 
 
 def keep_ledger(row: Dialog, course: Course) -> None:
@@ -158,12 +178,12 @@ def _rounds(messages: Iterable[Message], calls: Mapping[int, Sequence[ToolCall]]
         yield tuple(members)
 
 
-def _end(branch: Sequence[Message], same: Mapping[int, Message], head: CompactionRun) -> int:
+def _end(branch: Sequence[Message], same: Mapping[int, Message], view: Iterable[Entry]) -> int:
     """Where the view that is carried over ends: behind the last message that it does not have as it was said.
 
     But not before the first that is new, so that the requests to come need not carry it again. -1: it has all.
     """
-    as_said = {entry.message_id for entry in load(head.view) if entry.content is None}
+    as_said = {entry.message_id for entry in view if entry.content is None}
     place = {one.pk: at for at, one in enumerate(branch)}
     changed = [place[one.pk] for pk, one in same.items() if pk not in as_said]
     first_new = next((at for at, one in enumerate(branch) if one.pk not in {each.pk for each in same.values()}), 0)
@@ -173,11 +193,11 @@ def _end(branch: Sequence[Message], same: Mapping[int, Message], head: Compactio
     return end
 
 
-def _hold(course: Course, head: CompactionRun, branch: Sequence[Message], same: Copies) -> None:
+def _hold(course: Course, head: CompactionRun, view: Iterable[Entry], branch: Sequence[Message], same: Copies) -> None:
     """Record the view as a run for which nothing was compacted, made from the one that it was."""
     here = {one.pk for one in branch}
     same = {pk: one for pk, one in same.items() if one.pk in here}
-    _record(course, head, branch[-1], _entries(load(head.view), branch, same), same)
+    _record(course, head, branch[-1], _entries(view, branch, same), same)
 
 
 def _record(

@@ -16,13 +16,13 @@ from django.utils.translation import gettext as _
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogError, InvalidMessage
 from dialogs.compaction.writes.compaction import run_at
-from dialogs.compaction.writes.view_changes import apply_run, resting
+from dialogs.compaction.writes.view_changes import apply_run, pin, resting
 from dialogs.context.border import Context
 from dialogs.context.estimate import estimate
 from dialogs.context.present import offered_tools, present_context
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, active_guard, by_limit
-from dialogs.models import Dialog, Message, MessageMark, ToolCall
+from dialogs.models import Dialog, Message, ToolCall
 from dialogs.models.message import INSERTED
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry, as_said, dump, placed
@@ -53,7 +53,7 @@ def bring_back(*, dialog: Dialog, message_id: int, text: str | None = None, by: 
     run = _record(row, context, after, by)
     for entry in added:
         if entry.message_id:
-            MessageMark.objects.update_or_create(message_id=entry.message_id, defaults={"pinned": True})
+            pin(entry.message_id)
     if not apply_run(row, run, by=by):
         raise DialogError(_("The dialog went another way meanwhile. Try again."))
     save(row)
@@ -64,7 +64,7 @@ def bring_back(*, dialog: Dialog, message_id: int, text: str | None = None, by: 
 def _entries(message: Message, text: str | None, context: Context) -> tuple[Entry, ...]:
     """The message and its round where they can stand as they were said, else a quote of it."""
     said = {one.pk for one in context.branch if one.origin not in INSERTED}
-    around = round_of(message)
+    around = _round_of(message, context)
     if text is None and around and said.issuperset(around):
         return tuple(Entry(message_id=pk) for pk in around)
     quoted = _whole_text(message) if text is None else line_with(message.content, text)
@@ -73,14 +73,11 @@ def _entries(message: Message, text: str | None, context: Context) -> tuple[Entr
     return (Entry(content=model_view.quote(message, quoted), kind=model_view.KIND, covers=(message.pk,)),)
 
 
-def round_of(message: Message) -> tuple[int, ...]:
-    """The message; with the call that it answers and all that belongs to it. Empty while a result is missing."""
-    caller = ToolCall.objects.filter(result_message=message).values_list("message_id", flat=True).first()
-    calls = ToolCall.objects.filter(message_id=caller or message.pk).order_by("position")
-    results = list(calls.values_list("result_message_id", flat=True))
-    if None in results:
-        return ()
-    return (caller or message.pk, *(pk for pk in results if pk))
+def _round_of(message: Message, context: Context) -> tuple[int, ...]:
+    """The message; with the call that it answers and all that belongs to it. Empty while a result is missing, and where
+    it was said on another branch."""
+    found = next(iter(model_view.rounds_with([message.pk], context.branch)), ())
+    return found if not found or len(found) == 1 + len(context.calls.get(found[0], ())) else ()
 
 
 def _whole_text(message: Message) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogBusy, DialogError
-from dialogs.models import Course, Dialog, ViewChange
+from dialogs.models import Course, Dialog, Message, MessageMark, ViewChange
+from dialogs.transcript.model_view import holding, load
 from dialogs.transcript.reads.lineage import Lineage, lineage_of
 from dialogs.transcript.reads.path import course_branch, is_behind
 from dialogs.transcript.writes.dialog_row import lock, save
@@ -75,6 +78,7 @@ def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
     run.save(update_fields=["status"])
     course.head_run_id = run.parent_run_id if course.head_run_id == run_id else course.head_run_id
     course.guard_held = True
+    _let_go(run, lineage.said)
     course.save(update_fields=["head_run", "guard_held"])
     _record(row, lineage_of(course, lineage.said), run, before=run_id, why=ViewChange.Why.UNDONE, by=by)
 
@@ -93,8 +97,38 @@ def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
     run.save(update_fields=["status"])
     course.head_run_id = course.head_run_id if lineage.is_kept(run_id) else run_id
     course.guard_held = False
+    for pk in _brought_by(run, lineage.said):
+        pin(pk)
     course.save(update_fields=["head_run", "guard_held"])
     _record(row, lineage_of(course, lineage.said), run, before=lineage.holds, why=ViewChange.Why.REDONE, by=by)
+
+
+def _brought_by(run: CompactionRun, said: Container[int]) -> list[int]:
+    """The messages that a person brought back as they were said, with which this view was made. `said`: the branch."""
+    before = holding(run.parent_run, said)
+    if run.chain or run.trigger != CompactionRun.Trigger.MANUAL or before is None:
+        return []
+    was, now = (
+        {entry.message_id for entry in load(view) if entry.message_id and entry.content is None}
+        for view in (before.view, run.view)
+    )
+    known = Message.objects.filter(pk__in=now - was, seq__lte=before.through_seq)
+    return list(known.values_list("pk", flat=True))
+
+
+def pin(message_id: int) -> None:
+    """Pin what a person brings back, unless it was marked to stay already."""
+    mark = MessageMark.objects.filter(message_id=message_id).first() or MessageMark(message_id=message_id)
+    if not mark.pinned and mark.priority != MessageMark.Priority.P1:
+        mark.pinned = True
+        mark.save()
+
+
+def _let_go(run: CompactionRun, said: Container[int]) -> None:
+    """Take back the pins that came with this view. What was marked before it was made stays marked."""
+    pins = MessageMark.objects.filter(message_id__in=_brought_by(run, said), pinned=True, marked_at__gt=run.queued_at)
+    pins.filter(priority=None).delete()
+    pins.update(pinned=False)
 
 
 def _course(row: Dialog) -> tuple[Course | None, Lineage]:

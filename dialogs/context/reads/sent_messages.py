@@ -12,7 +12,7 @@ from dialogs.context.border import Context, Piece, read_context
 from dialogs.context.estimate import sent_text
 from dialogs.llms.counter import counter_of
 from dialogs.models import LLM, Blob, Dialog, Generation, Message
-from dialogs.transcript.model_view import Entry, load, view_of
+from dialogs.transcript.model_view import Entry, load, rounds_with, view_of, with_rounds
 from dialogs.transcript.reads.path import course_branch
 from health.models import CompactionRun
 
@@ -60,7 +60,7 @@ def seen_by_generation(dialog: Dialog, generation_id: int) -> Seen | None:
     kept = _kept(found)
     context = replace(read_context(dialog, branch), notice=kept.get("notice", ""), urge=kept.get("urge", ""))
     sent = set(found.manifest.get("messages", ()))
-    entries = _view(found.manifest.get("view"), branch)
+    entries = _with_kept(_view(found.manifest.get("view"), branch), found, branch)
     pieces = _pieces((entry for entry in entries if entry.message_id is None or entry.message_id in sent), branch)
     texts = [(name, kept[name], False) for name in TEXTS if name in kept]
     said = [_said(piece, context) for piece in pieces]
@@ -85,6 +85,14 @@ def _view(run_id: int | None, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
     while run is not None and run.leaf_id not in said:
         run = run.parent_run
     return view_of(run, branch)
+
+
+def _with_kept(view: tuple[Entry, ...], generation: Generation, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
+    """The view with what it showed because that was marked to stay. An imported record names no more than was sent."""
+    shown = {entry.message_id for entry in view}
+    beside = [pk for pk in generation.manifest.get("messages", ()) if pk not in shown]
+    wanted = [*generation.manifest.get("kept", ()), *beside]
+    return with_rounds(view, rounds_with(wanted, branch), branch) if wanted else view
 
 
 def _pieces(entries: Iterable[Entry], branch: tuple[Message, ...]) -> list[Piece]:

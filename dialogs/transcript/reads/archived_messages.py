@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from uuid import UUID
 
 from dialogs.models import Course, Dialog, Message
 from dialogs.transcript.model_view import is_in_force
 from dialogs.transcript.reads.courses import earlier_ids
+from dialogs.transcript.reads.marks import kept_since
 from health.models import CompactionRun
 
 # Messages of one course, oldest first: the number of each in its dialog, by id.
@@ -39,10 +41,13 @@ def removals(dialog: Dialog) -> tuple[Removal, ...]:
         return ()
     branches = _branches(dialog, [(leaf.course_id, leaf.pk), *reversed(earlier_ids(dialog))])
     runs = _runs(branches)
+    newest = next(iter(runs[leaf.course_id]), None)
+    kept = kept_since(newest, list(branches[leaf.course_id])) if newest else ()
+    shown = frozenset(chain.from_iterable(kept))
     found = (
         removal
         for course_id, branch in branches.items()
-        for removal in _of_course(course_id, branch, runs[course_id], is_over=course_id != leaf.course_id)
+        for removal in _of_course(course_id, branch, runs[course_id], shown, is_over=course_id != leaf.course_id)
     )
     return tuple(removal for removal in found if removal.ids)
 
@@ -65,7 +70,7 @@ def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Bran
 def _runs(branches: Mapping[int, Branch]) -> dict[int, list[CompactionRun]]:
     """By course, the runs whose views led to the one in force on this branch, that one first."""
     facts = CompactionRun.objects.filter(course__in=branches)
-    by_id = facts.only("view", "through_seq", "leaf_id", "parent_run_id", "status").in_bulk()
+    by_id = facts.only("view", "through_seq", "leaf_id", "parent_run_id", "status", "course_id", "queued_at").in_bulk()
     found: dict[int, list[CompactionRun]] = {}
     for course_id, head_id in Course.objects.filter(pk__in=branches).values_list("pk", "head_run_id"):
         found[course_id] = []
@@ -76,9 +81,12 @@ def _runs(branches: Mapping[int, Branch]) -> dict[int, list[CompactionRun]]:
     return found
 
 
-def _of_course(course_id: int, branch: Branch, runs: Sequence[CompactionRun], *, is_over: bool) -> Iterator[Removal]:
+def _of_course(
+    course_id: int, branch: Branch, runs: Sequence[CompactionRun], shown: frozenset[int], *, is_over: bool
+) -> Iterator[Removal]:
+    """`shown` were marked to stay since the newest of the runs."""
     whole = [_whole(run, branch) for run in runs]
-    by_runs = branch.keys() - whole[0] if whole else frozenset[int]()
+    by_runs = branch.keys() - whole[0] - shown if whole else frozenset[int]()
     if is_over:
         yield Removal(course_id=course_id, run_id=None, ids=_ordered(branch, branch.keys() - by_runs))
     for at, run in enumerate(runs):

@@ -71,7 +71,9 @@ def _holding(course: Course, said: Container[int]) -> CompactionRun | None:
     """Nearly always the head: it alone is read then."""
     if course.head_run_id is None:
         return None
-    return holding(CompactionRun.objects.only(*NEEDED, "view").get(pk=course.head_run_id), said)
+    return holding(
+        CompactionRun.objects.only(*NEEDED, "view", "course_id", "queued_at").get(pk=course.head_run_id), said
+    )
 
 
 def _chain(run_id: int | None, runs: Runs) -> Iterator[int]:

@@ -54,8 +54,11 @@ class Sent:
     message_ids: tuple[int, ...]
     texts: Mapping[str, str]
     options: dict[str, Any]
-    # The compaction run whose view was sent; what the request was estimated to take, where it is guarded.
+    # The compaction run whose view was sent.
     view: int | None = None
+    # What that shows because it was marked to stay since it was made.
+    kept: tuple[int, ...] = ()
+    # What the request was estimated to take, where it is guarded.
     estimated_tokens: int | None = None
     # The longest answer that was asked for, where a shorter one had to do.
     asked_tokens: int | None = None
@@ -120,6 +123,7 @@ def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent, number: int 
             "messages": list(sent.message_ids),
             "options": sent.options,
             **({"view": sent.view} if sent.view else {}),
+            **({"kept": list(sent.kept)} if sent.kept else {}),
             **({"estimated": sent.estimated_tokens} if sent.estimated_tokens else {}),
             **({"asked": sent.asked_tokens} if sent.asked_tokens else {}),
             **{name: kept[text] for name, text in sent.texts.items() if text},

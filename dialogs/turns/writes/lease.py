@@ -33,6 +33,7 @@ from dialogs.transcript.writes.dialog_row import lock
 from dialogs.turns.reads.turns import lease_free
 from dialogs.turns.writes.tool_calls import interrupt_running
 from dominds.prepared import prepared, prepared_update
+from dominds.rows import same_again
 
 # A transaction that begins so long after it was asked for has waited for a lock.
 LATE_SECONDS = 1.0
@@ -152,14 +153,33 @@ def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose typ
 def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
     """The dialog's row, locked, with what writing to it needs, if this claim still holds it. Raises LeaseLost.
 
-    `known` is the dialog as it was read a moment ago: what it refers to is not read again.
+    `known` is the dialog as it was read a moment ago: where nobody has changed it since, none of it is read again, else
+    not what it refers to.
     """
+    if known and (same := _as_it_was(held, known)):
+        return same
     row = (_row if known else _row_with_its_leaf).first(held.dialog_id, held.token)
     if row is None:
         raise LeaseLost
     if known:
         _share(known, row)
     return row
+
+
+def _as_it_was(held: Claim, known: Dialog) -> Dialog | None:
+    """A row of its own, as whoever writes changes it before the write has succeeded."""
+    for (unchecked_calls,) in _unchanged(held.dialog_id, held.token, known.version):
+        row = same_again(known)
+        row.unchecked_calls = unchecked_calls
+        return row
+    return None
+
+
+@prepared(UUIDField(), BigIntegerField(), BigIntegerField())
+def _unchanged(dialog_id: Any, token: Any, version: Any) -> QuerySet[Dialog, Any]:
+    """With what may change without a new version, as no browser shows it."""
+    found = Dialog.objects.select_for_update().filter(pk=dialog_id, lease_token=token, version=version)
+    return found.order_by().values_list("unchecked_calls")
 
 
 @prepared(UUIDField(), BigIntegerField())

@@ -14,14 +14,28 @@ from health.compaction.reading.value_patterns import (
     ADDS,
     CHANGES,
     CLOSES_CHANGE,
+    CONTRAST,
     DEEDS,
+    DENIED,
     ENDS,
     FORBIDS,
+    MAY_HOLD_VALUES,
     OPENS_CHANGE,
     PAST,
+    PERMITS,
     SENTENCES,
     SOMETIMES,
 )
+
+_CLAUSE = re.compile(r"[,;，；]")
+
+
+def _past(low: str) -> re.Match[str] | None:
+    """What once was, in the clause of a value where there is one."""
+    clauses = _CLAUSE.split(low)
+    valued = [clause for clause in clauses if MAY_HOLD_VALUES.search(clause)] if len(clauses) > 1 else ()
+    return next(filter(None, map(PAST.search, valued or (low,))), None)
+
 
 _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
     "adds": ADDS.search,
@@ -30,9 +44,12 @@ _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
     "changes": CHANGES.search,
     "opens": OPENS_CHANGE.match,
     "closes": CLOSES_CHANGE.search,
-    "past": PAST.search,
+    "past": _past,
     "forbids": FORBIDS.search,
     "deeds": DEEDS.search,
+    "contrasts": CONTRAST.search,
+    "permits": PERMITS.search,
+    "denies": DENIED.search,
 }
 
 
@@ -48,7 +65,19 @@ class Signs:
     past: bool
     forbids: bool
     deeds: bool
+    contrasts: bool
+    permits: bool
+    denies: bool
     binds: bool
+
+    @property
+    def condition(self) -> frozenset[str]:
+        """The words by which it holds at times only."""
+        return (
+            frozenset(SOMETIMES.english.findall(self._low) + SOMETIMES.chinese.findall(self._low))
+            if self.sometimes
+            else frozenset()
+        )
 
     def __init__(self, text: str) -> None:
         self._text, self._low = text, text.lower()

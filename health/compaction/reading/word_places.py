@@ -42,17 +42,24 @@ ZH_KIN = (
 ZH_WHO = re.compile(
     f"(?:[我咱他她你](?:们|家)?的?|隔壁)?(?P<kin>{ZH_KIN})|(?P<name>[小老阿](?![时心学师板])[{CJK}])|(?P<own>[我咱])"
 )
+KIN = re.compile(
+    r"(?:my|our|his|her|their) (?:\w+ )?(?P<kin>colleague|boss|neighbou?r|brother|sister|mother|mum|mom|father|dad|wife"
+    r"|husband|partner|son|daughter|friend|cousin|aunt|uncle|parents|kids|children|flatmate|roommate|client|teacher)\b"
+    r"(?!['’]s)|(?P<own>i|we)(?=['’ ])"
+)
 # Who takes over what another had is no other thing.
 ZH_IN_CHARGE = re.compile("负责|接|管|主持|带|代|替|归")
 
 
 @lru_cache(maxsize=SENTENCES)
 def told_of(text: str) -> str:
-    """The person whom a Chinese sentence begins with."""
-    found = None if text.isascii() or ZH_IN_CHARGE.search(text) else ZH_WHO.match(text)
+    """The person whom a sentence begins with."""
+    if ZH_IN_CHARGE.search(text):
+        return ""
+    found = KIN.match(text.lower()) or ZH_WHO.match(text)
     if found is None or not found.lastgroup:
         return ""
-    return "我" if found["own"] else found[found.lastgroup]
+    return "I" if found["own"] else found[found.lastgroup]
 
 
 @lru_cache(maxsize=SENTENCES)

@@ -66,7 +66,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize(("turns", "most"), [(0, 20), (15, 23)], ids=["new", "turns-resent"])
+@pytest.mark.parametrize(("turns", "most"), [(0, 20), (15, 22)], ids=["new", "turns-resent"])
 async def test_a_guarded_request_takes_few_statements_however_long_its_history(
     guarded_client: Client, play: Play, statements: list[str], turns: int, most: int
 ) -> None:

@@ -81,6 +81,7 @@ def test_an_answer_that_fills_the_window_is_cut_compacted_and_gone_on_with(dialo
     assert "".join(words(3, 90)).startswith(partial.content)
     assert texts(second)[-2].endswith(partial.content[-200:])
     assert texts(second)[-1].startswith(GO_ON)
+    assert len(everything(second)) < len(everything(asked(requests)[0])) + len(partial.content)
     assert answers(dialog) == [partial.content, " and that is all."]
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.turn == partial.turn

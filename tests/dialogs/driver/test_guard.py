@@ -132,10 +132,61 @@ def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
 
     run = CompactionRun.objects.get()
     assert (run.status, run.trigger) == (Status.APPLIED, "tool_result")
-    sent = requests()[1]["messages"]
+    before, sent = (request["messages"] for request in requests())
     assert (sent[-1]["tool_call_id"], sent[-1]["content"]) == ("c1", result)
     assert sent[-2]["tool_calls"][0]["id"] == "c1"
+    assert len(sent) < len(before)
+    assert "Never deploy on a Friday" in everything(requests()[1])
     assert estimated(dialog) <= 3500
+
+
+def test_results_that_fill_the_context_again_and_again_are_worked_through(
+    dialog: Dialog,
+    play: Play,
+    offer: Any,  # noqa: F811
+) -> None:
+    guard(dialog, limit=4000)
+    a_history(dialog, pairs=12)
+    parts = [long_text(77 + number, sentences=70) for number in range(4)]
+    unread = iter(parts)
+
+    async def read(_arguments: Any) -> str:
+        return next(unread)
+
+    offer(outside("read_file", read))
+    calls = [calling(None, "read_file", call_id=f"c{number}") for number in range(4)]
+    requests = play(*calls, said(None, "I have read all four."))
+
+    ask(dialog, "Read the four parts.")
+    drive_until_idle(dialog)
+
+    assert CompactionRun.objects.filter(status=Status.APPLIED).count() >= 3
+    assert not Generation.objects.exclude(status="finished").exists()
+    assert requests()[-1]["messages"][-1]["content"] == parts[-1]
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "I have read all four."
+
+
+def test_without_a_limit_a_long_result_is_sent_whole_below_all_that_was_said(
+    dialog: Dialog,
+    play: Play,
+    offer: Any,  # noqa: F811
+) -> None:
+    a_history(dialog, pairs=12)
+    result = long_text(77, sentences=250)
+
+    async def read(_arguments: Any) -> str:
+        return result
+
+    offer(outside("read_file", read))
+    requests = play(calling(None, "read_file"), said(None, "Done."))
+
+    ask(dialog, "Read the file.")
+    drive_until_idle(dialog)
+
+    sent = requests()[1]["messages"]
+    assert not CompactionRun.objects.exists()
+    assert (len(sent), sent[-1]["content"]) == (1 + 24 + 3, result)
 
 
 def test_a_result_that_fits_is_sent_whole_though_the_context_is_nearly_full(

@@ -25,7 +25,9 @@ from health.compaction.terms.units import Role, Unit
 from health.configured import ONLY
 from health.models import CompactionRun, ContextEvent, ContextSettings, LlmCalibration
 from tests.dialogs.compacting_builders import RULE, a_history, guard, sentence
-from tests.dialogs.driver.conftest import Play
+from tests.dialogs.driver.conftest import Play, ask, drive_until_idle
+from tests.standins.lmstudio import LMStudioStandin
+from tests.standins.serving import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Status = CompactionRun.Status
@@ -145,6 +147,39 @@ def test_no_answer_of_its_keeps_the_dialog_from_going_on(dialog: Dialog, play: P
     assert run.estimated_after is not None
     assert run.estimated_after <= 3500
     assert "passages_keep_last_five" in [step["phase"] for step in run.steps if step["changed"]]
+
+
+def test_lm_studio_is_asked_within_its_window_although_the_pruning_agent_fails(
+    dialog: Dialog, another_agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    studio = LMStudioStandin(context=4000, answer="The rotor shows 44 units.")
+    choose(another_agent)
+    failing = {"steps": [{"error": {"code": "provider_failed", "message": "out of paper"}}]}
+    Path(settings.DOMINDS_DATA_DIR, "pruner.json").write_text(json.dumps(failing))
+    with serving(studio.app()) as url:
+        served_by_lm_studio(dialog.llm, url)
+        a_history(dialog, pairs=16)
+        ask(dialog, "What does the rotor show?")
+        drive_until_idle(dialog)
+
+    (pruning,), (request,) = asked_of_pruner(), studio.asked
+    assert pruning["messages"][0]["content"].startswith("You prune the history of a conversation")
+    assert request["messages"][0]["role"] == "system"
+    assert 5 <= len(request["messages"]) <= 12
+    assert RULE.split(",")[0] in json.dumps(request["messages"])
+    assert (studio.refused, CompactionRun.objects.get().status) == (0, Status.APPLIED)
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == studio.answer
+    assert "the pruning model pruner/pruner-1 gave no answer: ProviderFailed: out of paper" in caplog.text
+
+
+def served_by_lm_studio(llm: LLM, url: str) -> None:
+    """Nobody has written its window down."""
+    llm.provider.kind, llm.provider.base_url = "lmstudio", url
+    llm.provider.save()
+    llm.context_length, llm.context_length_source, llm.optimal_max_tokens = None, "", None
+    llm.compaction = "automatic"
+    llm.save()
 
 
 def test_a_failure_is_logged_with_its_cause(dialog: Dialog, play: Play) -> None:

@@ -95,3 +95,13 @@ def test_what_an_event_says_is_read_as_json(data: bytes) -> None:
 def test_what_is_no_json_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match="line 1"):
         list(Reading().events(b"data:" + data + b"\n\n"))
+
+
+@pytest.mark.parametrize("broken", [b"{", b'{"a": [1', b"\xff", b"1, 2", b""])
+def test_events_before_one_that_is_no_json_are_read(broken: bytes) -> None:
+    found: list[object] = []
+
+    with pytest.raises(ValueError, match=r"line 1|decode"):
+        found.extend(Reading().events(b'data: {"a": 1}\n\ndata: 2\n\ndata: ' + broken + b"\n\ndata: 2]}\n\n"))
+
+    assert found == [{"a": 1}, 2]

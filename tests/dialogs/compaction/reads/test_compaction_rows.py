@@ -112,7 +112,7 @@ def test_runs_cost_a_fixed_number_of_queries(dialog: Dialog, django_assert_max_n
         an_applied_run(dialog)
         dialog.refresh_from_db()
 
-    with django_assert_max_num_queries(12):  # type: ignore[operator]
+    with django_assert_max_num_queries(13):  # type: ignore[operator]
         rows = transcript(dialog).rows
 
     assert len(rows) == 18

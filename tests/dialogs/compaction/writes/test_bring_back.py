@@ -16,6 +16,7 @@ from dialogs.models import Course, Dialog, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript import model_view
 from dialogs.transcript.writes.dialog_row import add_message
+from dialogs.transcript.writes.marks import set_pin
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun
@@ -104,6 +105,19 @@ def test_it_can_be_undone_and_done_again(alice: User, dialog: Dialog, lost: Mess
     assert (undone, sent(dialog)) == (before, after)
 
 
+def test_to_undo_it_takes_its_pin_back_and_no_other(alice: User, dialog: Dialog, lost: Message) -> None:
+    run = bring_back(dialog=dialog, message_id=lost.pk, by=alice)
+    later = a_history(Dialog.objects.get(pk=dialog.pk), pairs=1)[0]
+    set_pin(dialog=dialog, message_id=later.pk, pinned=True)
+
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+    undone = set(MessageMark.objects.values_list("message_id", flat=True))
+    redo(dialog=dialog, run_id=run.pk, by=alice)
+
+    assert undone == {later.pk}
+    assert set(MessageMark.objects.filter(pinned=True).values_list("message_id", flat=True)) == {later.pk, lost.pk}
+
+
 def test_the_next_compaction_keeps_the_message(alice: User, dialog: Dialog, lost: Message) -> None:
     bring_back(dialog=dialog, message_id=lost.pk, by=alice)
 
@@ -180,6 +194,32 @@ def test_a_round_comes_back_whole_and_valid(alice: User, dialog: Dialog, history
         ("assistant", None, 0),
     ]
     assert set(MessageMark.objects.values_list("message_id", flat=True)) == {calling.pk, *(one.pk for one in results)}
+
+
+def test_a_result_that_a_client_sent_anew_comes_back_with_its_call(
+    alice: User, dialog: Dialog, history: list[Message]
+) -> None:
+    """The call knows the first result, which is on another branch."""
+    row = Dialog.objects.get(pk=dialog.pk)
+    calling = add_message(row, role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content="", parent=row.current_leaf)
+    first, again = (
+        add_message(
+            row, role=Role.TOOL, origin=MessageOrigin.TOOL, content=text, parent=calling, parts={"tool_call_id": "c1"}
+        )
+        for text in ("Rain", "Sun")
+    )
+    call = a_call(calling, call_id="c1", status="done")
+    call.result_message = first
+    call.save()
+    row.save()
+    leaf = a_history(row, pairs=1)[-1]
+    _apply(dialog, [{"message": one.pk} for one in (*history, leaf)], removed=[calling.pk, again.pk])
+
+    bring_back(dialog=dialog, message_id=again.pk, by=alice)
+
+    messages = chat_request(present_context(dialog_to_drive(dialog.pk))).messages
+    assert [one.content for one in messages if one.role == "tool"] == ["Sun"]
+    assert [call.id for one in messages for call in one.tool_calls] == ["c1"]
 
 
 def test_a_line_of_a_call_does_not_part_it_from_its_results(

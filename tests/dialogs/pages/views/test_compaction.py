@@ -337,11 +337,27 @@ def test_an_answer_that_was_cut_is_shown_as_one(as_alice: Client, dialog: Dialog
     an_applied_run(dialog, trigger="stream", view=[{"message": half.pk}])
     an_answer(dialog, " a time.")
 
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    rows = [str(attrs["class"]) for _tag, attrs in shown.tags if "message-row" in str(attrs.get("class"))]
+    assert [row.split()[-1] for row in rows] == ["removed", "to-be-continued", "continuing"]
+    # Two feet: of the question, and of the whole answer, which is what a press on "Copy" takes.
+    assert sum("message-foot" in str(attrs.get("class")) for _tag, attrs in shown.tags) == 2
+    assert "Once upon a time." in shown.text
+    assert "Context compacted, continuing..." in shown.text
+    assert "Go on from there." not in shown.text
+    assert "stopped" not in shown.text
+
+
+def test_a_message_of_which_the_model_sees_less_says_so(
+    as_alice: Client, dialog: Dialog, history: list[Message]
+) -> None:
+    whole = [{"message": message.pk} for message in history[1:]]
+    an_applied_run(dialog, view=[{"message": history[0].pk, "content": "Less."}, *whole])
+
     shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
 
-    assert "Context compacted, continuing..." in shown
-    assert "Go on from there." not in shown
-    assert "stopped" not in shown
+    assert shown.count("The model sees a shortened version of this.") == 1
 
 
 # --- Nothing to do about it ---------------------------------------------------------------------
