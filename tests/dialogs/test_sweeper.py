@@ -9,6 +9,7 @@ from celery import Celery
 from celery.signals import worker_ready, worker_shutting_down
 
 from dialogs import sweeper, tasks
+from dialogs.llms import preload
 from dialogs.sweeper import Sweeper
 
 
@@ -75,7 +76,8 @@ def test_with_nothing_due_it_says_nothing(found: Sweeper, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize(
-    ("queue", "begun"), [("turns", ["sweeper begins"]), ("compaction", ["the engine is loaded"]), ("others", [])]
+    ("queue", "begun"),
+    [("turns", ["sweeper begins", "a client is loaded"]), ("compaction", ["the engine is loaded"]), ("others", [])],
 )
 def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
     queue: str, begun: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch
@@ -83,7 +85,8 @@ def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
     settings.DOMINDS_PRELOAD_EMBEDDINGS = True
     did: list[str] = []
     monkeypatch.setattr(Sweeper, "start", lambda _self: did.append("sweeper begins"))
-    monkeypatch.setattr(tasks, "preload", lambda: did.append("the engine is loaded"))
+    monkeypatch.setattr(preload, "soon", lambda: did.append("a client is loaded"))
+    monkeypatch.setattr(tasks, "load_engine_soon", lambda: did.append("the engine is loaded"))
 
     worker_ready.send(sender=consumer_of(queue))
 
@@ -99,6 +102,7 @@ def test_a_worker_that_stops_sweeps_no_more_and_hands_its_turns_over(
     # It would end the tests.
     monkeypatch.setattr(tasks, "end_when_idle", lambda: None)
     settings.DOMINDS_SWEEP_SECONDS = 60
+    monkeypatch.setattr(preload, "soon", lambda: None)
     monkeypatch.setattr(tasks, "Sweeper", lambda: begun.append(Sweeper()) or begun[-1])
     worker_ready.send(sender=consumer_of("turns"))
     assert begun[0].is_alive()
