@@ -25,26 +25,35 @@ from health.compaction.reading.value_patterns import (
     PERMITS,
     SENTENCES,
     SOMETIMES,
+    Phrases,
 )
 
 _CLAUSE = re.compile(r"[,;，；]")
+# What stands in so few bytes before a comma opens the clause behind it: "also, …", 另外，…
+_OPENING = 9
 
 
-def _past(low: str) -> re.Match[str] | None:
-    """What once was, in the clause of a value where there is one."""
-    clauses = _CLAUSE.split(low)
-    valued = [clause for clause in clauses if MAY_HOLD_VALUES.search(clause)] if len(clauses) > 1 else ()
-    return next(filter(None, map(PAST.search, valued or (low,))), None)
+def _where_told(phrases: Phrases) -> Callable[[str], re.Match[str] | None]:
+    """A search in the clauses that state a value, where some do: "yesterday I met Ben, the ferry is at 8"."""
+
+    def search(low: str) -> re.Match[str] | None:
+        clauses = [clause for clause in _CLAUSE.split(low) if clause.strip()]
+        valued = [one for one in clauses if MAY_HOLD_VALUES.search(one)] if len(clauses) > 1 else []
+        if valued and len(clauses[0].encode()) <= _OPENING:
+            valued.insert(0, clauses[0])
+        return next(filter(None, map(phrases.search, valued or (low,))), None)
+
+    return search
 
 
 _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
-    "adds": ADDS.search,
+    "adds": _where_told(ADDS),
     "sometimes": SOMETIMES.search,
     "ends": ENDS.search,
     "changes": CHANGES.search,
     "opens": OPENS_CHANGE.match,
     "closes": CLOSES_CHANGE.search,
-    "past": _past,
+    "past": _where_told(PAST),
     "forbids": FORBIDS.search,
     "deeds": DEEDS.search,
     "contrasts": CONTRAST.search,

@@ -9,6 +9,7 @@ Where none of this is seen they may tell of one thing or of two, and other signs
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Container, Iterable
 from functools import lru_cache
@@ -59,7 +60,11 @@ FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
 ZH_LABELLED = re.compile(f"([a-z]{{1,20}}[_./-]?[a-z]{{1,20}})[表库层类包](?=[{CJK}])")
 ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
 ZH_OF = re.compile(f"([{CJK}]{{1,6}}?)的([{CJK}]{{1,4}}?)(?:[是叫为]|(?<!现)在)")
-ZH_OPENS_NO_THING = frozenset("我你他她它这那把将请让就还也都才只先再改换是在原新现总想要能可会")
+# A Chinese sentence begins with so few characters that tell which thing is meant. These tell none.
+LONGEST_HEAD = 2
+ZH_OPENS_NO_THING = frozenset(
+    "我你他她它这那把将请让就还也都才只先再改换是在原新现总想要能可会给从对向跟和以今明昨后前下上周每"
+)
 WAYS = frozenset("long wide high tall deep thick heavy broad".split())  # noqa: SIM905
 ZH_WAY = re.compile("([长宽高深厚重])[约是为有]? ?§")
 OPPOSITES = (("minimum", "maximum"), ("min", "max"), ("open", "close"), ("start", "end"), ("arrive", "leave"))
@@ -124,14 +129,17 @@ def _are_framed_otherwise(text: str, other: str) -> bool:
 
 
 def _open_otherwise(text: str, other: str) -> bool:
-    """读操作 and 写操作: one character before what both say next tells which is meant."""
-    return (
-        text[1:3] == other[1:3]
-        and text[0] != other[0]
-        and min(text[1:3], default="") > CJK_BEGINS
-        and all(map(str.isalpha, text[1:3]))
-        and not ZH_OPENS_NO_THING.intersection((text[0], other[0]))
-    )
+    """读操作 and 写操作, 我喝茶 and 客人喝茶: what stands before that which both say tells which is meant."""
+    for mine, theirs in itertools.product(range(1, LONGEST_HEAD + 1), repeat=2):
+        same = text[mine : mine + 2]
+        if len(same) == 2 and same == other[theirs : theirs + 2] and min(same) > CJK_BEGINS and same.isalpha():
+            heads = text[:mine], other[:theirs]
+            return heads[0][-1] != heads[1][-1] and all(map(_is_a_head, heads))
+    return False
+
+
+def _is_a_head(text: str) -> bool:
+    return text == "我" or (text.isalpha() and min(text) > CJK_BEGINS and ZH_OPENS_NO_THING.isdisjoint(text))
 
 
 def _are_of_two_people(text: str, other: str) -> bool:

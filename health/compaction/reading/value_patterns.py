@@ -63,7 +63,7 @@ _ENGLISH: Mapping[Sort, str] = {
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
-        r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgt]b|k?[mg]|h)\b)?(?![A-Za-z0-9_/])"
+        r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgtKMGT][bB]|[KMGT]|k?[mg]|h)(?![A-Za-z0-9_]))?(?![A-Za-z0-9_/])"
         rf"|\b(?:{COUNTS})\b"
     ),
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
@@ -152,7 +152,8 @@ ADDS = Phrases.of(
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
 )
 SOMETIMES = Phrases.of(
-    r"\b(?:second|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever|for comparison"
+    r"\b(?:second(?! thought)|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever"
+    r"|for comparison"
     r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
     r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
@@ -187,7 +188,8 @@ CHANGES = Phrases.of(
     r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
-    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) in"
+    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) (?:in|down|back)"
+    r"|second thoughts?"
     r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so|what (?:\w+ ){1,6}is)\b",
     r"的是|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )

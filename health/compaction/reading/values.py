@@ -298,7 +298,7 @@ def _is_besides(new: Statement, old: Statement) -> bool:
 def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """Another value of the same sort, another choice, or none any more."""
     if sort := _common(new, old):
-        return sort is Sort.NAME or not (_own(new, old).get(Sort.NAME) and _own(old, new).get(Sort.NAME))
+        return sort is Sort.NAME or not (_people(new, old) and _people(old, new))
     if undoes(new, old):
         return True
     if signs_of(new.text).ends and not signs_of(old.text).ends:
@@ -306,6 +306,12 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
             return False
         return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
     return _is_other_choice(new, old, shared)
+
+
+def _people(one: Statement, other: Statement) -> list[str]:
+    """Its own names, not those of rooms: "C3"."""
+    own = _own(one, other).get(Sort.NAME, ())
+    return [name for name in own if name.isalpha() and name not in other.content]
 
 
 def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> bool:

@@ -15,6 +15,7 @@ from health.compaction.reading.value_patterns import (
     BREAKS,
     DETERMINERS,
     INDEFINITE,
+    MAY_HOLD_VALUES,
     OF,
     SENTENCES,
     ZH_COMMON,
@@ -56,7 +57,9 @@ def told_of(text: str) -> str:
     """The person whom a sentence begins with."""
     if ZH_IN_CHARGE.search(text):
         return ""
-    found = KIN.match(text.lower()) or ZH_WHO.match(text)
+    clauses = text.split("，")
+    told = next(filter(MAY_HOLD_VALUES.search, clauses), text)
+    found = KIN.match(text.lower()) or ZH_WHO.match(told)
     if found is None or not found.lastgroup:
         return ""
     return "I" if found["own"] else found[found.lastgroup]
