@@ -24,6 +24,7 @@ from health.compaction.reading.value_patterns import (
     SENTENCES,
     SORTS,
     ZH_COMMON,
+    ZH_DIGITS,
     ZH_GENERIC,
     Sort,
     stem,
@@ -59,6 +60,17 @@ LABELLED = re.compile(r"(?:(?:the|in|on|at|for) ){0,2}([a-z]{2,20}+) (\d{1,6}|[a
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
 ZH_LABELLED = re.compile(f"([a-z]{{1,20}}[_./-]?[a-z]{{1,20}})[表库层类包](?=[{CJK}])")
 ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
+ZH_NUMBERED = re.compile(f"第([{ZH_DIGITS}一\\d]{{1,4}})")
+# "Shed 7", not "7 sheds", "more than 7", nor "never exceed 7".
+NUMBERED = re.compile(
+    r"(?<!never )(?<!not )(?<!n't )(?<!n’t )\b([a-z]{3,20}+) (\d{1,6})(?=[.!]?$|[,;]"
+    r"| (?:to|on|in|at|with|without|before|after|unless|until|when|while|again|and|or|from|for|by|alone)\b)"
+)
+NO_THING = frozenset(
+    """
+    than over above below under after before until exceed past about around only least most beyond within reach
+    """.split()  # noqa: SIM905 (a list of words reads best as text)
+)
 ZH_OF = re.compile(f"([{CJK}]{{1,6}}?)的([{CJK}]{{1,4}}?)(?:[是叫为]|(?<!现)在)")
 # A Chinese sentence begins with so few characters that tell which thing is meant. These tell none.
 LONGEST_HEAD = 2
@@ -154,7 +166,7 @@ def _are_of_two_people(text: str, other: str) -> bool:
 @lru_cache(maxsize=SENTENCES)
 def _frame(text: str) -> str:
     """What a sentence says first it is about. A day is a frame only to what is counted."""
-    found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_LABELLED.match(text)
+    found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_LABELLED.match(text) or ZH_NUMBERED.match(text)
     return "" if found is None or SORTS[Sort.DAY].match(found[1].title()) else found[1]
 
 
@@ -274,11 +286,21 @@ def _ends_a_part(new: Statement, old: Statement, shared: Collection[str]) -> boo
 def _forbid_otherwise(new: Statement, old: Statement) -> bool:
     """ "Never deploy on Fridays" and "never deploy on Mondays before 10:00" both hold, until a change is told of.
 
-    The same words with another number or time are the old rule, changed.
+    The same words with another number or time are the old rule, changed, unless the number tells which thing is meant.
     """
     if not (signs_of(new.text).forbids and signs_of(old.text).forbids):
         return False
     # In Chinese 不 alone counts as a sign of change.
     if signs_of(new.text).changes if new.text.isascii() else ZH_CHANGED.search(new.text):
         return False
-    return new.tokens != old.tokens or Sort.DAY in new.values
+    return new.tokens != old.tokens or Sort.DAY in new.values or _name_others(new.text, old.text)
+
+
+def _name_others(text: str, other: str) -> bool:
+    """ "Never lend boat 9", "never lend boat 12"."""
+    mine, theirs = _numbered(text), _numbered(other)
+    return any(theirs.get(word, number) != number for word, number in mine.items())
+
+
+def _numbered(text: str) -> dict[str, str]:
+    return {word: number for word, number in NUMBERED.findall(text.lower()) if word not in NO_THING}

@@ -63,7 +63,8 @@ _ENGLISH: Mapping[Sort, str] = {
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
-        r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgtKMGT][bB]|[KMGT]|k?[mg]|h)(?![A-Za-z0-9_]))?(?![A-Za-z0-9_/])"
+        # 第3组 at the beginning is which one, not how many.
+        r"(?<![A-Za-z0-9_.,/-])(?<!^第)[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgtKMGT][bB]|[KMGT]|k?[mg]|h)(?![A-Za-z0-9_]))?(?![A-Za-z0-9_/])"
         rf"|\b(?:{COUNTS})\b"
     ),
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
