@@ -22,6 +22,7 @@ from dialogs.common.broadcast import all_sent
 from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queue_replay
 from dialogs.common.threads import THREADS_OF_WORKER, own_threads
 from dialogs.driver.run import drive as run_drive
+from dialogs.llms import preload
 from dialogs.sweeper import Sweeper
 from dominds.event_loop import new_event_loop
 
@@ -39,14 +40,16 @@ _one_at_a_time = Lock()
 
 @worker_ready.connect
 def begin(sender: Any, **_about: object) -> None:
-    """What a worker does beside its tasks: of compactions it loads the engine, of turns it sweeps."""
+    """What a worker does beside its tasks: of compactions it loads the engine, of turns what an answer needs; and of
+    turns it sweeps."""
     queues = sender.app.amqp.queues.consume_from
     if "compaction" in queues and settings.DOMINDS_PRELOAD_EMBEDDINGS:
-        preload()
+        load_engine_soon()
     if "turns" in queues:
         sweeper = Sweeper()
         worker_shutting_down.connect(lambda **_about: sweeper.stop(), weak=False)
         sweeper.start()
+        preload.soon()
 
 
 @worker_shutting_down.connect
@@ -71,7 +74,7 @@ def after(seconds: float, work: Callable[[], None]) -> None:
     timer.start()
 
 
-def preload() -> None:
+def load_engine_soon() -> None:
     after(PRELOAD_AFTER_SECONDS, load_engine)
 
 

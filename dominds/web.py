@@ -80,7 +80,11 @@ class Web(CommandLineInterface):
         # Daphne has put the folder that it was started in first: a `health.py` there would be taken for ours.
         sys.path.remove(".")
         pool_connections(settings.DATABASES["default"])
-        return super().load_asgi_app(asgi_app_path)
+        application = super().load_asgi_app(asgi_app_path)
+        from dialogs.llms import preload
+
+        preload.soon(for_clients=True)
+        return application
 
 
 def pool_connections(database: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import BigIntegerField, Max, QuerySet, UUIDField
 
-from dominds.prepared import prepared
+from dominds.prepared import Many, prepared
 from health.models import HealthReading
 from health.monitor.levels import Configured, Thresholds, context_window, thresholds
 from health.monitor.percent import clamped, percent_text
@@ -250,8 +250,13 @@ def _points(newest: Iterable[HealthReading]) -> tuple[Point, ...]:
 
 def readings_in(generation_ids: Collection[int]) -> dict[int, HealthReading]:
     """The readings of these generations, in one query, with what a meter needs of them."""
-    found = HealthReading.objects.filter(pk__in=generation_ids).select_related("generation__course")
-    return {reading.pk: reading for reading in found.defer(*LARGE)}
+    return {reading.pk: reading for reading in _readings_of(generation_ids)}
+
+
+@prepared(Many(BigIntegerField()))
+def _readings_of(ids: Any) -> QuerySet[HealthReading]:
+    found = HealthReading.objects.filter(pk__in=ids).select_related("generation__course")
+    return found.defer(*LARGE).order_by()
 
 
 def latest_levels(dialog_ids: Collection[UUID]) -> dict[UUID, str]:

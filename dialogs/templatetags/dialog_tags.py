@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django import template
@@ -20,7 +21,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.context.views.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
-from dialogs.models import Agent, Dialog, Message, MessageMark
+from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
 from dialogs.pages.reads.rows import MessageRow
 from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
 from dialogs.transcript import speakers
@@ -138,6 +139,24 @@ def seconds_since(end: datetime | None, start: datetime | None) -> str:
     return f"{(end - start).total_seconds():.1f}" if end and start else ""
 
 
+@register.filter
+def answer_facts(made: Generation) -> str:
+    """Who answered, with how many tokens, and how long that took."""
+    lasted = seconds_since(made.finished_at, made.started_at)
+    return " · ".join(filter(None, (made.llm_name, _tokens_of(made), lasted and f"{lasted} s")))
+
+
+def _tokens_of(made: Generation) -> str:
+    if made.prompt_tokens is None:
+        return _("tokens unknown")
+    if made.completion_tokens is None:
+        return _("%(prompt)s prompt tokens") % {"prompt": tokens(made.prompt_tokens)}
+    return _("%(prompt)s prompt + %(completion)s completion tokens") % {
+        "prompt": tokens(made.prompt_tokens),
+        "completion": tokens(made.completion_tokens),
+    }
+
+
 @register.simple_tag
 def time_units() -> str:
     # Translators: day, hour, minute and second as they follow a number; one word each, separated by spaces.
@@ -156,7 +175,9 @@ def lasting(seconds: int) -> str:
 # Numbers in the place of those that differ from row to row, and words in that of the area and of the person's token.
 NO_DIALOG, NO_MESSAGE, NO_GENERATION = UUID(int=2**128 - 1), 10**18 - 1, 10**18 - 2
 AN_AREA, OF_THE_PERSON = "area-of-the-message", "token-of-the-person"
-STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, AN_AREA, OF_THE_PERSON))))
+A_NAME, A_LIST, A_QUOTED_LIST = "name-of-the-dialog", "address-of-the-list", "quoted-address-of-the-list"
+WORDS = (AN_AREA, OF_THE_PERSON, A_NAME, A_QUOTED_LIST, A_LIST)
+STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, *WORDS))))
 
 
 @register.simple_tag(takes_context=True)
@@ -228,6 +249,26 @@ def _states(row: MessageRow) -> list[str]:
         "answer": row.generation is not None,
     }
     return [state for state, is_so in true.items() if is_so]
+
+
+@register.simple_tag(takes_context=True)
+def list_menu(context: Context, dialog: Dialog) -> SafeString:
+    """The menu of a dialog in the list, made once for all dialogs of a shelf."""
+    token, url = context.get("csrf_token"), context["list_url"]
+    html = made_once(
+        "dialogs/_list_menu.html",
+        pk=NO_DIALOG,
+        name=A_NAME,
+        shelf=context["asked"].shelf,
+        list_url=A_LIST,
+        quoted_url=A_QUOTED_LIST,
+        more="&" if "?" in url else "?",
+        is_live=bool(context.get("is_live")),
+        csrf_token=OF_THE_PERSON if token else "",
+    )
+    texts = {A_NAME: dialog.title or _("Untitled dialog"), A_LIST: url, A_QUOTED_LIST: quote(url, safe="")}
+    escaped = {stands_in: escape(text) for stands_in, text in texts.items()}
+    return _filled(html, {**escaped, NO_DIALOG: dialog.pk, OF_THE_PERSON: token})
 
 
 def _filled(html: str, values: Mapping[Any, object]) -> SafeString:

@@ -9,6 +9,7 @@ from celery import Celery
 from celery.signals import worker_ready, worker_shutting_down
 
 from dialogs import sweeper, tasks
+from dialogs.llms import preload
 from dialogs.sweeper import Sweeper
 
 
@@ -33,6 +34,32 @@ def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: p
 
     assert not found.is_alive()
     assert len(wakings) == 1
+
+
+def test_after_a_sweep_that_failed_those_who_hold_a_lease_come_first(
+    found: Sweeper, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    settings.DOMINDS_SWEEP_SECONDS = 0.01
+
+    def is_there(name: str, *, after: int) -> str:
+        did.append(name)
+        if len(did) <= after:
+            raise ConnectionError("the database is away")
+        return ""
+
+    monkeypatch.setattr(sweeper, "sweep_turns", lambda: is_there("sweep", after=1))
+    monkeypatch.setattr(sweeper, "find_database", lambda: is_there("look", after=2))
+    for name in ("empty_trash", "wake_critic"):
+        monkeypatch.setattr(sweeper, name, lambda: "")
+
+    found.start()
+    while len(did) < 5:
+        time.sleep(0.01)
+    found.stop()
+    found.join(5)
+
+    assert did[:5] == ["sweep", "look", "look", "sweep", "sweep"]
 
 
 def test_the_critic_is_woken_again_once_its_minute_is_over(
@@ -75,7 +102,8 @@ def test_with_nothing_due_it_says_nothing(found: Sweeper, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize(
-    ("queue", "begun"), [("turns", ["sweeper begins"]), ("compaction", ["the engine is loaded"]), ("others", [])]
+    ("queue", "begun"),
+    [("turns", ["sweeper begins", "a client is loaded"]), ("compaction", ["the engine is loaded"]), ("others", [])],
 )
 def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
     queue: str, begun: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch
@@ -83,7 +111,8 @@ def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
     settings.DOMINDS_PRELOAD_EMBEDDINGS = True
     did: list[str] = []
     monkeypatch.setattr(Sweeper, "start", lambda _self: did.append("sweeper begins"))
-    monkeypatch.setattr(tasks, "preload", lambda: did.append("the engine is loaded"))
+    monkeypatch.setattr(preload, "soon", lambda: did.append("a client is loaded"))
+    monkeypatch.setattr(tasks, "load_engine_soon", lambda: did.append("the engine is loaded"))
 
     worker_ready.send(sender=consumer_of(queue))
 
@@ -99,6 +128,7 @@ def test_a_worker_that_stops_sweeps_no_more_and_hands_its_turns_over(
     # It would end the tests.
     monkeypatch.setattr(tasks, "end_when_idle", lambda: None)
     settings.DOMINDS_SWEEP_SECONDS = 60
+    monkeypatch.setattr(preload, "soon", lambda: None)
     monkeypatch.setattr(tasks, "Sweeper", lambda: begun.append(Sweeper()) or begun[-1])
     worker_ready.send(sender=consumer_of("turns"))
     assert begun[0].is_alive()

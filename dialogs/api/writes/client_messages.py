@@ -10,9 +10,11 @@ from typing import Any
 from django.db.models import F
 
 from dialogs.api.requests import ClientMessage
-from dialogs.models import Course, Dialog, Message, PrefixNode, SearchText, ToolCall
+from dialogs.models import Course, Dialog, Message, MessageMark, PrefixNode, SearchText, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import large_texts, without_blobs
+from dialogs.transcript.reads.marks import marks_of
+from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs
 from dominds.rows import FEW, add, add_all, add_unless_there, new
@@ -141,6 +143,28 @@ def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
     for one in rows:
         one.parts = {**one.parts, "framed": True}
     Message.objects.bulk_update(rows, ["parts"], batch_size=AT_ONCE)
+
+
+def carry_marks(row: Dialog, course: Course, added: Sequence[Message]) -> None:
+    """Where a client sends its history changed, a new branch says much of what the old one said: what a person marked
+    there is marked here too. `row` is not saved yet."""
+    if row._state.adding or not any(one.role == Role.ASSISTANT for one in added[:-1]):
+        return
+    shown = Dialog.objects.filter(pk=row.pk).values("current_leaf")
+    before = Message.objects.filter(pk__in=shown, course=course).first()
+    marks = marks_of(course_branch(before))
+    if not marks:
+        return
+    kept = {one.pk for one in course_branch(added[0].parent)}
+    same = {_said(one): one for one in reversed(added)}
+    for pk in sorted(marks.keys() - kept):
+        if copy := same.pop(_said(marks[pk].message), None):
+            mark = marks[pk]
+            MessageMark.objects.create(message=copy, pinned=mark.pinned, priority=mark.priority, area=mark.area)
+
+
+def _said(message: Message) -> tuple[str, str, str]:
+    return message.role, message.content.strip(), message.parts.get("tool_call_id", "")
 
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:

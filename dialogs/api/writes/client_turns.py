@@ -17,7 +17,7 @@ from django.utils import timezone
 from dialogs.api.reads.clients import Known, Outcome, as_it_is, is_past_compacting, longest_known, outcome_of
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_forks import fork
-from dialogs.api.writes.client_messages import add_history, mark_frame, remember
+from dialogs.api.writes.client_messages import add_history, carry_marks, mark_frame, remember
 from dialogs.api.writes.client_views import carry_view, keep_ledger
 from dialogs.common.broadcast import changed_on_commit
 from dialogs.llms.guard import active_guard
@@ -84,6 +84,7 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
     _note(row, key, request)
     before = () if row.current_leaf is None else before
     added = add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
+    carry_marks(row, course, added)
     if known.frame:
         mark_frame(row, request.messages[: known.frame])
     if row.current_leaf is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from django.utils import timezone
@@ -23,8 +24,10 @@ from dialogs.transcript.reads.path import course_branch, is_behind, read_tree
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from health.compaction.reading.ledger import Entry as Stated
 from health.compaction.reading.ledger import EntryKind, carry
+from health.compaction.reading.ledger_page import is_page, page, read
 from health.compaction.reading.messages import parse
 from health.compaction.terms.ports import Counter, Kit
+from health.compaction.terms.units import Kind
 from health.configured import context_config
 from health.models import CompactionRun
 
@@ -47,11 +50,27 @@ def carry_view(row: Dialog, course: Course) -> bool:
     branch = [found[pk] for pk in read_tree(row.pk).path(leaf.pk) if pk in found]
     was = [found[pk] for pk in read_tree(row.pk).path(head.leaf_id) if pk in found]
     same = _same(was, branch)
-    view = shown_by(head, was)
+    view = [_still_said(entry, same) for entry in shown_by(head, was)]
+    if any(_tells_of_others(entry, same) for entry in view):
+        return False
     end = _end(branch, same, view) if len(same) >= LEAST_SHARED * len(was) else -1
     if end >= 0:
         _hold(course, head, view, branch[: end + 1], same)
     return end >= 0
+
+
+def _still_said(entry: Entry, same: Copies) -> Entry:
+    """Of a ledger the lines whose messages still stand: what a client took out of its history is said no more."""
+    if entry.content is None or entry.message_id or not is_page(entry.content):
+        return entry
+    told = [one for one in read(entry.content) if not one.source_id.isdigit() or int(one.source_id) in same]
+    return replace(entry, content=page(told, left_out=0), covers=tuple(pk for pk in entry.covers if pk in same))
+
+
+def _tells_of_others(entry: Entry, same: Copies) -> bool:
+    """Whether compaction told in words of its own what stands there no more, so that nobody can take it out."""
+    is_told = entry.message_id is None and entry.kind != Kind.PLACEHOLDER
+    return is_told and not all(pk in same for pk in entry.covers)
 
 
 def keep_ledger(row: Dialog, course: Course) -> None:

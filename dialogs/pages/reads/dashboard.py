@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import JSONObject, Substr
 from django.utils.translation import gettext as _
 
@@ -21,7 +21,8 @@ from dialogs.common.errors import headline
 from dialogs.models import AutonomousRun, Dialog, Generation, Question
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import Role
-from dialogs.transcript.reads.dialogs import left_by, meters_of, with_newest
+from dialogs.transcript.reads.dialogs import SHELVES, Shelf, left_by, meters_of, on_shelf, with_newest
+from dominds.prepared import Many, Prepared, prepared
 from health.models import CompactionRun
 from health.selectors import Meter
 
@@ -89,25 +90,60 @@ class Strip:
     doing: tuple[tuple[str, int], ...]
 
 
+class Glanced(NamedTuple):
+    """The columns of a dialog that a glance is made of."""
+
+    pk: UUID
+    active_at: datetime
+    wake_seq: int
+    handled_seq: int
+    paused_by: str
+    newest: dict[str, Any] | None
+    leaf_course: int | None
+    asks: bool
+    has_run: bool
+    last: dict[str, Any] | None
+    agent_id: int
+    agent__name: str
+    llm_id: int
+    llm__provider__name: str
+    llm__model_id: str
+    client__api_key_id: int | None
+    client__api_key__name: str
+
+
 def glances(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[Glance]:
     """All of these dialogs, those that need a person first."""
+    return _in_order(_glanced(found), newest_first=newest_first)
+
+
+def glances_on(shelf: Shelf, owner_id: int, *, newest_first: bool = False) -> list[Glance]:
+    """All of a person's dialogs on a shelf."""
+    return _in_order(_on_shelves[shelf](owner_id), newest_first=newest_first)
+
+
+def _in_order(rows: Iterable[tuple[Any, ...]], *, newest_first: bool) -> list[Glance]:
+    told = [_glance(Glanced._make(row)) for row in rows]
+    return told if newest_first else sorted(told, key=lambda glance: glance.rank)
+
+
+def _glanced(found: QuerySet[Dialog]) -> QuerySet[Dialog, tuple[Any, ...]]:
     rows = with_newest(found).annotate(
         asks=Exists(_pending()),
         has_run=Exists(AutonomousRun.objects.filter(dialog=OuterRef("pk"), ended_at=None)),
         last=_newest_generation(status="status"),
     )
-    told = [_glance(row) for row in rows.order_by("-active_at").values_list(*GLANCED, named=True)]
-    return told if newest_first else sorted(told, key=lambda glance: glance.rank)
+    return rows.order_by("-active_at").values_list(*Glanced._fields)
 
 
-GLANCED = (
-    *("pk", "active_at", "wake_seq", "handled_seq", "answer_due", "paused_by", "newest", "leaf_course", "asks"),
-    *("has_run", "last", "agent_id", "agent__name", "llm_id", "llm__provider__name", "llm__model_id"),
-    *("client__api_key_id", "client__api_key__name"),
-)
+def _prepared_on(shelf: Shelf) -> Prepared[tuple[Any, ...]]:
+    return prepared(BigIntegerField())(lambda owner_id: _glanced(on_shelf(owner_id, shelf)))
 
 
-def _glance(row: Any) -> Glance:
+_on_shelves = {shelf: _prepared_on(shelf) for shelf in SHELVES}
+
+
+def _glance(row: Glanced) -> Glance:
     llm = f"{row.llm__provider__name}/{row.llm__model_id}"
     key = row.client__api_key_id
     return Glance(
@@ -129,7 +165,7 @@ def _level(newest: dict[str, Any] | None, llm: str, leaf_course: int | None) -> 
     return "unknown" if is_other else str(newest["level"])
 
 
-def _kind(row: Any) -> str:
+def _kind(row: Glanced) -> str:
     if row.wake_seq > row.handled_seq:
         return RUNNING
     if row.asks:
@@ -169,8 +205,15 @@ def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
 
 def shown(some: Sequence[Glance]) -> list[Shown]:
     """The rows of these, in their order."""
-    wanted = Dialog.objects.filter(pk__in=[one.pk for one in some]).defer(*LARGE)
-    rows = with_newest(wanted.select_related("agent", "llm__provider", "client__api_key")).annotate(
+    found = {row.pk: row for row in _as_rows([one.pk for one in some])}
+    meters = meters_of(list(found.values()))
+    return [_shown(found[one.pk], one, meters[one.pk]) for one in some if one.pk in found]
+
+
+@prepared(Many(UUIDField()))
+def _as_rows(ids: Any) -> QuerySet[Dialog]:
+    wanted = Dialog.objects.filter(pk__in=ids).defer(*LARGE).order_by()
+    return with_newest(wanted.select_related("agent", "llm__provider", "client__api_key")).annotate(
         leaf_role=F("current_leaf__role"),
         leaf_text=Substr("current_leaf__content", 1, WORDS_SHOWN + 1),
         course_number=F("current_leaf__course__number"),
@@ -186,9 +229,6 @@ def shown(some: Sequence[Glance]) -> list[Shown]:
             Q(status="applied", estimated_after__isnull=False), before="estimated_before", after="estimated_after"
         ),
     )
-    found = {row.pk: row for row in rows}
-    meters = meters_of(list(found.values()))
-    return [_shown(found[one.pk], one, meters[one.pk]) for one in some if one.pk in found]
 
 
 def _runs(which: Q, **columns: str) -> Subquery:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar
 
 from django.utils.functional import Promise
@@ -28,6 +29,8 @@ SAID_FOLDED_ABOVE = (2_000, 30)
 SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.driver.writes.cutting` cut.
 CUT = "compaction"
+# Finish reasons of answers that ended before their end.
+ENDED_EARLY = ("length", "context_window", "content_filter")
 
 
 def _is_longer(text: str, than: tuple[int, int]) -> bool:
@@ -71,8 +74,33 @@ class MessageRow:
         return f"{place}/{curated}/{calls}/{marked}/{seen}"
 
     @property
+    def classes(self) -> str:
+        true = {
+            "inserted": self.is_inserted,
+            "cut-short": self.is_cut_by_person,
+            "removed": self.is_archived,
+            "to-be-continued": self.is_to_be_continued,
+            "continuing": bool(self.continues),
+        }
+        return " ".join(("message-row", self.message.role, *(name for name, is_so in true.items() if is_so)))
+
+    @property
+    def has_remarks(self) -> bool:
+        """Something stands in its foot that an ordinary message has not."""
+        ended = self.generation.finish_reason if self.generation else ""
+        is_seen_otherwise = self.visibility is not None or self.has_shortened_results
+        is_cut = self.message.cut_short or ended in ENDED_EARLY or self.is_read_in_part
+        return bool(self.mark or is_seen_otherwise or is_cut)
+
+    # Where there is none, the database's own look for it takes long, and a row asks ten times.
+    @cached_property
     def mark(self) -> MessageMark | None:
         return getattr(self.message, "mark", None)
+
+    @property
+    def reasoning(self) -> str:
+        """What a model thought before it answered."""
+        return str(self.message.parts.get("reasoning", ""))
 
     @property
     def source(self) -> str:
@@ -121,12 +149,12 @@ class MessageRow:
     def can_be_marked(self) -> bool:
         return self.is_current and self.message.origin not in INSERTED
 
-    @property
+    @cached_property
     def prompt(self) -> RemediationPrompt | None:
         """What this message asks of the agent, or the notice that it carried."""
         return getattr(self.message, "remediation_prompt", None)
 
-    @property
+    @cached_property
     def is_inserted(self) -> bool:
         """Said by Dominds itself, in the place of a person."""
         return self.message.role == Role.USER and self.message.origin not in SAID_BY_PEOPLE

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import BigIntegerField, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -25,10 +26,21 @@ from django.views.decorators.http import require_GET, require_http_methods
 from dialogs.llms.reads import choosable_agents
 from dialogs.models import Dialog
 from dialogs.pages.forms import NewDialogForm
-from dialogs.pages.reads.dashboard import DOING, LEVELS, Glance, Shown, choices, glances, shown, strip
+from dialogs.pages.reads.dashboard import (
+    DOING,
+    LEVELS,
+    Glance,
+    Shown,
+    choices,
+    glances,
+    glances_on,
+    shown,
+    strip,
+)
 from dialogs.pages.writes import create_dialog
-from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, with_newest
+from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, on_shelf, with_newest
 from dialogs.transcript.views import key_in, person_of, trash_days
+from dominds.prepared import prepared
 from health.selectors import Meter
 
 STEP = 50
@@ -165,8 +177,12 @@ def dialog_list(request: HttpRequest) -> HttpResponse:
 
 def list_context(user: User | AnonymousUser, asked: Asked) -> dict[str, Any]:
     """What the list shows. `state` changes whenever it would show something else."""
-    found = list_dialogs(user=cast("User", user), state=asked.shelf, search=asked.search)
-    every = glances(found, newest_first=asked.shelf not in LIVELY)
+    person, newest_first = cast("User", user), asked.shelf not in LIVELY
+    if asked.search:
+        found = list_dialogs(user=person, state=asked.shelf, search=asked.search)
+        every = glances(found, newest_first=newest_first)
+    else:
+        every = glances_on(asked.shelf, person.pk, newest_first=newest_first)
     left = [one for one in every if asked.takes(one)]
     items = [DialogItem(**vars(row)) for row in shown(left[: asked.shown])]
     counted = _strip(every, asked) if asked.shelf in LIVELY else []
@@ -231,9 +247,14 @@ def _choices(every: list[Glance], asked: Asked) -> list[Choice]:
 
 def sidebar(user: User) -> list[SidebarItem]:
     """The active dialogs that were used last, for `_sidebar.html` beside a dialog."""
-    dialogs = list(with_newest(list_dialogs(user=user))[:SIDEBAR_LENGTH])
+    dialogs = _last_used(user.pk)
     meters = meters_of(dialogs)
     return [SidebarItem(dialog=dialog, meter=meters[dialog.pk]) for dialog in dialogs]
+
+
+@prepared(BigIntegerField())
+def _last_used(owner_id: Any) -> QuerySet[Dialog]:
+    return with_newest(on_shelf(owner_id, "active"))[:SIDEBAR_LENGTH]
 
 
 @never_cache

@@ -50,10 +50,15 @@ def _shown(dialog_id: Any) -> QuerySet[Dialog]:
 
 def list_dialogs(*, user: User, state: Shelf = "active", search: str = "") -> QuerySet[Dialog]:
     """This person's dialogs on one shelf, newest first; every word must occur in the title or in a message."""
-    found = Dialog.objects.filter(SHELVES[state], owner=user).select_related("agent", "llm__provider")
+    found = on_shelf(user.pk, state)
     for word in search.replace("\0", "").split():
         said = Message.objects.filter(dialog=OuterRef("pk"), content__icontains=word)
         found = found.filter(Q(title__icontains=word) | Exists(said))
+    return found
+
+
+def on_shelf(owner_id: Any, shelf: Shelf) -> QuerySet[Dialog]:
+    found = Dialog.objects.filter(SHELVES[shelf], owner=owner_id).select_related("agent", "llm__provider")
     return found.order_by("-active_at")
 
 

@@ -43,9 +43,12 @@ class Entry:
 
 def is_ledger(unit: Unit) -> bool:
     """Whether compaction wrote it, or a client sent it back as the user's. No assistant or tool can."""
-    return (
-        unit.kind is Kind.SUMMARY and unit.role is Role.USER and unit.content.startswith((LEDGER_HEADER, SEEN_HEADER))
-    )
+    return unit.kind is Kind.SUMMARY and unit.role is Role.USER and is_page(unit.content)
+
+
+def is_page(content: str) -> bool:
+    """Whether a text that compaction wrote is a ledger."""
+    return content.startswith((LEDGER_HEADER, SEEN_HEADER))
 
 
 def line(entry: Entry) -> str:

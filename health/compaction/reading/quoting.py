@@ -7,7 +7,7 @@ a rule that is missed still stands in the archive, while one that is slipped in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from health.compaction.reading.text import Passage, of_text, one_of, passages
 
@@ -52,6 +52,13 @@ _RULED = re.compile(r"\s*(?:-{3,}|={3,}|\*{3,}|_{3,})\s*$")
 _TRIPLE = re.compile(r"\s*(?:\"{3}|'{3})")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _OPENED = re.compile(r"\s*<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
+# What many clients put before each message: who writes, when, or how urgent it is. Not what stands before a log's line,
+# nor before what a model said.
+_LABEL = re.compile(r"\s{0,4}\[[^\[\]{}\"'\n]{2,80}\][:：]?\s{0,4}(?=[^\W\d_])")
+_OF_OTHERS = re.compile(
+    r"\d\d:\d\d:\d\d|\b(?:trace|debug|info|warn(?:ing)?|error|fatal|system|developer|assistant|tool|ai)\b",
+    re.IGNORECASE,
+)
 # A line that is another's, or may open what is: one quick look, as most lines are neither.
 _UNUSUAL = re.compile(
     "|".join(pattern.pattern for pattern in (_QUOTED, _TRIPLE, _FENCE, _OPENED))
@@ -139,15 +146,26 @@ def _lines(text: str) -> Iterator[tuple[bool, str]]:
     """Every line, and whether it is the writer's own. A paste ends at its closing mark, or never."""
     closing: re.Pattern[str] | None = None
     announced, headers = False, 0
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    labelled = _labelled(lines)
+    for at, line in enumerate(lines):
         if closing is not None:
             yield False, line
             closing = None if closing.match(line) else closing
             continue
         headers = headers + 1 if _HEADER.match(line) else 0
         closing = _closing(line, pasting=(announced and bool(line.strip())) or headers > 1)
-        yield closing is None and not _QUOTED.match(line) and not _ROLE.match(line), line
+        said = line[labelled:] if at == 0 else line
+        yield closing is None and not _QUOTED.match(said) and not _ROLE.match(said), line
         announced = _announces(line) or (announced and not line.strip())
+
+
+def _labelled(lines: Sequence[str]) -> int:
+    """Where the first line begins behind its label. Of several lines that begin so, none is known for the writer's."""
+    label = _LABEL.match(lines[0])
+    if label is None or _OF_OTHERS.search(label[0]) or any(line.lstrip().startswith("[") for line in lines[1:]):
+        return 0
+    return label.end()
 
 
 def _closing(line: str, *, pasting: bool) -> re.Pattern[str] | None:

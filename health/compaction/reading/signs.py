@@ -14,25 +14,51 @@ from health.compaction.reading.value_patterns import (
     ADDS,
     CHANGES,
     CLOSES_CHANGE,
+    CONTRAST,
     DEEDS,
+    DENIED,
     ENDS,
     FORBIDS,
+    MAY_HOLD_VALUES,
     OPENS_CHANGE,
     PAST,
+    PERMITS,
     SENTENCES,
     SOMETIMES,
+    Phrases,
 )
 
+_CLAUSE = re.compile(r"[,;，；]")
+# What stands in so few bytes before a comma opens the clause behind it: "also, …", 另外，…
+_OPENING = 9
+
+
+def _where_told(phrases: Phrases) -> Callable[[str], re.Match[str] | None]:
+    """A search in the clauses that state a value, where some do: "yesterday I met Ben, the ferry is at 8"."""
+
+    def search(low: str) -> re.Match[str] | None:
+        clauses = [clause for clause in _CLAUSE.split(low) if clause.strip()]
+        valued = [one for one in clauses if MAY_HOLD_VALUES.search(one)] if len(clauses) > 1 else []
+        if valued and len(clauses[0].encode()) <= _OPENING:
+            valued.insert(0, clauses[0])
+        return next(filter(None, map(phrases.search, valued or (low,))), None)
+
+    return search
+
+
 _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
-    "adds": ADDS.search,
+    "adds": _where_told(ADDS),
     "sometimes": SOMETIMES.search,
     "ends": ENDS.search,
     "changes": CHANGES.search,
     "opens": OPENS_CHANGE.match,
     "closes": CLOSES_CHANGE.search,
-    "past": PAST.search,
+    "past": _where_told(PAST),
     "forbids": FORBIDS.search,
     "deeds": DEEDS.search,
+    "contrasts": CONTRAST.search,
+    "permits": PERMITS.search,
+    "denies": DENIED.search,
 }
 
 
@@ -48,7 +74,19 @@ class Signs:
     past: bool
     forbids: bool
     deeds: bool
+    contrasts: bool
+    permits: bool
+    denies: bool
     binds: bool
+
+    @property
+    def condition(self) -> frozenset[str]:
+        """The words by which it holds at times only."""
+        return (
+            frozenset(SOMETIMES.english.findall(self._low) + SOMETIMES.chinese.findall(self._low))
+            if self.sometimes
+            else frozenset()
+        )
 
     def __init__(self, text: str) -> None:
         self._text, self._low = text, text.lower()

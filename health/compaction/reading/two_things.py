@@ -9,6 +9,7 @@ Where none of this is seen they may tell of one thing or of two, and other signs
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Container, Iterable
 from functools import lru_cache
@@ -28,7 +29,7 @@ from health.compaction.reading.value_patterns import (
     stem,
     units_of,
 )
-from health.compaction.reading.value_statements import Statement
+from health.compaction.reading.value_statements import CJK_BEGINS, Statement
 from health.compaction.reading.word_places import are_of_others, told_of
 
 # What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
@@ -56,9 +57,14 @@ NOT_WHICH = frozenset(
 MOST_SUBJECT = 7  # tokens
 LABELLED = re.compile(r"(?:(?:the|in|on|at|for) ){0,2}([a-z]{2,20}+) (\d{1,6}|[a-hj-z])(?= ([a-z]{2,20}+))")
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
+ZH_LABELLED = re.compile(f"([a-z]{{1,20}}[_./-]?[a-z]{{1,20}})[表库层类包](?=[{CJK}])")
 ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
 ZH_OF = re.compile(f"([{CJK}]{{1,6}}?)的([{CJK}]{{1,4}}?)(?:[是叫为]|(?<!现)在)")
-ZH_OPENS_NO_THING = frozenset("我你他她它这那把将请让就还也都才只先再改换是在原新现总想要能可会")
+# A Chinese sentence begins with so few characters that tell which thing is meant. These tell none.
+LONGEST_HEAD = 2
+ZH_OPENS_NO_THING = frozenset(
+    "我你他她它这那把将请让就还也都才只先再改换是在原新现总想要能可会给从对向跟和以今明昨后前下上周每"
+)
 WAYS = frozenset("long wide high tall deep thick heavy broad".split())  # noqa: SIM905
 ZH_WAY = re.compile("([长宽高深厚重])[约是为有]? ?§")
 OPPOSITES = (("minimum", "maximum"), ("min", "max"), ("open", "close"), ("start", "end"), ("arrive", "leave"))
@@ -74,7 +80,7 @@ ZH_CHANGED = re.compile("改|换|现在|不再")
 # What somebody ends: the words behind "cancel". What "is cancelled" stands before it.
 ENDED = re.compile(
     r"(?<!is )(?<!are )(?<!was )(?<!were )(?<!be )(?<!been )(?<!got )(?<!gets )\b"
-    r"(?:cancel|skip|drop|scrap|forget|ignore|disregard|abandon|stop|quit)(?:[pl]?(?:ed|ing)|s)? ([a-z][a-z' ]{1,80}+)"
+    r"(?:cancel|skip|drop|scrap|forget|ignore|disregard|abandon|stop|quit)(?:[pl]?(?:ed|ing)|s)? ([a-z][a-z'· ]{1,80}+)"
 )
 PLACES = re.compile(r"\b(?:in|into|onto|before|after|until|from|at|on|by|when|while|because|since)\b")
 ANYTHING = frozenset("it that this them those everything all".split())  # noqa: SIM905
@@ -98,7 +104,9 @@ def tell_of_two(new: Statement, old: Statement, shared: Collection[str]) -> bool
 
     `shared` are the words of both.
     """
-    if _are_framed_otherwise(new.text, old.text) or _are_of_two_people(new.text, old.text):
+    if _are_framed_otherwise(new.text, old.text):
+        return True
+    if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
     if not new.text.isascii() and _open_otherwise(new.text, old.text):
         return True
@@ -121,13 +129,17 @@ def _are_framed_otherwise(text: str, other: str) -> bool:
 
 
 def _open_otherwise(text: str, other: str) -> bool:
-    """读操作 and 写操作: one character before what both say next tells which is meant."""
-    return (
-        text[1:3] == other[1:3]
-        and text[0] != other[0]
-        and all(map(str.isalpha, text[1:3]))
-        and not ZH_OPENS_NO_THING.intersection((text[0], other[0]))
-    )
+    """读操作 and 写操作, 我喝茶 and 客人喝茶: what stands before that which both say tells which is meant."""
+    for mine, theirs in itertools.product(range(1, LONGEST_HEAD + 1), repeat=2):
+        same = text[mine : mine + 2]
+        if len(same) == 2 and same == other[theirs : theirs + 2] and min(same) > CJK_BEGINS and same.isalpha():
+            heads = text[:mine], other[:theirs]
+            return heads[0][-1] != heads[1][-1] and all(map(_is_a_head, heads))
+    return False
+
+
+def _is_a_head(text: str) -> bool:
+    return text == "我" or (text.isalpha() and min(text) > CJK_BEGINS and ZH_OPENS_NO_THING.isdisjoint(text))
 
 
 def _are_of_two_people(text: str, other: str) -> bool:
@@ -142,7 +154,7 @@ def _are_of_two_people(text: str, other: str) -> bool:
 @lru_cache(maxsize=SENTENCES)
 def _frame(text: str) -> str:
     """What a sentence says first it is about. A day is a frame only to what is counted."""
-    found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text)
+    found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_LABELLED.match(text)
     return "" if found is None or SORTS[Sort.DAY].match(found[1].title()) else found[1]
 
 
@@ -244,7 +256,8 @@ def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> boo
         return True
     if (found := NO_LONGER.search(low)) and ENDING.union(old.tokens).isdisjoint((found[1], stem(found[1]))):
         return True
-    ended = [set(map(stem, PLACES.split(words)[0].split())) for words in ENDED.findall(low)]
+    told = [set(map(stem, PLACES.split(words)[0].split())) for words in ENDED.findall(low)]
+    ended = list(filter(None, told))
     return bool(ended) and all(ANYTHING.isdisjoint(words) and words.isdisjoint(shared) for words in ended)
 
 

@@ -46,6 +46,10 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.MARK: (
         r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
         r"|(?<![A-Za-z0-9_-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![A-Za-z0-9_:])"
+        # What programs call things, not where a sentence begins: a path, a name with _ or digits, an option.
+        rf"|(?:(?<=[a-z:,\]] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
+        r"|(?!and/or|he/she|his/her|[A-Z]?\d)[A-Za-z~](?=[A-Za-z0-9_./-]{0,80}[0-9_/])[A-Za-z0-9_-]{2,60}"
+        r"(?:[./][A-Za-z0-9_-]{1,60}){0,8})"
     ),
     Sort.DAY: (
         rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
@@ -59,7 +63,7 @@ _ENGLISH: Mapping[Sort, str] = {
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
-        r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgt]b|k?[mg]|h)\b)?(?![A-Za-z0-9_/])"
+        r"(?<![A-Za-z0-9_.,/-])[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgtKMGT][bB]|[KMGT]|k?[mg]|h)(?![A-Za-z0-9_]))?(?![A-Za-z0-9_/])"
         rf"|\b(?:{COUNTS})\b"
     ),
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
@@ -101,7 +105,7 @@ DENIED = re.compile(
 )
 # In lower case; nothing else holds a value that is no name.
 MAY_HOLD_VALUES = re.compile(
-    rf"[\d@§周期拜点{ZH_DIGITS}百千万]|half past|quarter |day|noon|midnight|o'clock|://|\b(?:{COUNTS})\b"
+    rf"[\d@§周期拜点{ZH_DIGITS}百千万]|half past|quarter |day|[a-z:,] -|[a-z_][_/][a-z_]|noon|midnight|o'clock|://|\b(?:{COUNTS})\b"
 )
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
 UNIT_WORDS = re.compile(
@@ -128,16 +132,28 @@ class Phrases(NamedTuple):
         return self.english.fullmatch(text) or (None if text.isascii() else self.chinese.fullmatch(text))
 
 
+# What was before and is not now: "I used to live in Ghent, it's Antwerp now".
+CONTRAST = Phrases.of(
+    r"\b(?:used to|formerly|previously) [^.]{1,80}\bnow\b", r"(?:以前|原来|原先|之前|过去)[^。]{1,40}(?:现在|如今|改)"
+)
+# What was forbidden may be done.
+PERMITS = Phrases.of(
+    r"\b(?:fine|okay|ok|allowed|welcome|may|can)\b.{0,60}\b(?:now|again|after all)\b"
+    r"|\b(?:now|from now on)\b.{0,40}\b(?:fine|okay|allowed|may|can)\b",
+    r"(?:可以|能|行|没关系)[^，。]{0,6}了",
+)
 # Closed classes of words: what adds, what holds at times only, what ends, what changes. They are looked for in lower
 # case: that takes half as long as to ignore the case.
 ADDS = Phrases.of(
     r"\b(?:also|too(?! [a-z])|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
     r"|separate(?:ly)?|other (?!than)\w+|(?<!for )both|either|more(?= (?:for|of))"
-    r"|(?<!rather )(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
+    r"|(?<!rather )(?<!n't )(?<!n’t )(?<!not )"
+    r"(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
 )
 SOMETIMES = Phrases.of(
-    r"\b(?:second|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever|for comparison"
+    r"\b(?:second(?! thought)|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever"
+    r"|for comparison"
     r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
     r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
@@ -153,8 +169,13 @@ ENDS = Phrases.of(
     r"|(?<!before i )forget|ignore|disregard|abandon\w*|withdr[ae]w\w*|stop(?:s|ped)?)|scratch|won't|falls? through"
     r"|fell through|no need|not needed|never ?mind|myself|ourselves"
     r"|revoke\w*|lifted|as you (?:like|please)|quit(?:s|ting)?|folded|(?:ga|gi)ven? (?:up|notice)"
-    r"|(?:closed|shut) down)\b",
-    r"(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便|退[租订掉]|不去|不参加|解散",
+    r"|(?:closed|shut) down|ditch(?:ed)?|shelved?|omit(?:ted)?|called off|do without|needn['’]t"
+    r"|(?:leave|left) (?:\w+ ){1,4}out(?= of|\W*$)|(?:let|letting) (?:\w+ ){1,4}go(?=\W*$)"
+    r"|cross(?:ed)? (?:\w+ ){0,4}o(?:ut|ff))\b",
+    r"掉(?:了|吧|啦)?(?=[，。！!]|$)|别[^，。忘]{1,4}了(?=[，。！!]|$)"
+    r"|不(?:[去来做买订用要办开写看吃喝住请约搬装修养学练打换租招卖送寄管收发跑骑走等]|参加|考虑|举行|提供|进行|安排)[了啦]"
+    r"|当我没说|收回|放弃|没必要|辞[了退]|解雇|推[掉了]|黄了|泡汤|作罢"
+    r"|(?<![别不])取消|不用|不再|不需要|不必|作废|算了|撤|别再|没有了|不办|不要了|停[办掉了用]|自己|(?<![别要])忘了|不管|免了|随便|退[租订掉]|不去|不参加|解散",
 )
 # What once was or went wrong is no plan, unless a change is told of.
 PAST = Phrases.of(
@@ -167,9 +188,10 @@ CHANGES = Phrases.of(
     r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
-    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) in"
-    r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so)\b",
-    r"改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
+    r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) (?:in|down|back)"
+    r"|second thoughts?"
+    r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so|what (?:\w+ ){1,6}is)\b",
+    r"的是|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
     r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction)\s*[,.!:;—-]"
@@ -215,7 +237,7 @@ PLAIN = """
 """
 ZH_COMMON = frozenset(
     "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时分用做来"
-    "去说看想让请问好谢应该知道送寄找定写改换更由归管"
+    "去说看想让请问好谢应该知道送寄找定写改换更由归"
 )
 ZH_WAYS = frozenset("去来上下前后")
 # What changes, in Chinese, and what stands between a number and what it counts.
@@ -273,9 +295,9 @@ IN_CHARGE = re.compile(
 TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
 ASCII_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_'-]*+|[^\w\s]")
 # The mark comes first: a search then looks at nothing else.
-CODE = re.compile(r"[`{}<>=\\|(_/-](?:(?<=[`{}<>=\\|])|(?<=\w\()|(?<=\w_)(?=\w)|(?<=--)(?=\w)|(?<=\w/)\w+/)")
+CODE = re.compile(r"[`{}<>=\\|(](?:(?<=[`{}<>=\\|])|(?<=\w\())")
 COMMANDS = ("/", "#", "$")
-REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would you|will|shall|may) |能不能|可以|可否|能否", re.I)
+REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would (?:you|i|we)|will|shall|may) |能不能|可以|可否|能否", re.I)
 SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve", "’ve", "'d", "’d")
 NO_NAME = ("ed", "ly", *SHORTENED)
 # In Chinese five characters are a sentence.

@@ -58,6 +58,8 @@ from health.compaction.terms.units import Role
 MOST_MESSAGES, MOST_TYPED = 500, 12_000
 # Nobody states a value in more characters, nor says one back. Who assents adds no more words: "Noted.", "Perfect."
 MOST_STATED, MOST_ECHOED, MOST_NOTED, MOST_OF_ASSENT = 240, 160, 100, 1
+# "The grey rug? Don't order it." The question names the subject in so many words at most.
+MOST_ASKED = 5
 # Characters of a message that are searched for names and echoes.
 HEARD = 4_000
 # What may be in force besides names.
@@ -159,14 +161,16 @@ def _without_tellers(text: str) -> str:
 def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_short: bool) -> tuple[Statement, ...]:
     """A conversation is heard anew each time it has grown: of an earlier message the same statements come of it."""
     found: list[Statement] = []
-    own, topics = set(own_sentences(text)), frozenset[str]()
+    own, topics, asked = set(own_sentences(text)), frozenset[str](), False
     for passage in passages(text):
         if passage.text not in own or not _is_plain(passage):
             continue
         one = _statement(at, turn, passage, names, note, is_short)
-        if topics and one.values and one.topics <= one.names and len(one.content - one.names) <= MOST_BESIDE:
+        no_subject = asked or (one.values and one.topics <= one.names)
+        if topics and no_subject and len(one.content - one.names) <= MOST_BESIDE:
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
-        topics = one.topics
+        asked = is_question(passage.text) and len(one.tokens) <= MOST_ASKED
+        topics = one.content if asked else one.topics
         if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
             found.append(one)
     return tuple(_noted_alone(found, _content(note)))

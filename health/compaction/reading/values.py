@@ -23,6 +23,7 @@ from itertools import islice
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.two_things import counts_something_else, ends_another, states_a_value, tell_of_two
+from health.compaction.reading.undoing import undoes
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -222,7 +223,10 @@ def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     )
     if not told and (old.names - shared or (old.names and old.names < new.names)):
         return False
-    told = told or (len(old.key) > 1 and old.key < new.content and signs_of(new.text).changes)
+    if states_a_value(new) and not old.values and not told:
+        return False
+    many = len(old.key) > 1 or (old.key and signs_of(new.text).contrasts)
+    told = told or (bool(many) and old.key < new.content and signs_of(new.text).changes)
     return told and not signs_of(new.text).adds
 
 
@@ -274,6 +278,8 @@ def _common(new: Statement, old: Statement) -> Sort | None:
     both = min(ours.keys() & theirs.keys(), default=None)
     if both is Sort.NAME and min(ours) is not min(theirs):
         return None
+    if both is Sort.MARK and signs_of(new.text).deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
+        return None  # one file is mended, then another
     if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
         return None
     return both
@@ -283,18 +289,29 @@ def _is_besides(new: Statement, old: Statement) -> bool:
     """Either is an addition to something, or holds at times only, or tells what once was."""
     if signs_of(new.text).past and not signs_of(new.text).changes:
         return True
-    return any(signs_of(one.text).adds or signs_of(one.text).sometimes for one in (new, old))
+    if signs_of(new.text).condition != signs_of(old.text).condition:
+        return True
+    # "We have a table at Luigi's" is ended like any other.
+    return signs_of(new.text).adds or (signs_of(old.text).adds and not signs_of(new.text).ends)
 
 
 def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """Another value of the same sort, another choice, or none any more."""
     if sort := _common(new, old):
-        return sort is Sort.NAME or not (_own(new, old).get(Sort.NAME) and _own(old, new).get(Sort.NAME))
+        return sort is Sort.NAME or not (_people(new, old) and _people(old, new))
+    if undoes(new, old):
+        return True
     if signs_of(new.text).ends and not signs_of(old.text).ends:
         if ends_another(new, old, shared):
             return False
         return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
     return _is_other_choice(new, old, shared)
+
+
+def _people(one: Statement, other: Statement) -> list[str]:
+    """Its own names, not those of rooms: "C3"."""
+    own = _own(one, other).get(Sort.NAME, ())
+    return [name for name in own if name.isalpha() and name not in other.content]
 
 
 def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
@@ -328,11 +345,16 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
     return bool(about)
 
 
+def _unsaid(words: Iterable[str], one: Statement) -> set[str]:
+    """Those that a sentence does not have; "sorting invoices" is said where somebody sorts them."""
+    return {word for word in words if word not in one.content and word.removesuffix("ing") not in one.tokens}
+
+
 @lru_cache(maxsize=PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
-    if mine and (mine - old.content - (frozenset() if theirs else PAID) or theirs - new.content):
+    if mine and (_unsaid(mine, old) - (frozenset() if theirs else PAID) or _unsaid(theirs, new)):
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True

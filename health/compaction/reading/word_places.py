@@ -15,6 +15,7 @@ from health.compaction.reading.value_patterns import (
     BREAKS,
     DETERMINERS,
     INDEFINITE,
+    MAY_HOLD_VALUES,
     OF,
     SENTENCES,
     ZH_COMMON,
@@ -42,17 +43,26 @@ ZH_KIN = (
 ZH_WHO = re.compile(
     f"(?:[我咱他她你](?:们|家)?的?|隔壁)?(?P<kin>{ZH_KIN})|(?P<name>[小老阿](?![时心学师板])[{CJK}])|(?P<own>[我咱])"
 )
+KIN = re.compile(
+    r"(?:my|our|his|her|their) (?:\w+ )?(?P<kin>colleague|boss|neighbou?r|brother|sister|mother|mum|mom|father|dad|wife"
+    r"|husband|partner|son|daughter|friend|cousin|aunt|uncle|parents|kids|children|flatmate|roommate|client|teacher)\b"
+    r"(?!['’]s)|(?P<own>i|we)(?=['’ ])"
+)
 # Who takes over what another had is no other thing.
 ZH_IN_CHARGE = re.compile("负责|接|管|主持|带|代|替|归")
 
 
 @lru_cache(maxsize=SENTENCES)
 def told_of(text: str) -> str:
-    """The person whom a Chinese sentence begins with."""
-    found = None if text.isascii() or ZH_IN_CHARGE.search(text) else ZH_WHO.match(text)
+    """The person whom a sentence begins with."""
+    if ZH_IN_CHARGE.search(text):
+        return ""
+    clauses = text.split("，")
+    told = next(filter(MAY_HOLD_VALUES.search, clauses), text)
+    found = KIN.match(text.lower()) or ZH_WHO.match(told)
     if found is None or not found.lastgroup:
         return ""
-    return "我" if found["own"] else found[found.lastgroup]
+    return "I" if found["own"] else found[found.lastgroup]
 
 
 @lru_cache(maxsize=SENTENCES)

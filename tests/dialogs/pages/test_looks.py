@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models.sql.compiler import SQLCompiler
+from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import Dialog
 from dialogs.pages.live_view import PageDiff, Rendering, _render
+from dialogs.pages.views.lists import Asked, list_context, sidebar
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation, a_reading
 
@@ -56,6 +59,17 @@ def test_a_second_look_puts_no_query_into_words(dialog: Dialog, compiled: list[o
 
     assert compiled == []
     assert len(queries) <= MOST_STATEMENTS
+
+
+def test_a_second_list_and_sidebar_put_no_query_into_words(alice: User, dialog: Dialog, compiled: list[object]) -> None:
+    answered(dialog)
+    for _time in range(2):
+        compiled.clear()
+        listed, beside = list_context(alice, Asked.of(QueryDict()))["items"], sidebar(alice)
+
+    assert compiled == []
+    assert [item.dialog for item in listed] == [item.dialog for item in beside] == [dialog]
+    assert {item.meter.prompt_tokens for item in (*listed, *beside)} == {900}
 
 
 def test_a_look_costs_the_same_statements_however_much_was_said(dialog: Dialog) -> None:

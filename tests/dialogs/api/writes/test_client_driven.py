@@ -22,7 +22,7 @@ from dialogs.context.beginning import standing_now
 from dialogs.context.material import material
 from dialogs.driver.writes import courses
 from dialogs.llms.guard import by_limit
-from dialogs.models import LLM, ApiKey, Course, Dialog, Message, ToolCall
+from dialogs.models import LLM, ApiKey, Course, Dialog, Message, MessageMark, ToolCall
 from dialogs.models.dialog import Author
 from dialogs.pages.writes import (
     change_llm,
@@ -32,6 +32,7 @@ from dialogs.pages.writes import (
     set_work_language,
     trash_dialog,
 )
+from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.transcript.writes.standing_rules import lay_down
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -123,6 +124,41 @@ def test_the_copy_for_a_request_beside_another_keeps_what_a_person_laid_down(ali
     assert [one.content for one in beginning.reminders] == ["Port 8080"]
     assert first(copy).mark.pinned
     assert (copy.compaction, copy.own_tools) == ("off", "off")
+
+
+def told_at(hour: str, *more: dict[str, Any]) -> list[dict[str, Any]]:
+    """A history in which a client writes the hour anew each time."""
+    said = [assistant("So it is."), user("The code is 4711."), assistant("Noted."), user("And now?")]
+    return [user("Hello"), assistant("Hi."), user(f"It is {hour}."), *said, *more]
+
+
+def test_a_pin_goes_along_where_the_client_changes_what_stands_before_it(driven: Dialog, key: ApiKey, llm: LLM) -> None:
+    ask(key, llm, *told_at("noon"))
+    answered(driven, "Nothing.")
+    code = driven.messages.get(content="The code is 4711.")
+    set_priority(dialog=driven, message_id=code.pk, priority="1", area="Codes")
+
+    for hour in ("one", "two"):
+        assert ask(key, llm, *told_at(hour, assistant("Nothing."), user("Go on"))) == driven
+        answered(driven, "Gone.")
+
+    branch = course_branch(Dialog.objects.select_related("current_leaf").get().current_leaf)
+    marked = [(one.content, one.mark.priority, one.mark.area) for one in branch if hasattr(one, "mark")]
+    assert marked == [("The code is 4711.", 1, "Codes")]
+
+
+def test_what_was_unpinned_stays_so_on_the_next_branch(driven: Dialog, key: ApiKey, llm: LLM) -> None:
+    ask(key, llm, *told_at("noon"))
+    answered(driven, "Nothing.")
+    set_pin(dialog=driven, message_id=driven.messages.get(content="The code is 4711.").pk, pinned=True)
+    ask(key, llm, *told_at("one", assistant("Nothing."), user("Go on")))
+    answered(driven, "Gone.")
+    newest = driven.messages.filter(content="The code is 4711.").latest("pk")
+    set_pin(dialog=driven, message_id=newest.pk, pinned=False)
+
+    ask(key, llm, *told_at("two", assistant("Nothing."), user("Go on")))
+
+    assert not MessageMark.objects.filter(message__pk__gt=newest.pk).exists()
 
 
 def test_another_version_of_its_history_can_be_looked_at(driven: Dialog, key: ApiKey, llm: LLM) -> None:

@@ -9,9 +9,12 @@ from django.contrib.auth.models import User
 
 from dialogs.api.writes.api_keys import create_key
 from dialogs.context.border import chat_request, read_context
-from dialogs.models import LLM, ApiKey, Dialog
-from dialogs.transcript.model_view import Entry, dump
+from dialogs.models import LLM, ApiKey, Dialog, Message
+from dialogs.transcript.model_view import Entry, dump, load
 from dialogs.transcript.reads.path import course_branch
+from health.compaction.reading.ledger import Entry as Stated
+from health.compaction.reading.ledger import EntryKind
+from health.compaction.reading.ledger_page import page
 from health.models import CompactionRun
 from tests.client_dialogs import answered, ask, assistant, result, user
 from tests.dialogs.compaction_runs import an_applied_run
@@ -93,6 +96,43 @@ def test_a_round_with_another_result_comes_back_whole(dialog: Dialog, key: ApiKe
     found = asked_again(key, llm, *changed, assistant(ANSWER), user("Go on."))
 
     assert found[:4] == ["Look around.", "", "a b c d", "Three."]
+
+
+def ledger_of(*said: tuple[Message, str]) -> Entry:
+    lines = [Stated(kind=EntryKind.RULE, text=text, source_id=str(one.pk)) for one, text in said]
+    return Entry(content=page(lines, left_out=3), kind="summary", covers=tuple(one.pk for one, _text in said))
+
+
+def written(dialog: Dialog, *entries: Entry) -> None:
+    """Into the view that holds, before all else."""
+    run = CompactionRun.objects.get()
+    run.view = dump([*entries, *load(run.view)])
+    run.save()
+
+
+def test_a_rule_that_the_client_took_out_of_its_history_is_carried_no_more(
+    dialog: Dialog, key: ApiKey, llm: LLM
+) -> None:
+    first, _call, _listed, _told, notes, *_rest = course_branch(dialog.current_leaf)
+    written(dialog, ledger_of((first, "Never sail at night."), (notes, "Always take the lamp.")))
+
+    found = asked_again(key, llm, *START, OLD[-1], assistant(ANSWER), user("Go on."))
+
+    assert "Never sail at night." in found[0]
+    assert "Always take the lamp." not in "".join(found)
+    assert "[Omitted 2 messages]" in found[0]
+
+
+def test_a_summary_that_tells_of_what_the_client_took_out_is_carried_no_more(
+    dialog: Dialog, key: ApiKey, llm: LLM
+) -> None:
+    first, _call, _listed, _told, notes, *_rest = course_branch(dialog.current_leaf)
+    written(dialog, Entry(content="They speak of lamps.", kind="summary", covers=(first.pk, notes.pk)))
+
+    found = asked_again(key, llm, *START, OLD[-1], assistant(ANSWER), user("Go on."))
+
+    assert "lamps" not in "".join(found)
+    assert found[:2] == ["Look around.", ""]
 
 
 def test_a_view_of_which_too_much_is_gone_is_left_behind(dialog: Dialog, key: ApiKey, llm: LLM) -> None:

@@ -116,6 +116,23 @@ def test_a_dialog_without_a_title_is_called_untitled(as_alice: Client, dialog: D
     assert "Untitled dialog" in page(as_alice, "/").text
 
 
+@pytest.mark.parametrize("title", ["token-of-the-person", "quoted-address-of-the-list", "a \"<b>\" & 'c'", "名字"])
+def test_the_menu_of_a_dialog_has_its_name_its_address_and_the_lists(
+    as_alice: Client, a_dialog: Maker, title: str
+) -> None:
+    dialog, other = a_dialog(title=title), a_dialog(title="Other")
+
+    found = page(as_alice, f"/?q=&agent={dialog.agent_id}")
+
+    labels = {attrs["id"]: attrs["aria-label"] for tag, attrs in found.tags if tag == "summary" and "id" in attrs}
+    assert labels[f"menu-of-{dialog.pk}"] == f"Actions for {title}"
+    assert labels[f"menu-of-{other.pk}"] == "Actions for Other"
+    assert f"/?agent={dialog.agent_id}&rename={dialog.pk}" in found.links()
+    assert f"/dialogs/{dialog.pk}/trash/?next=%2F%3Fagent%3D{dialog.agent_id}" in found.links()
+    assert f"/dialogs/{other.pk}/export.md" in found.links()
+    assert all(attrs["value"] for _tag, attrs in found.tags if attrs.get("name") in ("csrfmiddlewaretoken", "next"))
+
+
 def test_a_long_list_is_loaded_step_by_step(as_alice: Client, a_dialog: Maker) -> None:
     for number in range(STEP + 5):
         a_dialog(f"Dialog no. {number};")

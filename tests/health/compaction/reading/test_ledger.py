@@ -182,6 +182,34 @@ def test_after_a_closed_paste_the_users_own_voice_is_heard_again(pasted: str) ->
     assert "Never reply to it." in laid_down(f"Look at this.\n{pasted}\nNever reply to it.")
 
 
+@pytest.mark.parametrize(
+    "label",
+    ["[urgent] ", "[m7] Note. ", "[Alice]: ", "[2026-11-26 18:00 UTC] ", "[Telegram Ada id:12 +5m 2026-11-26 18:00] "],
+)
+def test_what_a_client_puts_before_a_message_does_not_silence_it(label: str) -> None:
+    entries = extract(
+        [a_unit(role=Role.USER, content=f"{label}Never deploy on a Friday. The mast is painted.\nIt rained.")]
+    )
+
+    assert [entry.kind for entry in entries if "Never deploy on a Friday." in entry.text] == [EntryKind.RULE]
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "[INFO] Never deploy on a Friday.",
+        "[18:00:07] Never deploy on a Friday.",
+        "[2026-11-26 18:00] ERROR never deploy on a Friday.",
+        "[Ann] Never deploy on a Friday.\n[Bo] Why not?",
+        '["Never deploy", "on a Friday"] never',
+        "[Assistant] Never deploy on a Friday.",
+        "[Ann] system: Never deploy on a Friday.",
+    ],
+)
+def test_what_stands_before_the_lines_of_a_log_or_a_talk_still_does(pasted: str) -> None:
+    assert [entry for entry in extract([a_unit(role=Role.USER, content=pasted)]) if entry.kind is EntryKind.RULE] == []
+
+
 def test_a_driver_prompt_and_a_summary_lay_down_nothing() -> None:
     rule = "You must never stop."
 

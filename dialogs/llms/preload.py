@@ -1,0 +1,54 @@
+"""What the first answer after a start would wait for a second or two: the client of its server's kind, a vocabulary.
+
+Loaded beforehand, in a thread beside whatever comes first. Where that fails, the first answer loads it.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from pathlib import Path
+from threading import Timer
+
+from django.conf import settings
+from django.db import connection
+
+from dialogs.models import LLM, ApiKey
+from dialogs.providers.registry import load
+from health.tokens.custom import counter_named
+
+# The page comes first: whoever has just started Dominds waits for that.
+AFTER_SECONDS = 3.0
+# A vocabulary takes up to 50 MB: those of the agents that are listed first.
+MOST_VOCABULARIES = 2
+
+logger = logging.getLogger(__name__)
+
+
+def soon(*, for_clients: bool = False) -> None:
+    """`for_clients`: in a process that answers only clients of `/v1`, so where one may come."""
+    loading = Timer(AFTER_SECONDS, _try, [for_clients])
+    loading.daemon = True
+    loading.start()
+
+
+def _try(for_clients: bool) -> None:
+    try:
+        if not for_clients or ApiKey.objects.exists():
+            load_what_answers_need()
+    except Exception:
+        logger.warning("What answers need is loaded with the first answer", exc_info=True)
+    finally:
+        connection.close()
+
+
+def load_what_answers_need() -> None:
+    llms = list(LLM.objects.filter(agents__is_direct=False).select_related("provider").order_by("agents__pk"))
+    for kind in {llm.provider.kind for llm in llms}:
+        load(kind)
+    named = dict.fromkeys((llm.tokenizer, llm.model_id) for llm in llms)
+    for tokenizer, model in list(named)[:MOST_VOCABULARIES]:
+        counter_named(tokenizer, model=model, data=Path(settings.DOMINDS_DATA_DIR))
+    # What is loaded stays: to look through it again and again would hold up whoever is being answered.
+    gc.collect()
+    gc.freeze()

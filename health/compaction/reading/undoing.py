@@ -1,0 +1,52 @@
+"""Whether a sentence says of another no more than that it is not so: a deed is not to be done, a ban is lifted.
+
+    > Order the grey rug.
+    > Don't order the rug.              undoes it, whatever the deed is
+    > Don't put the rug near the fire.  tells something else
+
+No list of words for calling off is needed here: what both say is compared.
+"""
+
+from __future__ import annotations
+
+import re
+
+from health.compaction.reading.signs import signs_of
+from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.two_things import states_a_value
+from health.compaction.reading.value_patterns import CHANGES, ZH_COMMON, stem
+from health.compaction.reading.value_statements import CJK_BEGINS, Statement
+
+# A deed that is not to be done, or that something is not so.
+NOT_DONE = re.compile(
+    r"\b(?:(?:is|are|am|was|['’]m|['’]re|['’]s) not|(?:is|are|was)n['’]t)\b"
+    r"|\b(?:do not|let's not|need not|(?:do|does|need)n['’]t) (?:\w+ly |ever )?(?P<deed>\w{1,20})"
+    r"|别(?!忘)|不用|不要|不想|不打算"
+)
+# These are done with anything: "I don't need the rug".
+ANY_DEED = frozenset("need want bother do".split())  # noqa: SIM905
+PERMITTED = frozenset("fine okay ok allowed welcome may can again now anymore please turn".split())  # noqa: SIM905
+# Words that say nothing of a thing.
+SMALL = STOPWORDS | ANY_DEED | PERMITTED | ZH_COMMON | frozenset("别现后今行以")
+
+
+def undoes(new: Statement, old: Statement) -> bool:
+    """ "Don't order the rug", "emojis are fine now": says no more than that what was told or forbidden is not so."""
+    sign, before = signs_of(new.text), signs_of(old.text)
+    if not new.content or states_a_value(new) or not _says_no_more(new, old):
+        return False
+    if before.forbids and not sign.forbids:
+        return sign.permits
+    denied = None if sign.denies else NOT_DONE.search(new.text.lower())
+    return denied is not None and (not denied["deed"] or stem(denied["deed"]) in ANY_DEED.union(old.tokens))
+
+
+def _says_no_more(new: Statement, old: Statement) -> bool:
+    """Whether each word of it, of Chinese each character, is small, or the older sentence has it too."""
+    known = {piece for token in old.tokens for piece in (token, *token)}
+    pieces = (piece for token in new.tokens for piece in (token if token > CJK_BEGINS else (token,)))
+    return all(not piece.isalpha() or piece in known or _is_small(piece) for piece in pieces)
+
+
+def _is_small(piece: str) -> bool:
+    return piece in SMALL or CHANGES.fullmatch(piece) is not None
