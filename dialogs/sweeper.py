@@ -17,6 +17,7 @@ from django.db import connections
 from dialogs.common.schedule import queue_compaction, queue_drive, queue_learning
 from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.writes.drafts import apply_overdue_drafts
+from dialogs.models import Dialog
 from dialogs.turns.reads.turns import due_dialogs
 
 logger = logging.getLogger(__name__)
@@ -33,8 +34,9 @@ class Sweeper(threading.Thread):
 
     def run(self) -> None:
         trash_due = beat_due = time.monotonic()
+        work: Callable[[], str] = sweep_turns
         while not self.stopped.wait(settings.DOMINDS_SWEEP_SECONDS):
-            self.attempt(sweep_turns)
+            work = sweep_turns if self.attempt(work) else find_database
             if time.monotonic() >= trash_due:
                 self.attempt(empty_trash)
                 trash_due = time.monotonic() + TRASH_SECONDS
@@ -42,10 +44,13 @@ class Sweeper(threading.Thread):
                 self.attempt(wake_critic)
                 beat_due = time.monotonic() + BEAT_SECONDS
 
-    def attempt(self, work: Callable[[], str]) -> None:
-        """Do it and say what was done. The same words twice in a row are said once: an outage must not fill the log."""
+    def attempt(self, work: Callable[[], str]) -> bool:
+        """Do it and say what was done; False where it failed. The same words twice in a row are said once: an outage
+        must not fill the log."""
+        is_done = False
         try:
             said = work()
+            is_done = True
         except Exception as error:
             said = f"{work.__name__} failed, and is tried again: {error}"
         finally:
@@ -53,9 +58,16 @@ class Sweeper(threading.Thread):
         if said and said != self.said:
             logger.info("%s", said)
         self.said = said or self.said
+        return is_done
 
     def stop(self) -> None:
         self.stopped.set()
+
+
+def find_database() -> str:
+    """After a sweep that failed: leases ran out while the database was away, and whoever holds one renews it first."""
+    Dialog.objects.exists()
+    return ""
 
 
 def sweep_turns() -> str:

@@ -231,6 +231,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONSUMER = "dominds.consumer:Consumer"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Redis refuses to write while its disk is full: a worker would end by that, and `up` with the fifth.
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 # Short: posting a message must not hang when Redis is away. The sweeper queues it again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 3600,

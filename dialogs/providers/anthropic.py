@@ -33,7 +33,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.chat_stream import PartialCall
 from dialogs.providers.errors import translated
-from dialogs.providers.http import as_event, connecting, json_of, refuse_other_than_stream
+from dialogs.providers.http import NOTHING_CAME, as_event, connecting, json_of, refuse_other_than_stream
 from dialogs.providers.options import OF_ANTHROPIC, as_texts, chosen, schema_of
 from dialogs.providers.parts import PDF, Data, ImageAt, Text, arguments_of, read_part, refused
 from dialogs.providers.usage import Dialect, normalise
@@ -207,9 +207,11 @@ class MessageStream:
     at_start: dict[str, Any] = field(default_factory=dict)
     at_end: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+    heard: bool = False
     begun: bool = False
 
     def add(self, event: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        self.heard = True
         kind, index = event.get("type"), event.get("index")
         place = index if isinstance(index, int) else 0
         if kind == "message_start":
@@ -227,6 +229,8 @@ class MessageStream:
 
     def end(self) -> Iterator[StreamEvent]:
         """What closes a whole answer. Raises a ProviderError when the answer is not whole."""
+        if not self.heard:
+            raise ProviderUnreachable(NOTHING_CAME)
         if not self.begun:
             raise BadAnswer("The provider's answer is no message stream.")
         if not self.reason:

@@ -98,8 +98,9 @@ def translate(error: Exception, *, sdk: ModuleType, settings: ProviderSettings) 
         return _unreachable(error, settings)
     if isinstance(error, sdk.APIError):
         return from_answer(None, error.body or str(error))
-    # Broken JSON and broken UTF-8 are ValueErrors; a broken compression is httpx2's.
-    if isinstance(error, ValueError | httpx2.DecodingError):
+    # Broken JSON and broken UTF-8 are ValueErrors; JSON nested without end is read no further; a broken compression is
+    # httpx2's.
+    if isinstance(error, ValueError | RecursionError | httpx2.DecodingError):
         return BadAnswer(f"The provider sent something that cannot be read: {error}")
     if isinstance(error, httpx2.InvalidURL):
         return NotConfigured(f"The base URL cannot be used: {error}")

@@ -17,7 +17,14 @@ from typing import Any, cast
 
 import httpx2
 
-from dialogs.providers.base import BadAnswer, ProviderSettings, ReasoningDelta, StreamEvent, TextDelta
+from dialogs.providers.base import (
+    BadAnswer,
+    ProviderSettings,
+    ProviderUnreachable,
+    ReasoningDelta,
+    StreamEvent,
+    TextDelta,
+)
 from dialogs.providers.bounds import HOOKS
 from dialogs.providers.errors import from_answer
 
@@ -28,6 +35,7 @@ KEEP_ALIVE_SECONDS = 45.0
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_SECONDS)
 _one_at_a_time = Lock()
 DONE = b"[DONE]"
+NOTHING_CAME = "The stream ended before the answer began."
 # What JSON takes for white space.
 WHITE = " \t\n\r"
 _read = json.JSONDecoder().raw_decode
@@ -107,21 +115,31 @@ def as_event(sent: object) -> Mapping[str, Any]:
 
 
 async def lines_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """Each line that says something. Only a line feed ends one: httpx also takes signs for an end that texts hold."""
+    """Each line that says something. Only a line feed ends one: httpx also takes signs for an end that texts hold.
+
+    Raises ProviderUnreachable where nothing comes at all.
+    """
     rest: list[bytes] = []
+    has_begun = False
     async for piece in response.aiter_bytes():
+        has_begun = True
         first, *others = piece.split(b"\n")
         rest.append(first)
         for other in others:
             if (line := b"".join(rest)).strip():
                 yield line
             rest = [other]
+    if not has_begun:
+        raise ProviderUnreachable(NOTHING_CAME)
     if (line := b"".join(rest)).strip():
         yield line
 
 
 async def events_of(response: httpx2.Response) -> AsyncGenerator[Iterator[Any], None]:
-    """The JSON of the events that come at once, until the provider is done. ValueError, there, for what is no JSON."""
+    """The JSON of the events that come at once, until the provider is done. ValueError, there, for what is no JSON.
+
+    Raises ProviderUnreachable where none came: whoever was to answer was lost by a proxy that had begun to.
+    """
     reading, pieces = Reading(), response.aiter_bytes()
     async for piece in pieces:
         yield reading.events(piece)
@@ -130,6 +148,8 @@ async def events_of(response: httpx2.Response) -> AsyncGenerator[Iterator[Any], 
                 async with asyncio.timeout(REST_SECONDS):
                     _rest = [piece async for piece in pieces]
             return
+    if not reading.has_begun:
+        raise ProviderUnreachable(NOTHING_CAME)
 
 
 def joined(events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
@@ -182,7 +202,7 @@ class Reading:
         # The pieces of the line that has not ended yet.
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
-        self.is_done = False
+        self.has_begun = self.is_done = False
 
     def events(self, piece: bytes) -> Iterator[Any]:
         """The events that are whole now, until the one that says that no more will come."""
@@ -204,5 +224,6 @@ class Reading:
             if line[:5] == b"data:":
                 self._data.append(line[5:])
             elif self._data and (line == b"\n" or not line.strip()):
+                self.has_begun = True
                 yield b"".join(self._data) if len(self._data) > 1 else self._data[0]
                 self._data.clear()

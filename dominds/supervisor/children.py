@@ -154,7 +154,9 @@ class Children:
         )
         output = threading.Thread(target=self.copy_output, args=(child, process), daemon=True)
         output.start()
-        self.pid_file(child).write_text(f"{process.pid}\n")
+        # On a full disk the child runs without.
+        with contextlib.suppress(OSError):
+            self.pid_file(child).write_text(f"{process.pid}\n")
         return process, output
 
     def copy_output(self, child: Child, process: subprocess.Popen[bytes]) -> None:

@@ -36,6 +36,32 @@ def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: p
     assert len(wakings) == 1
 
 
+def test_after_a_sweep_that_failed_those_who_hold_a_lease_come_first(
+    found: Sweeper, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    settings.DOMINDS_SWEEP_SECONDS = 0.01
+
+    def is_there(name: str, *, after: int) -> str:
+        did.append(name)
+        if len(did) <= after:
+            raise ConnectionError("the database is away")
+        return ""
+
+    monkeypatch.setattr(sweeper, "sweep_turns", lambda: is_there("sweep", after=1))
+    monkeypatch.setattr(sweeper, "find_database", lambda: is_there("look", after=2))
+    for name in ("empty_trash", "wake_critic"):
+        monkeypatch.setattr(sweeper, name, lambda: "")
+
+    found.start()
+    while len(did) < 5:
+        time.sleep(0.01)
+    found.stop()
+    found.join(5)
+
+    assert did[:5] == ["sweep", "look", "look", "sweep", "sweep"]
+
+
 def test_the_critic_is_woken_again_once_its_minute_is_over(
     found: Sweeper, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from tests.stack import Stack, running_stack
 
@@ -150,6 +152,20 @@ def test_a_killed_redis_keeps_no_worker_from_other_turns(chat: Chat) -> None:
     chat.stop()
     chat.finish()
     assert chat.stack.pid("turns") == worker
+
+
+def test_a_redis_that_refuses_to_write_for_a_while_ends_no_worker(chat: Chat) -> None:
+    """As it does while its disk is full."""
+    workers = chat.stack.pid("turns"), chat.stack.pid("compaction")
+    server = redis.Redis.from_url((chat.stack.data_dir / "redis_url").read_text().strip())
+
+    server.config_set("min-replicas-to-write", 1)
+    time.sleep(5)
+    server.config_set("min-replicas-to-write", 0)
+
+    chat.say()
+    assert chat.finish()["messages"][-1].strip() == ANSWER
+    assert (chat.stack.pid("turns"), chat.stack.pid("compaction")) == workers
 
 
 def test_what_was_typed_while_a_turn_ran_is_answered_after_a_killed_worker(chat: Chat) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.accessibility import violations
-from tests.e2e.steps import PATIENCE_MS, ask, begin_dialog, play, send
+from tests.e2e.steps import PATIENCE_MS, ask, begin_dialog, play, send, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -245,6 +246,30 @@ def test_a_task_that_is_done_is_followed_by_a_fresh_start(chat: Page) -> None:
     chat.get_by_role("button", name="Reset Agent Chat").press("Enter")
     expect(divider(chat, "reset")).to_contain_text("goes on from a handover", timeout=PATIENCE_MS)
     expect(row.locator(".pill-priority")).to_have_count(0)
+
+
+def test_the_menu_of_a_message_fits_a_phone_and_works_without_script(
+    chat: Page, scripted: Stack, browser: Browser
+) -> None:
+    chat.set_viewport_size({"width": 390, "height": 800})
+    for row in (chat.locator(".message-row.user").nth(4), chat.locator(".message-row.assistant").nth(4)):
+        row.get_by_label("Message actions").click()
+        box = row.locator(".menu-panel").bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        chat.keyboard.press("Escape")
+
+    context = browser.new_context(locale="en-US", java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, scripted, urlsplit(chat.url).path)
+    row = page.locator(".message-row.assistant").nth(4)
+    row.get_by_label("Message actions").click()
+    row.get_by_role("link", name="Message actions").click()
+    row.get_by_role("button", name="Pin: never compact this").click()
+
+    expect(row.locator(".pill-pinned")).to_be_visible()
+    context.close()
 
 
 def test_the_guards_work_is_applied_from_its_card_while_the_turn_waits(chat: Page, scripted: Stack) -> None:

@@ -5,6 +5,7 @@ Whoever lost the lease can write nothing more: the token in the row is then anot
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from django.db.models import (
     DateTimeField,
     F,
     PositiveSmallIntegerField,
+    Q,
     QuerySet,
     UUIDField,
     Value,
@@ -32,6 +34,9 @@ from dialogs.turns.reads.turns import lease_free
 from dialogs.turns.writes.tool_calls import interrupt_running
 from dominds.prepared import prepared, prepared_update
 from dominds.rows import same_again
+
+# A transaction that begins so long after it was asked for has waited for a lock.
+LATE_SECONDS = 1.0
 
 
 class LeaseLost(Exception):
@@ -55,11 +60,20 @@ def _lease_end() -> datetime:
     return timezone.now() + timedelta(seconds=settings.DOMINDS_LEASE_SECONDS)
 
 
-@transaction.atomic
 def claim(dialog_id: UUID) -> Claim | None:
-    """Take the dialog if work is due and nobody holds it; mark what a dead worker left as interrupted."""
+    """Take the dialog if work is due and nobody holds it; mark what a dead worker left as interrupted.
+
+    Where a locked database made us wait, it kept whoever holds a dialog from renewing the lease: they come first.
+    """
+    asked = time.monotonic()
+    with transaction.atomic():
+        is_late = time.monotonic() - asked > LATE_SECONDS
+        return _claim(dialog_id, Q(lease_until=None) if is_late else lease_free())
+
+
+def _claim(dialog_id: UUID, free: Q) -> Claim | None:
     taken = (
-        Dialog.objects.filter(lease_free(), pk=dialog_id, wake_seq__gt=F("handled_seq"))
+        Dialog.objects.filter(free, pk=dialog_id, wake_seq__gt=F("handled_seq"))
         # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
         .update(
             lease_token=F("lease_token") + 1,

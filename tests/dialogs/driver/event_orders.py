@@ -372,15 +372,16 @@ class EventOrders(RuleBasedStateMachine):
         """Until it rests. Something happens beside what the driver does `at` the first time, and so many times."""
         perform, done = driver.perform, 0
 
-        async def performed(*args: Any) -> None:
+        async def performed(*args: Any) -> bool:
             nonlocal done
             done += 1
             is_now = at <= done < at + times
             if is_now and not is_done:
                 await happen()
-            await perform(*args)
+            is_more = await perform(*args)
             if is_now and is_done:
                 await happen()
+            return is_more
 
         with patch.object(driver, "perform", performed):
             drive_until_idle(self.dialog)

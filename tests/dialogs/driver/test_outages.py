@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
 
 from dialogs.common import outages
 from dialogs.driver import generate, streaming
@@ -129,3 +133,46 @@ def test_an_answer_that_cannot_be_stored_for_long_is_asked_for_anew(
     assert list(Message.objects.values_list("content", flat=True)) == ["Hello", "Hi."]
     assert list(Generation.objects.values_list("status", flat=True)) == ["interrupted", "finished"]
     assert len(requests()) == 2
+
+
+# --- A lease that ran out while nobody could renew it ---
+@contextmanager
+def locked(seconds: float) -> Iterator[None]:
+    """Another program has SQLite's file to itself for so long."""
+    holder = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN IMMEDIATE")
+    release = Timer(seconds, holder.rollback)
+    release.start()
+    yield
+    release.join()
+    holder.close()
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("Elsewhere a transaction begins at once, and locks are of rows.")
+    monkeypatch.setattr(lease, "LATE_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("late")
+def test_whoever_had_to_wait_for_a_lock_leaves_a_dialog_to_its_holder(dialog: Dialog) -> None:
+    ask(dialog)
+    held = lease.claim(dialog.pk)
+    assert held
+    Dialog.objects.update(lease_until=timezone.now())
+
+    with locked(0.5):
+        assert lease.claim(dialog.pk) is None
+
+    lease.renew(held)
+    Dialog.objects.update(lease_until=timezone.now())
+    assert lease.claim(dialog.pk)
+
+
+@pytest.mark.usefixtures("late")
+def test_whoever_had_to_wait_for_a_lock_takes_a_dialog_that_nobody_holds(dialog: Dialog) -> None:
+    ask(dialog)
+
+    with locked(0.5):
+        assert lease.claim(dialog.pk)

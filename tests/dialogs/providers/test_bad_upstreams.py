@@ -16,7 +16,7 @@ from dialogs.providers.base import (
     RateLimited,
 )
 from dialogs.providers.registry import make_provider
-from tests.dialogs.providers.upstream import Reply, Upstream, as_html, as_json, as_stream, data
+from tests.dialogs.providers.upstream import Reply, Upstream, as_html, as_json, as_stream, data, named
 from tests.dialogs.providers.worlds import (
     KEY,
     Answer,
@@ -40,6 +40,8 @@ WIRED = {
 
 
 DONE = data("[DONE]")
+# An event that begins no answer.
+NOTHING = "content_block_stop", {"type": "content_block_stop", "index": 0}
 
 
 @pytest.fixture(params=WIRED)
@@ -84,7 +86,17 @@ async def test_an_error_with_status_200_is_still_an_error(world: OpenAIWorld | A
     assert error.context_window == 8000
 
 
-@pytest.mark.parametrize("piece", [b"data: {broken\n\n", b"data: \xff\xfe\n\n", b"data: [1, 2]\n\n", b"data: 3\n\n"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"data: {broken\n\n",
+        b"data: \xff\xfe\n\n",
+        b"data: [1, 2]\n\n",
+        b"data: 3\n\n",
+        b"data: " + b"[" * 100_000 + b"\n\n",
+    ],
+    ids=["broken", "no UTF-8", "a list", "a number", "nested without end"],
+)
 async def test_a_malformed_chunk_is_a_bad_answer(world: OpenAIWorld | AnthropicWorld, piece: bytes) -> None:
     world.server.on(world.path, as_stream([b"event: message_start\n" + piece]))
 
@@ -93,8 +105,22 @@ async def test_a_malformed_chunk_is_a_bad_answer(world: OpenAIWorld | AnthropicW
     assert isinstance(error, BadAnswer)
 
 
-async def test_an_empty_stream_is_a_bad_answer(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on(world.path, as_stream([b": a comment\n\n", DONE]))
+@pytest.mark.parametrize("ending", ["whole", "cut", "close"])
+async def test_a_stream_that_ends_before_it_began_may_be_asked_for_again(
+    world: OpenAIWorld | AnthropicWorld, ending: str
+) -> None:
+    """A proxy has answered for a server that died over its prompt."""
+    signs = [] if world.kind == "ollama" else [b": processing\n\n"]
+    world.server.on(world.path, as_stream(signs, ending=ending))
+
+    error = await error_of(events_of(world.provider()))
+
+    assert isinstance(error, ProviderUnreachable)
+    assert error.retryable
+
+
+async def test_a_stream_that_says_nothing_is_a_bad_answer(world: OpenAIWorld | AnthropicWorld) -> None:
+    world.server.on(world.path, as_stream([b": a comment\n\n", named(*NOTHING), DONE]))
 
     assert isinstance(await error_of(events_of(world.provider())), BadAnswer)
 

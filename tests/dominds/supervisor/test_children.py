@@ -106,6 +106,14 @@ def test_a_child_outlives_the_terminal_and_the_disk_that_its_words_go_to(tmp_pat
     assert not run.output.is_alive()
 
 
+def test_a_full_disk_keeps_no_child_from_starting(children: Children, tmp_path: Path) -> None:
+    (tmp_path / "run" / "child.pid").symlink_to("/dev/full")
+
+    children.start(python(SLEEP))
+
+    assert children.runs["child"].process.poll() is None
+
+
 def test_children_stop_in_the_reverse_order_of_their_start(children: Children, terminal: io.StringIO) -> None:
     code = (
         "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(print('bye', flush=True)));"
