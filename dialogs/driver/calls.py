@@ -104,9 +104,9 @@ def _prompt_at_most(sizing: Sizing) -> int:
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
     """Who watches the answer grow, where the window is known and compaction is not switched off."""
-    if guard is None or guard.off or sizing.context.dialog.current_leaf is None:
+    if guard is None or guard.off or guard.window is None or sizing.context.dialog.current_leaf is None:
         return None
-    return Watch(sizing, guard)
+    return Watch(sizing, guard, guard.window)
 
 
 def _sent(sizing: Sizing, request: ChatRequest) -> Sent:

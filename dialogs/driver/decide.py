@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dialogs.turns.backoff import backoff
+from dialogs.turns.backoff import backoff, doubled
 from dialogs.turns.state import MAX_RESTARTS, Failure, Leaf, Policy, State
 from health.compaction.terms.pressure import Pressure
 from health.compaction.terms.reasons import Reason
@@ -291,18 +291,17 @@ def retry_delay(failure: Failure, *, failures: int, policy: Policy, jitter: floa
 
     `jitter` in [0, 1) adds up to a quarter, so that many dialogs do not return at once.
     """
-    if failure.retryable and failure.failing_for is not None:
-        return _through_outage(failure, failures=failures, policy=policy, jitter=jitter)
-    if not failure.retryable or failures >= policy.attempts:
+    if not failure.retryable:
+        return None
+    if failure.failing_for is not None:
+        wait = (1 + jitter / 4) * doubled(failures=failures, base=policy.base_seconds, most=policy.outage_wait)
+        return _within_outage(max(wait, failure.retry_after or 0.0), failing_for=failure.failing_for, policy=policy)
+    if failures >= policy.attempts:
         return None
     seconds = backoff(failures=failures, base=policy.base_seconds, most=policy.max_seconds, wished=failure.retry_after)
     return None if seconds is None else seconds * (1 + jitter / 4)
 
 
-def _through_outage(failure: Failure, *, failures: int, policy: Policy, jitter: float) -> float | None:
-    """The same for an agent on its own: it gives up when the next try would come after the longest outage."""
-    seconds = backoff(
-        failures=failures, base=policy.base_seconds, most=policy.outage_wait, wished=None, share=1 + jitter / 4
-    )
-    wait = max(seconds or 0.0, failure.retry_after or 0.0)
-    return wait if (failure.failing_for or 0.0) + wait <= policy.outage_seconds else None
+def _within_outage(wait: float, *, failing_for: float, policy: Policy) -> float | None:
+    """An agent on its own gives up when the next try would come after the longest outage."""
+    return wait if failing_for + wait <= policy.outage_seconds else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from math import inf
 
 from django.utils.functional import cached_property
 
@@ -38,19 +37,16 @@ _IN_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\Z")
 
 @dataclass
 class Watch:
-    """Of one request. Of an unknown window nothing is cut."""
+    """Of one request. Of an unknown window nothing is cut: nobody watches."""
 
     sizing: Sizing
     guard: Guard
+    window: int
     received_tokens: int = 0
     _uncounted: list[str] = field(default_factory=list)
     _chars: int = 0
     # The end of what was said, while nothing else came after it.
     _said: str = ""
-
-    @property
-    def window(self) -> int | None:
-        return self.guard.window
 
     def add(self, event: StreamEvent) -> None:
         if not isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta):
@@ -63,8 +59,8 @@ class Watch:
     def is_far(self) -> bool:
         """Do prompt and answer surely stay below the mark, without a token counted?"""
         most = self.sizing.foretold.tokens if self.sizing.is_foretold else self.sizing.at_most
-        spare = SEVERE_SHARE * (self.window or inf) - self.received_tokens - MOST_TOKENS_A_CHAR * self._chars
-        return self.window is None or (most is not None and most < spare)
+        spare = SEVERE_SHARE * self.window - self.received_tokens - MOST_TOKENS_A_CHAR * self._chars
+        return most is not None and most < spare
 
     def prepare(self) -> None:
         """Estimate the prompt, and have a counter for the answer. For a thread: it may read a vocabulary and the
@@ -85,13 +81,12 @@ class Watch:
     @property
     def over(self) -> float:
         """So many tokens past the mark at which an answer is cut; less than none before it."""
-        window = self.guard.window
-        return -inf if window is None else self.tokens - SEVERE_SHARE * window
+        return self.tokens - SEVERE_SHARE * self.window
 
     @property
     def is_at_the_mark(self) -> bool:
         """Is it so much that it is to be cut, where that helps?"""
-        patience = self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * (self.window or 0))
+        patience = self._patience() * min(PATIENCE_TOKENS, PATIENCE_SHARE * self.window)
         return self.over >= max(0.0, patience)
 
     def can_help(self) -> bool:
@@ -102,7 +97,7 @@ class Watch:
     @cached_property
     def _can_help(self) -> bool:
         leaf = self.sizing.context.dialog.current_leaf
-        return leaf is not None and may_compact(leaf) and _leaves_room(self.sizing, self.guard)
+        return leaf is not None and may_compact(leaf) and _leaves_room(self.sizing, self.guard, self.window)
 
     def _patience(self) -> float:
         """The share of all patience that what was said last may have."""
@@ -112,15 +107,13 @@ class Watch:
 
     @property
     def is_full(self) -> bool:
-        return self.window is not None and self.tokens >= self.window
+        return self.tokens >= self.window
 
 
-def _leaves_room(sizing: Sizing, guard: Guard) -> bool:
+def _leaves_room(sizing: Sizing, guard: Guard, window: int) -> bool:
     """What was said until then stays too, unless it is long."""
-    if guard.window is None:
-        return False
     tokens = sizing.foretold.tokens
-    room, said = MOST_KEPT * guard.limit, SEVERE_SHARE * guard.window - tokens
+    room, said = MOST_KEPT * guard.limit, max(0.0, SEVERE_SHARE * window - tokens)
     said = said if said < MOST_PINNED * guard.limit else 0.0
     return tokens + said <= room or _floor(sizing, guard) + said <= room
 

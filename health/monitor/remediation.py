@@ -47,10 +47,8 @@ def _caution(state: Remediation, cadence: int) -> Remediation:
     entered = state.level is not Level.CAUTION
     generations = 1 if entered else state.caution_generations + 1
     on_cadence = (generations - 1) % cadence == 0
-    still_due = Due.NOTHING if entered else state.due
-    return Remediation(
-        level=Level.CAUTION, caution_generations=generations, due=Due.CAUTION if on_cadence else still_due
-    )
+    due = Due.CAUTION if on_cadence else state.due
+    return Remediation(level=Level.CAUTION, caution_generations=generations, due=due)
 
 
 def _critical(state: Remediation, _cadence: int) -> Remediation:

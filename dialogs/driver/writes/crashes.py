@@ -18,7 +18,7 @@ from django.utils import timezone
 from dialogs.models import Dialog, Generation
 from dialogs.models.dialog import PausedBy
 from dialogs.transcript.writes.dialog_row import close_answer, save
-from dialogs.turns.backoff import backoff
+from dialogs.turns.backoff import doubled
 from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.generations import add_generation
 from dialogs.turns.writes.lease import Claim, LeaseLost, fenced
@@ -44,14 +44,13 @@ def record_crash(held: Claim, error: BaseException) -> None:
 def _count(held: Claim) -> int:
     row = fenced(held)
     row.crashes += 1
-    wait = backoff(
+    wait = doubled(
         failures=row.crashes,
         base=settings.DOMINDS_BACKOFF_BASE_SECONDS,
         most=settings.DOMINDS_BACKOFF_MAX_SECONDS,
-        wished=None,
     )
     # The sweeper takes it up then; until then nobody can.
-    row.lease_until, row.slice_seq = timezone.now() + timedelta(seconds=wait or 0.0), None
+    row.lease_until, row.slice_seq = timezone.now() + timedelta(seconds=wait), None
     save(row, "crashes", "lease_until", "slice_seq")
     return row.crashes
 

@@ -44,6 +44,7 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         (State(answer_due=True, trashed=True), Halt()),
         (State(answer_due=False, trashed=True, queued=1), Rest()),  # waits in the trash too
         (State(answer_due=True, failures=1, retry_in=4.5), Wait(4.5)),
+        (State(answer_due=True, failures=1, retry_in=0.5), Wait(0.5)),
         (State(answer_due=True, failures=1, retry_in=0), Generate(attempt=2)),
         (State(answer_due=True, interruptions=2), Generate(attempt=3)),
         (State(answer_due=True, interruptions=3), GiveUp()),  # it kills every worker that tries
@@ -59,7 +60,8 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         (State(answer_due=True, leaf=Leaf.RESULT, due=Due.CLEAR, prompts=20), ClearMind()),
         (State(answer_due=False, leaf=Leaf.ANSWER, due=Due.CAUTION, prompts=19), InsertPrompt()),
         (State(answer_due=False, leaf=Leaf.ANSWER, due=Due.CAUTION, prompts=20), EndPrompts()),
-        (State(answer_due=False, leaf=Leaf.ANSWER, due=Due.CLEAR, prompts=20), ClearMind()),
+        (State(answer_due=False, leaf=Leaf.ANSWER, prompts=20), Rest()),  # none is due
+        (State(answer_due=False, leaf=Leaf.ANSWER, due=Due.CLEAR, prompts=20), ClearMind(overflow=False)),
         (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, stop_requested=True), Halt()),
         (State(answer_due=True, leaf=Leaf.RESULT), Generate(attempt=1)),
         # A person is asked: nothing is done, whatever else is due.
@@ -99,6 +101,7 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         # A run that has used its generations ends in the middle of a turn too, but not before an answer.
         (State(answer_due=False, autonomous=True, run_used_up=True), EndRun()),
         (State(answer_due=True, leaf=Leaf.RESULT, autonomous=True, run_used_up=True), EndRun()),
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, autonomous=True, run_used_up=True), EndRun()),
         (State(answer_due=True, leaf=Leaf.TYPED, autonomous=True, run_used_up=True), Generate(attempt=1)),
         (State(answer_due=False, trashed=True, due=Due.CLEAR, autonomous=True), Rest()),
     ],
@@ -128,7 +131,14 @@ def test_the_last_attempt_is_not_followed_by_another() -> None:
 
 @pytest.mark.parametrize(
     ("failures", "failing_for", "seconds"),
-    [(1, 0, 2), (3, 60, 8), (12, 8_000, 900), (90, 80_000, 900), (96, 86_000, None)],
+    [
+        (1, 0, 2),
+        (3, 60, 8),
+        (12, 8_000, 900),
+        (90, 80_000, 900),
+        (95, 85_500, 900),  # the last try comes when the day is over
+        (95, 85_501, None),
+    ],
 )
 def test_an_agent_on_its_own_outlives_an_outage_of_a_day(
     failures: int, failing_for: float, seconds: float | None
@@ -138,14 +148,29 @@ def test_an_agent_on_its_own_outlives_an_outage_of_a_day(
     assert retry_delay(failure, failures=failures, policy=POLICY, jitter=0) == seconds
 
 
+def test_jitter_adds_up_to_a_quarter_in_an_outage_too() -> None:
+    failure = Failure(retryable=True, failing_for=60)
+
+    assert retry_delay(failure, failures=3, policy=POLICY, jitter=1) == 10
+
+
+def test_an_agent_on_its_own_may_wait_less_than_a_second() -> None:
+    quick = Policy(base_seconds=0.25)
+
+    assert retry_delay(Failure(retryable=True, failing_for=0), failures=1, policy=quick, jitter=0) == 0.25
+
+
 def test_an_agent_on_its_own_waits_as_long_as_a_server_wishes() -> None:
     failure = Failure(retryable=True, retry_after=7_200, failing_for=10)
 
     assert retry_delay(failure, failures=1, policy=POLICY, jitter=0) == 7_200
 
 
-def test_a_refusal_is_not_tried_again() -> None:
-    assert retry_delay(Failure(retryable=False), failures=1, policy=POLICY, jitter=0) is None
+@pytest.mark.parametrize("failing_for", [None, 10])
+def test_a_refusal_is_not_tried_again(failing_for: float | None) -> None:
+    failure = Failure(retryable=False, failing_for=failing_for)
+
+    assert retry_delay(failure, failures=1, policy=POLICY, jitter=0) is None
 
 
 def test_retry_after_is_never_undercut() -> None:

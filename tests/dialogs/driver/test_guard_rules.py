@@ -27,6 +27,7 @@ from health.compaction.terms.reasons import Reason, Why
 from health.monitor.remediation import Due
 
 WHY = Reason(Why.TOO_SMALL, {"usable": 960, "window": 1200, "least": 1024})
+WORDS = Reason(Why.WORDS_ALONE, {"words": 900, "tokens": 1200})
 ASK = Generate(attempt=1)
 ROOMY, HIGH = Guarding(pressure=Pressure.NORMAL), Guarding(pressure=Pressure.HIGH)
 OVER = Guarding(pressure=Pressure.OVERFLOW)
@@ -88,6 +89,11 @@ TABLE: dict[str, tuple[State, Action]] = {
     "switched off, nothing is compacted": (due(OFF), ASK),
     "switched off, only what would be cut without a word is refused": (due(replace(OFF, refused=WHY)), Refuse(WHY)),
     "switched off, a refusal is told and nothing is opened": (due(replace(ROOMY, off=True), overflowed=True), Refuse()),
+    "switched off, the words that are too long by themselves are named": (
+        due(replace(OFF, refused=WHY, alone=WORDS), overflowed=True),
+        Refuse(WORDS),
+    ),
+    "switched off, a filled window is not compacted either": (due(replace(ROOMY, off=True), filled=True), ASK),
     # Compaction comes before prompts and new courses.
     "a compaction comes before the notice": (due(HIGH, due=Due.CRITICAL, leaf=Leaf.TYPED), BEFORE),
     "before a prompt that is due": (due(HIGH, due=Due.CAUTION, leaf=Leaf.RESULT), AFTER_TOOLS),
@@ -112,7 +118,8 @@ TABLE: dict[str, tuple[State, Action]] = {
         NEW_COURSE,
     ),
     "as where nobody guards": (due(None, overflowed=True), NEW_COURSE),
-    "but none that would hold the same words": (
+    "but for a client, who is told": (due(None, overflowed=True, client_driven=True), Refuse()),
+    "but not one that would hold the same words": (
         due(replace(ROOMY, vain=True, alone=WHY), overflowed=True),
         Refuse(WHY),
     ),
@@ -127,6 +134,11 @@ TABLE: dict[str, tuple[State, Action]] = {
     "a client is told": (due(replace(ROOMY, vain=True), overflowed=True, client_driven=True), Refuse()),
     # An answer that filled the window before a word of it was said.
     "a filled window is compacted": (due(ROOMY, filled=True), IN_STREAM),
+    "when the compaction that is under way is over": (
+        due(replace(ROOMY, running=True), filled=True),
+        AwaitCompaction(),
+    ),
+    "and nothing where nobody guards": (due(None, filled=True), ASK),
     "and the answer asked for again": (due(replace(ROOMY, relieved=True), filled=True), ASK),
     "as it is, where nothing is gained": (due(replace(ROOMY, vain=True), filled=True), ASK),
     "or three were made": (due(replace(ROOMY, compactions=3), filled=True), ASK),

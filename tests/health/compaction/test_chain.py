@@ -411,6 +411,15 @@ def test_recovery_by_error_changes_nothing_and_says_how_far_the_chain_came() -> 
     assert "recovery" not in phases(outcome)
 
 
+def test_what_the_chain_tries_in_vain_after_a_recovery_is_not_told_again() -> None:
+    state = a_state(*a_talk(80, words=20), p1(a_unit("word " * 850)), limit=1000)
+
+    outcome = compacted(state, idle=idle)
+
+    assert outcome.estimated_tokens_after > 800
+    assert phases(outcome) == ["detection", "idle", "recovery", "handover", "success"]
+
+
 # What it tells.
 
 

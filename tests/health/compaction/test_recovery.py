@@ -217,6 +217,7 @@ def test_truncation_drops_the_oldest_to_the_goal_and_leaves_a_placeholder() -> N
     outcome = recovered(a_state(*a_talk(80, words=20), limit=1000, config=TRUNCATE))
 
     assert outcome.recovered is RecoveryMode.TRUNCATE
+    assert [step.phase for step in outcome.steps] == ["detection", "recovery", "truncate", "success"]
     plain = without_ledger(outcome.state)
     assert 600 < total(plain.units) <= 700
     assert [unit.kind for unit in plain.units][:2] == [Kind.MESSAGE, Kind.PLACEHOLDER]

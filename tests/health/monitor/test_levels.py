@@ -96,6 +96,7 @@ def test_the_window_is_the_context_length_else_the_input_length(configured: Conf
     [
         (10, 10),
         (10.9, 10),  # fractions are floored
+        (1, 1),
         (0, None),
         (0.5, None),  # would floor to zero
         (-5, None),

@@ -97,8 +97,26 @@ def test_a_caution_prompt_that_waited_does_not_become_a_critical_one() -> None:
     assert given(step(waiting, R, cadence=10)).countdown_turns == 4
 
 
+def test_entering_a_level_counts_anew_whatever_stood_before() -> None:
+    """As an imported course may have it, or one whose prompt was refused as too long."""
+    caution = step(Remediation(level=R, caution_generations=4), Y, cadence=10)
+
+    assert (caution.caution_generations, caution.due) == (1, Due.CAUTION)
+    assert step(Remediation(level=Y, countdown_turns=2), R, cadence=10).countdown_turns == 5
+
+
+def test_outside_caution_no_generations_are_counted() -> None:
+    caution = step(Remediation(), Y, cadence=10)
+
+    assert [step(caution, level, cadence=10).caution_generations for level in (H, R)] == [0, 0]
+
+
 def test_an_overflow_makes_a_new_course_due_at_once() -> None:
     assert overflowed(step(Remediation(), H, cadence=10)).due is Due.CLEAR
+
+
+def test_after_an_overflow_no_countdown_is_left() -> None:
+    assert step(overflowed(Remediation()), R, cadence=10).due is Due.CLEAR
 
 
 @pytest.mark.parametrize(("readings", "left"), [(1, 10), (2, 9), (10, 1), (11, 10), (14, 7)])

@@ -15,6 +15,7 @@ from health.compaction.laws.invariants import (
     open_round,
     protected_ids,
     requests,
+    unanswered,
     waits,
 )
 from health.compaction.terms.reasons import Reason
@@ -107,6 +108,10 @@ def test_each_law_is_told_when_it_is_broken(after: Sequence[Unit], sentence: str
     assert any(part in line for line in found for part in sentence.split("|")), found
 
 
+def test_what_stands_twice_is_not_out_of_order_too() -> None:
+    assert len(broken(BEFORE, (SYSTEM, FIRST, LAST, LAST, *OPEN))) == 1
+
+
 def test_what_gave_way_by_name_may_be_shorter_or_gone_but_nothing_else() -> None:
     shorter = (SYSTEM, FIRST, LAST, OPEN[0], OPEN[1].saying("r"))
     silent = (SYSTEM, FIRST, LAST, OPEN[0].saying(""), OPEN[1])
@@ -149,6 +154,60 @@ def test_what_a_person_said_last_gives_way_only_where_somebody_took_it_up() -> N
     assert never_shortened((SYSTEM, SUMMARY)) == {"system"}
 
 
+def test_only_instructions_and_the_newest_words_are_never_shortened() -> None:
+    assert never_shortened(BEFORE) == {"system", "last"}
+    assert never_shortened((SYSTEM, FIRST, ANSWER)) == {"system", "first"}
+
+
+@pytest.mark.parametrize(
+    ("after", "is_waiting"),
+    [
+        ((), True),
+        ((a_unit("No tools now.", role=Role.DEVELOPER),), True),
+        ((ANSWER,), False),
+        ((ANSWER, a_unit("write down what matters", inserted=True)), False),  # which nobody said
+        (OPEN, False),
+    ],
+)
+def test_what_a_person_said_waits_until_somebody_takes_it_up(after: tuple[Unit, ...], is_waiting: bool) -> None:
+    assert waits((FIRST, ANSWER, LAST, *after)) is is_waiting
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        ((), "now paint it"),
+        (OPEN, "now paint it"),  # no answer in words
+        ((OPEN[0].saying("I look."), OPEN[1]), "now paint it"),  # nor what is said beside a call
+        ((a_unit(" \n", role=Role.ASSISTANT),), "now paint it"),
+        ((ANSWER,), ""),
+        ((ANSWER, SUMMARY), ""),
+    ],
+)
+def test_words_are_unanswered_until_an_answer_in_words_follows(after: tuple[Unit, ...], words: str) -> None:
+    assert unanswered((FIRST, ANSWER, LAST, *after)) == words
+
+
+def test_nothing_said_is_nothing_unanswered() -> None:
+    assert not waits((SYSTEM,))
+    assert unanswered((SYSTEM, SUMMARY)) == ""
+
+
+def test_where_nothing_was_anything_may_come() -> None:
+    assert broken((), (FIRST,)) == []
+
+
+def test_a_context_without_a_system_prompt_may_begin_with_anything() -> None:
+    assert broken((FIRST, ANSWER, LAST), (SUMMARY, FIRST, LAST)) == []
+
+
+def test_calls_without_a_round_pair_with_results_without_one() -> None:
+    pair = [replace(unit, round_id=None) for unit in OLD[:2]]
+    asked = replace(pair[0], calls=OLD[0].calls[:1])
+
+    assert broken((FIRST, asked, pair[1], LAST), (FIRST, asked, pair[1], LAST)) == []
+
+
 def test_a_round_that_someone_else_wrote_must_pair_too() -> None:
     stray = a_unit("found", id="new", role=Role.TOOL, answers="c9", round_id="new-round")
     asking = a_unit("", id="new", role=Role.ASSISTANT, calls=(Call(id="c9", name="ls", arguments=""),), round_id="n")
@@ -175,7 +234,7 @@ HELLO = {"role": "user", "content": "hello"}
         ([HELLO, RESULT], "messages[1] is the result"),
         ([ASKS, HELLO, RESULT], "messages[2] is the result"),
         ([{"content": "hello"}], "no role"),
-        ([{"role": "bot", "content": "hello"}], "no role"),
+        ([HELLO, {"role": "bot", "content": "hello"}], "no role"),
     ],
 )
 def test_a_request_that_providers_refuse_is_told(messages: list[dict[str, Any]], sentence: str) -> None:
