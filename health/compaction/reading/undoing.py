@@ -4,17 +4,20 @@
     > Don't order the rug.              undoes it, whatever the deed is
     > Don't put the rug near the fire.  tells something else
 
-No list of words for calling off is needed here: what both say is compared.
+No list of words for calling off is needed here: what both say is compared. Of a list only one thing may be ended or
+changed ("Ben can't come"): then the rest of it holds.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from functools import lru_cache
 
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.two_things import states_a_value
-from health.compaction.reading.value_patterns import CHANGES, ZH_COMMON, stem
+from health.compaction.reading.value_patterns import CHANGES, SENTENCES, ZH_COMMON, stem
 from health.compaction.reading.value_statements import CJK_BEGINS, Statement
 
 # A deed that is not to be done, or that something is not so.
@@ -28,6 +31,30 @@ ANY_DEED = frozenset("need want bother do".split())  # noqa: SIM905
 PERMITTED = frozenset("fine okay ok allowed welcome may can again now anymore please turn".split())  # noqa: SIM905
 # Words that say nothing of a thing.
 SMALL = STOPWORDS | ANY_DEED | PERMITTED | ZH_COMMON | frozenset("别现后今行以")
+
+# Between the things of a list; a thing has so few characters. What a list is of stands before its first thing.
+LISTED = re.compile(r",? (?:and|or|plus) |[,;、；] ?|[和与及]")
+FEWEST_LISTED, LONGEST_LISTED = 3, 24
+IS_LIST = re.compile(r" (?:and|or|plus) |[、:：和与及]")
+HEADING = re.compile(r"[:：是有]|\b(?:are|is|covers?|includes?|has|have)\b")
+
+
+def changes_a_part(new: Statement, old: Statement, shared: Collection[str]) -> bool:
+    """ "Ben can't come", where Anna, Ben and Chris are invited: it names one thing of a list, and lists none itself."""
+    things = _listed(old.text)
+    if len(things) < FEWEST_LISTED or len(_listed(new.text)) >= FEWEST_LISTED or not shared:
+        return False
+    return any(all(word in thing for word in shared) for thing in things)
+
+
+@lru_cache(maxsize=SENTENCES)
+def _listed(text: str) -> tuple[str, ...]:
+    """The things of a list that makes up a sentence, or its end."""
+    if not IS_LIST.search(text):
+        return ()
+    things = LISTED.split(text.lower().rstrip(".。!！"))
+    things[0] = HEADING.split(things[0])[-1].rpartition(" ")[2]
+    return tuple(things) if max(map(len, things)) <= LONGEST_LISTED else ()
 
 
 def undoes(new: Statement, old: Statement) -> bool:

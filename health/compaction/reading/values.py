@@ -23,7 +23,7 @@ from itertools import islice
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.two_things import counts_something_else, ends_another, states_a_value, tell_of_two
-from health.compaction.reading.undoing import undoes
+from health.compaction.reading.undoing import changes_a_part, undoes
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -36,11 +36,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
-from health.compaction.reading.word_places import (
-    heads_of,
-    marks_on,
-    words_before,
-)
+from health.compaction.reading.word_places import heads_of, marks_on, words_before
 
 # What is chosen is said in few characters.
 MOST_CHOSEN = 120
@@ -201,6 +197,7 @@ class Book:
                 and (old.message != new.message or corrects)
                 and (_common(new, old) or _is_chosen_anew(new, old))
                 and not _is_besides(new, old)
+                and not changes_a_part(new, old, new.names)
                 and (corrects or not tell_of_another(new, old))
                 and (corrects or not counts_something_else(new.text, old.text))
             ):
@@ -211,6 +208,8 @@ class Book:
 @lru_cache(maxsize=PAIRS)
 def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """By what the two say, however much what they share weighs."""
+    if changes_a_part(new, old, shared):
+        return False
     if _retells(new, old, shared):
         return True
     return _differs(new, old, shared) and not (_says_more(old, new) or _is_besides(new, old))
@@ -272,6 +271,11 @@ def _own(one: Statement, other: Statement) -> Mapping[Sort, frozenset[str]]:
     return {sort: values for sort, values in own.items() if values}
 
 
+def _people(one: Statement, other: Statement) -> list[str]:
+    """Its own names, not those of rooms: "C3"."""
+    return [name for name in _own(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
+
+
 def _common(new: Statement, old: Statement) -> Sort | None:
     """The sort of value that both state, and differently."""
     ours, theirs = _own(new, old), _own(old, new)
@@ -306,12 +310,6 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
             return False
         return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
     return _is_other_choice(new, old, shared)
-
-
-def _people(one: Statement, other: Statement) -> list[str]:
-    """Its own names, not those of rooms: "C3"."""
-    own = _own(one, other).get(Sort.NAME, ())
-    return [name for name in own if name.isalpha() and name not in other.content]
 
 
 def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
