@@ -193,8 +193,12 @@ def _column(field: AnyField, vendor: str, *, is_new: bool) -> Column:
 
 
 def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
-    """From the row as it is; but moments may fill themselves in when their row is stored, and are asked."""
-    is_plain = type(field).pre_save is Field.pre_save
+    """From the row as it is; but some fields fill themselves in when their row is stored, and are asked."""
+    if type(field).pre_save is DateTimeField.pre_save:
+        moment = cast("DateTimeField[Any, Any]", field)
+        is_plain = not (moment.auto_now or (moment.auto_now_add and is_new))
+    else:
+        is_plain = type(field).pre_save is Field.pre_save
     return attrgetter(field.attname) if is_plain else lambda row: field.pre_save(row, is_new)
 
 

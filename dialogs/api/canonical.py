@@ -18,6 +18,8 @@ from dialogs.common.text import storable
 from dialogs.transcript.attachments import BLOB
 from health.compaction.terms import wire
 
+# As `json.dumps` writes it, which makes an encoder for each message.
+_json = json.JSONEncoder(ensure_ascii=False).encode
 INSTRUCTIONS = frozenset({"system", "developer"})
 # Where a client shows thoughts, it may send them back inside the answer (Open WebUI does both).
 THOUGHTS = re.compile(r"\A\s*(?:<think>.*?</think>|<details type=\"reasoning\".*?</details>)\s*", re.DOTALL)
@@ -66,7 +68,7 @@ def canonical(message: Mapping[str, Any], text: str, calls: Sequence[ClientCall]
     asked = [(call.id, call.name, _same_arguments(call.arguments)) for call in calls]
     role = "system" if message["role"] in INSTRUCTIONS else message["role"]
     said = [role, text.strip(), media, asked, message.get("tool_call_id") or "", message.get("name") or ""]
-    return json.dumps(said, ensure_ascii=False)
+    return _json(said)
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ foreseen, and the driver looks first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 
 from dialogs.api.reads.clients import Known
@@ -29,7 +28,7 @@ from dialogs.models.message import Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
-from dominds.rows import new
+from dominds.rows import new, same_again
 from health.loops import EVERY_CALLS
 
 
@@ -100,7 +99,7 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
         return None
     # The dialog that is known is taken up later, as it was read.
     before = RECENT.below(last)
-    return Place(copy(last.dialog), last.course, before.branch if before else course_branch(last), before)
+    return Place(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
 
 def _context(place: Place, new: Sequence[ClientMessage]) -> Context:

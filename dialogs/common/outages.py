@@ -23,17 +23,20 @@ def persistent(work: Callable[Args, Awaitable[Result]], *, seconds: float = inf)
     """`work`, which asks the database: it is done again for so long while that is away."""
 
     async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        until = monotonic() + seconds
+        until, has_failed = monotonic() + seconds, False
         while True:
             try:
                 result = await work(*args, **kwargs)
             except (InterfaceError, OperationalError) as error:
                 if monotonic() >= until:
                     raise
+                has_failed = True
                 _note(error)
                 await asyncio.sleep(AGAIN_SECONDS)
             else:
-                _note(None)
+                # On a full disk others can still read.
+                if has_failed:
+                    _note(None)
                 return result
 
     return called

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,6 +21,8 @@ from health.compaction.reading.text import CJK
 # More of a message is not read, and more is not kept of its words: a tsvector holds a megabyte at most.
 READ_CHARS = 1_000_000
 KEPT_BYTES = 400_000
+# All words of so few letters are kept, whatever they are: without its ligatures a letter may be eighteen.
+SHORT_CHARS = KEPT_BYTES // 100
 # What PostgreSQL adds to a word in a tsvector.
 BESIDE_BYTES = 8
 WORD_CHARS = 64
@@ -55,15 +57,22 @@ class Hit:
 
 def index_words(*texts: str) -> str:
     """The words of a message's texts that are kept for the search: each once, in order."""
+    text = "\n".join(texts)[:READ_CHARS]
+    words = _cut(text, ends=True)
+    return " ".join(dict.fromkeys(words) if len(text) <= SHORT_CHARS else _first(words))
+
+
+def _first(words: Iterable[str]) -> dict[str, None]:
+    """As many as are kept."""
     found: dict[str, None] = {}
     left = KEPT_BYTES
-    for word in _cut("\n".join(texts)[:READ_CHARS], ends=True):
+    for word in words:
         if word not in found:
             left -= len(word.encode()) + BESIDE_BYTES
             if left < 0:
                 break
             found[word] = None
-    return " ".join(found)
+    return found
 
 
 def _cut(text: str, *, ends: bool) -> Iterator[str]:
