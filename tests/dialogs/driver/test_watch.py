@@ -56,15 +56,15 @@ def test_what_ends_an_answer_counts_for_nothing() -> None:
 
 
 def test_what_came_is_counted_once_and_as_one_text() -> None:
-    watch = watching(0, TextDelta("one t"), TextDelta("wo"))
-    assert watch.received_tokens == 2
+    watch = watching(0, TextDelta("one t"), TextDelta("wo "), TextDelta(" three"))
+    assert watch.received_tokens == 3
 
-    watch.count()
-    assert watch.received_tokens == 2
-
-    watch.add(TextDelta("three"))
     watch.count()
     assert watch.received_tokens == 3
+
+    watch.add(TextDelta("four"))
+    watch.count()
+    assert watch.received_tokens == 4
 
 
 @pytest.mark.parametrize(
