@@ -7,7 +7,7 @@ a rule that is missed still stands in the archive, while one that is slipped in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from health.compaction.reading.text import Passage, of_text, one_of, passages
 
@@ -146,9 +146,8 @@ def _lines(text: str) -> Iterator[tuple[bool, str]]:
     """Every line, and whether it is the writer's own. A paste ends at its closing mark, or never."""
     closing: re.Pattern[str] | None = None
     announced, headers = False, 0
-    lines = text.split("\n")
-    labelled = _labelled(lines)
-    for at, line in enumerate(lines):
+    labelled = label_of(text)
+    for at, line in enumerate(text.split("\n")):
         if closing is not None:
             yield False, line
             closing = None if closing.match(line) else closing
@@ -160,10 +159,12 @@ def _lines(text: str) -> Iterator[tuple[bool, str]]:
         announced = _announces(line) or (announced and not line.strip())
 
 
-def _labelled(lines: Sequence[str]) -> int:
-    """Where the first line begins behind its label. Of several lines that begin so, none is known for the writer's."""
-    label = _LABEL.match(lines[0])
-    if label is None or _OF_OTHERS.search(label[0]) or any(line.lstrip().startswith("[") for line in lines[1:]):
+@of_text
+def label_of(text: str) -> int:
+    """Where a message begins behind its label. Of several lines that begin so, none is known for the writer's."""
+    first, *others = text.split("\n")
+    label = _LABEL.match(first)
+    if label is None or _OF_OTHERS.search(label[0]) or any(line.lstrip().startswith("[") for line in others):
         return 0
     return label.end()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from health.compaction.reading.quoting import own_sentences
+from health.compaction.reading.quoting import label_of, own_sentences
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import Passage, of_text, passages
@@ -161,11 +161,13 @@ def _without_tellers(text: str) -> str:
 def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_short: bool) -> tuple[Statement, ...]:
     """A conversation is heard anew each time it has grown: of an earlier message the same statements come of it."""
     found: list[Statement] = []
-    own, topics, asked = set(own_sentences(text)), frozenset[str](), False
+    own, topics, asked, label = set(own_sentences(text)), frozenset[str](), False, label_of(text)
     for passage in passages(text):
         if passage.text not in own or not _is_plain(passage):
             continue
-        one = _statement(at, turn, passage, names, note, is_short)
+        # Who writes, and when, is no value of what is said.
+        said = passage._replace(text=passage.text[max(0, label - passage.start) :])
+        one = _statement(at, turn, said, names, note, is_short)
         no_subject = asked or (one.values and one.topics <= one.names)
         if topics and no_subject and len(one.content - one.names) <= MOST_BESIDE:
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
