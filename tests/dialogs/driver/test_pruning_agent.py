@@ -49,7 +49,8 @@ def dropping(*ids: int) -> dict[str, Any]:
 
 @pytest.fixture
 def another_agent(db: Any) -> Agent:
-    """An agent on a server of its own, to prune with."""
+    """An agent on a server of its own, to prune with, which nobody has asked yet."""
+    Path(settings.DOMINDS_DATA_DIR, "pruner.json.requests.jsonl").unlink(missing_ok=True)
     Path(settings.DOMINDS_DATA_DIR, "pruner.json").write_text(json.dumps({"steps": [{"text": "no JSON at all"}]}))
     provider = Provider.objects.create(name="pruner", kind="scripted", base_url="pruner.json")
     llm = LLM.objects.create(provider=provider, model_id="pruner-1", context_length=50_000)
