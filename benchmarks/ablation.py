@@ -51,11 +51,17 @@ def nothing_changed(units: Any) -> Any:
     return Force(gone={}, outgrown={}, beside={}, stated=frozenset(), changed=frozenset(), named=frozenset())
 
 
+def nothing_told_anew(units: Any) -> Any:
+    from health.compaction.trimming.records import ToldAnew
+
+    return ToldAnew(results=frozenset(), rows={})
+
+
 # What stands in the place of each part, by the name that it is looked up by.
 PARTS: dict[str, Off] = {
     "what is no longer in force leaves": {CORE + "choosing.sources.in_force": nothing_changed},
     "changed, stated and named weigh more": {PASSAGES + name: 1.0 for name in ("HOLDS", "CHANGED", "NAMED")},
-    "newest result of a record only": {CORE + "choosing.sources.told_anew": nothing},
+    "newest result of a record only": {CORE + "choosing.sources.told_anew": nothing_told_anew},
     "rows of key=value": {CORE + "choosing.sources.in_rows": as_it_is},
     "no exact repeat": {CORE + "choosing.sources._said_again": nothing},
     "typed words first": {PASSAGES + "USER_SHARE": 0.0},
