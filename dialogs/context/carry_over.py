@@ -113,7 +113,7 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
     budget = int(SHARE * by_limit(dialog).room) - kit.tokens(f"{OPENING}\n{ENDING}")
     if not units or budget < LEAST_TOKENS:
         return None
-    kept = _laid_down(units, budget, kit, dialog) if curated else _chosen(units, budget, kit, dialog, waiting)
+    kept = _laid_down(units, budget, kit, dialog) if curated else _complete(units, budget, kit, dialog, waiting)
     return _written(kept, kit, _ledger(units, int(LEDGER_SHARE * budget), kit, dialog)) if kept else None
 
 
@@ -130,6 +130,22 @@ def whole_branch(dialog: Dialog) -> tuple[Message, ...]:
     leaves = Message.objects.in_bulk([last for _course, last in earlier_ids(dialog)])
     earlier = [one for leaf in leaves.values() for one in course_branch(leaf)]
     return (*sorted(earlier, key=lambda one: one.seq), *course_branch(dialog.current_leaf))
+
+
+def _complete(
+    units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, waiting: Sequence[Message]
+) -> tuple[Unit, ...]:
+    """What the engine chooses. Where that tells less than was laid down, less is chosen, with the ledger of the rest
+    before it: in a small window answers would else take the room of rules."""
+    kept, share = _chosen(units, budget, kit, dialog, waiting), int(LEDGER_SHARE * budget)
+    if _ledger(units, budget, kit, dialog, beside=kept) is None:
+        return kept
+    most = share if _ledger(units, share, kit, dialog) else budget
+    ledger = _ledger(units, most, kit, dialog)
+    left = budget - total([ledger] if ledger else [])
+    kept = _chosen(units, left, kit, dialog, waiting) if left >= LEAST_TOKENS else ()
+    ledger = _ledger(units, most, kit, dialog, beside=kept)
+    return (*([ledger] if ledger else []), *kept)
 
 
 def _chosen(
@@ -173,10 +189,18 @@ def _laid_down(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> 
     return (*([ledger] if ledger else []), *kept)
 
 
-def _ledger(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, *, with_facts: bool = False) -> Unit | None:
-    """The rules and facts laid down in all courses, within so many tokens."""
+def _ledger(
+    units: Sequence[Unit],
+    budget: int,
+    kit: Kit,
+    dialog: Dialog,
+    *,
+    with_facts: bool = False,
+    beside: Sequence[Unit] = (),
+) -> Unit | None:
+    """The rules and facts laid down in all courses, within so many tokens; without what these units tell."""
     in_force = extract(units, taken_back(load(dialog.standing_rules)))
-    return carry(in_force if with_facts else in_force.stated, standing=(), budget_tokens=budget, kit=kit)
+    return carry(in_force if with_facts else in_force.stated, standing=beside, budget_tokens=budget, kit=kit)
 
 
 def _written(kept: Sequence[Unit], kit: Kit, ledger: Unit | None) -> Handover:

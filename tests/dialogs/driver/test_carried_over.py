@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.context.carry_over import ENDING, OPENING
+from dialogs.context.carry_over import ENDING, OPENING, handover_for
 from dialogs.context.reads.standing_rules import standing_rules
 from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, start_course
 from dialogs.models import LLM, Agent, Course, Dialog, Message, Question
@@ -212,6 +212,42 @@ def test_a_handover_is_never_made_of_an_earlier_one(dialog: Dialog, play: Play) 
     handover = handover_in(dialog)
     assert (handover["text"].count(OPENING), handover["text"].count(ENDING)) == (1, 1)
     assert "Course 2 begins" not in handover["text"]
+
+
+# Ordinary words with a small model, whose answers are long.
+TALK = (
+    ("My name is Mira.", "Mira, I am a helpful and knowledgeable assistant for your daily tasks. What can I do today?"),
+    (
+        "You must always answer in one sentence.",
+        "I'm sorry for any confusion, but my primary function is to provide assistance and support based on user "
+        "inputted content such as text messages or emails.",
+    ),
+    (
+        "I am planning a trip to Lisbon with two children, six and nine years old. What should we see there?",
+        "Lisbon is indeed one of the most iconic cities in Europe, famous for its stunning architecture, vibrant "
+        "culture, rich history, delicious food and beautiful beaches.",
+    ),
+    (
+        "Correction: the budget is 5,500 euros.",
+        "The budget for a trip to Lisbon can vary greatly depending on what you're planning. Here are some general "
+        "tips that might help: check out the local currency.",
+    ),
+)
+
+
+@pytest.mark.parametrize("window", [420, 440, 460, 480, 500])
+def test_in_a_small_window_no_answer_takes_the_room_of_a_rule(dialog: Dialog, play: Play, window: int) -> None:
+    play(*(said(10, answer) for _asked, answer in TALK))
+    for asked, _answer in TALK:
+        ask(dialog, asked)
+        drive_until_idle(dialog)
+    guard(dialog, window=window)
+
+    handover = handover_for(dialog.pk)
+
+    assert handover is not None
+    assert "You must always answer in one sentence." in handover.text
+    assert handover.tokens <= window / 4
 
 
 def test_it_takes_a_quarter_of_the_room_at_most(dialog: Dialog, play: Play) -> None:
