@@ -78,10 +78,7 @@ class QueuedMessage(models.Model):
 
 
 class SearchText(models.Model):
-    """The words of a message, as `dialogs.transcript.search` cuts them: a search looks through these, not the text.
-
-    The database keeps an index over `words` (migration 0004): FTS5 on SQLite, GIN over a tsvector on PostgreSQL.
-    """
+    """The words of a message, as `dialogs.transcript.search` cuts them: a search looks through these, not the text."""
 
     message = models.OneToOneField(
         "dialogs.Message", on_delete=models.CASCADE, primary_key=True, related_name="search_text"
