@@ -5,12 +5,12 @@ from importlib import import_module
 from django.db import migrations
 
 SQLITE = (
-    "DROP TRIGGER dialogs_searchtext_added",
-    "DROP TRIGGER dialogs_searchtext_erased",
-    "DROP TRIGGER dialogs_searchtext_changed",
-    "DROP TABLE dialogs_searchtext_index",
+    "DROP TRIGGER IF EXISTS dialogs_searchtext_added",
+    "DROP TRIGGER IF EXISTS dialogs_searchtext_erased",
+    "DROP TRIGGER IF EXISTS dialogs_searchtext_changed",
+    "DROP TABLE IF EXISTS dialogs_searchtext_index",
 )
-POSTGRESQL = ("DROP INDEX dialogs_searchtext_index",)
+POSTGRESQL = ("DROP INDEX IF EXISTS dialogs_searchtext_index",)
 FILL_AGAIN = "INSERT INTO dialogs_searchtext_index(dialogs_searchtext_index) VALUES ('rebuild')"
 
 
