@@ -22,7 +22,7 @@ def without_index(model, name, to, related_name):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("dialogs", "0034_search_without_index"),
+        ("dialogs", "0035_search_without_index"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

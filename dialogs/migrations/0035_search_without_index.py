@@ -28,7 +28,7 @@ def make_index(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("dialogs", "0033_kinds_by_name"),
+        ("dialogs", "0034_account_off"),
     ]
 
     operations = [
