@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from django.db.models import F, Model, QuerySet
@@ -12,6 +12,7 @@ from health.models import CompactionRun, ContextEvent, HealthReading
 
 Row = TypeVar("Row", bound=Model)
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
+A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,9 @@ class Scope:
         """The readings with a number: those without are of providers that report no usage."""
         rows = HealthReading.objects.filter(prompt_tokens__isnull=False).order_by()
         dialog = "generation__dialog"
+        if self.since:
+            # Those of dialogs that rested all the time need not be looked at. No turn takes a day.
+            rows = rows.filter(generation__dialog__active_at__gte=self.since - A_DAY)
         return self._cut(
             rows, owner=f"{dialog}__owner", agent=f"{dialog}__agent", llm="generation__llm", when="read_at"
         )
