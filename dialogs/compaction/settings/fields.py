@@ -7,6 +7,7 @@ Lists (LLM types, the chain, tools' retries) are no rows of this table: `form` h
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 from django.utils.functional import Promise
@@ -180,6 +181,7 @@ CHOICES: Mapping[str, Promise] = {
 }
 
 
+@cache
 def check_at(path: str) -> Check:
     """What the value at a key's path may be."""
     section, _dot, key = path.rpartition(".")
