@@ -29,7 +29,7 @@ from dominds import __version__
 from dominds.celery import app
 from dominds.data_packages import missing_vocabularies
 from dominds.supervisor import lock, preflight, prepare, probes, valkey
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.valkey import is_embedded, program
 from health.monitor.levels import context_window, thresholds
 

@@ -18,7 +18,7 @@ from dialogs.api import chunks
 from dialogs.api.answer_usage import usage_of
 from dialogs.api.canonical import split
 from dialogs.api.chunks import Envelope
-from dialogs.api.failures import failed_with
+from dialogs.api.errors import failed_with
 from dialogs.api.fitting import answer_beside, fitted
 from dialogs.api.requests import ClientCall
 from dialogs.common.threads import in_db

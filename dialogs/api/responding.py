@@ -15,8 +15,7 @@ from typing import Any
 from dialogs.api import chunks, notices
 from dialogs.api.answer_usage import reported_of, usage_of
 from dialogs.api.chunks import Envelope
-from dialogs.api.errors import ApiError, internal
-from dialogs.api.failures import failure
+from dialogs.api.errors import ApiError, failure, internal
 from dialogs.api.listening import Heard, Notice, Said, Thought, joined
 from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn

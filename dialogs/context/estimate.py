@@ -21,8 +21,7 @@ from health.tokens.calibration import Calibration, RawEstimate
 from health.tokens.corrected import MARGIN, correction_of, likely_of, plain_of
 from health.tokens.families import family_of
 from health.tokens.images import NO_MEDIA, Media, is_image, media_in
-from health.tokens.messages import overhead_tokens, tools_tokens
-from health.tokens.tools import as_sent
+from health.tokens.messages import as_sent, overhead_tokens, tools_tokens
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ from dialogs.providers.base import (
 )
 from dialogs.turns.writes.generations import Answer
 from health.monitor.usage import Usage, UsageUnavailable
-from health.tokens.characters import rough
+from health.tokens.counters import rough
 
 SHOW_EVERY_SECONDS = 0.06
 # Of arguments, which are mostly code and JSON.

@@ -35,8 +35,7 @@ from dialogs.api.errors import ApiError
 from dialogs.common.threads import in_db
 from dialogs.mcp_server import words
 from dialogs.mcp_server.arguments import ListDialogs, ReadDialog
-from dialogs.mcp_server.paging import UnknownPlace
-from dialogs.mcp_server.reading import NothingThere, list_dialogs, read_dialog
+from dialogs.mcp_server.reading import NothingThere, UnknownPlace, list_dialogs, read_dialog
 from dialogs.mcp_server.tools import TOOLS, WRONG_CURSOR, failed
 from dominds import __version__
 

@@ -12,8 +12,7 @@ from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
 from dialogs.mcp_server import arguments, reading, results, words
-from dialogs.mcp_server.paging import UnknownPlace
-from dialogs.mcp_server.reading import NothingThere
+from dialogs.mcp_server.reading import NothingThere, UnknownPlace
 
 Asked = TypeVar("Asked", bound=arguments.Arguments)
 Answer = TypeVar("Answer", bound=BaseModel)

@@ -34,8 +34,19 @@ from dialogs.providers.base import (
 from dialogs.providers.chat_stream import PartialCall
 from dialogs.providers.errors import translated
 from dialogs.providers.http import NOTHING_CAME, as_event, connecting, json_of, refuse_other_than_stream
-from dialogs.providers.options import OF_ANTHROPIC, as_texts, chosen, schema_of
-from dialogs.providers.parts import PDF, Data, ImageAt, Text, arguments_of, read_part, refused
+from dialogs.providers.options import (
+    OF_ANTHROPIC,
+    PDF,
+    Data,
+    ImageAt,
+    Text,
+    arguments_of,
+    as_texts,
+    chosen,
+    read_part,
+    refused,
+    schema_of,
+)
 from dialogs.providers.usage import Dialect, normalise
 from dialogs.providers.wire import as_mapping, as_text, facts_in, facts_of, recordable
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from django.conf import settings
 
 from dominds.supervisor import llama_server, probes
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 
 PROGRAMS = ("daphne", "celery")
 # The rights of everybody but a file's owner.

@@ -14,7 +14,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
 from dominds import backups
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log
 
 # Any number, as long as every machine that prepares one database uses the same.

@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 
 from dominds.supervisor import demo, lock, preflight, prepare, probes, valkey
 from dominds.supervisor.children import Child
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log, ToLog
 from dominds.supervisor.plan import Plan, become_watcher, stop_on_signals
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 
 from health.monitor.usage import Usage, UsageUnavailable
@@ -118,3 +119,17 @@ def read(usage: Usage | UsageUnavailable, configured: Configured) -> Reading:
         hard_util=usage.prompt_tokens / window,
         optimal_util=usage.prompt_tokens / limits.optimal_max_tokens,
     )
+
+
+def percent_text(share: float) -> str:
+    """0.25 -> "25 %", 0.0942 -> "9.4 %", 1.07 -> "107 %"."""
+    percent = Decimal(str(share)) * 100
+    tenths = percent.quantize(Decimal("0.1"), ROUND_HALF_UP)
+    if tenths < 10:
+        return f"{tenths} %"
+    return f"{percent.quantize(Decimal(1), ROUND_HALF_UP)} %"
+
+
+def clamped(share: float) -> float:
+    """The share as a drawing shows it, between 0 and 1."""
+    return min(1.0, max(0.0, share))

@@ -15,8 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.context.estimate import estimate
 from dialogs.context.present import next_context, offered_tools
-from dialogs.context.reads.own_tools import OwnToolsNow, own_tools_of
-from dialogs.context.reads.prefix import stable_prefix
+from dialogs.context.reads.prefix import OwnToolsNow, own_tools_of, stable_prefix
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard, guard_of
 from dialogs.llms.learned_window import LearnedWindow, learned_window, lowered

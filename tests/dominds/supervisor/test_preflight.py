@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dominds.supervisor import lock, preflight, probes, valkey
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 from tests.shell import ROOT
 from tests.stack import settings_of
 
