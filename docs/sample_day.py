@@ -109,7 +109,7 @@ def _measured(dialog: Any, words: str) -> Any:
 
     from dialogs.context.border import chat_request
     from dialogs.context.present import present_context
-    from health.monitor.usage import Usage
+    from health.monitor.levels import Usage
 
     url = dialog.llm.provider.base_url
     sent = [{"role": one.role, "content": one.content} for one in chat_request(present_context(dialog)).messages]

@@ -273,7 +273,7 @@ def test_a_module_is_short_and_says_what_it_is() -> None:
     [
         ("health.monitor.levels", "import time", "health.monitor.levels imports time"),
         ("health.monitor.levels", "from health import compaction", "imports health.compaction"),
-        ("health.compaction.chain", "from health.monitor.usage import Usage", "imports health.monitor.usage"),
+        ("health.compaction.chain", "from health.monitor.levels import Usage", "imports health.monitor.levels"),
         # An import inside a function counts, and so does a relative one.
         ("health.services", "def late():\n    import dialogs.models", "imports dialogs.models"),
         ("dialogs.providers.openai", "from ..models import LLM", "imports dialogs.models"),
@@ -291,7 +291,7 @@ def test_the_checker_names_the_broken_law(name: str, text: str, complaint: str) 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("health.monitor.levels", "from health.monitor.usage import Usage\nfrom dataclasses import dataclass"),
+        ("health.monitor.levels", "from health.monitor.levels import Usage\nfrom dataclasses import dataclass"),
         ("dialogs.llms.writes.providers", "from dialogs.providers.base import ModelFacts"),
         ("dialogs.llms.writes.providers", "from dialogs.providers import addresses"),
         ("healthy.monitor", "import dialogs"),  # a like-named stranger is not ours

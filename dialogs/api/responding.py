@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialogs.api import chunks, notices
-from dialogs.api.answer_usage import reported_of, usage_of
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, failure, internal
 from dialogs.api.listening import Heard, Notice, Said, Thought, joined
@@ -22,6 +21,7 @@ from dialogs.api.turn import ClientTurn
 from dialogs.common.threads import in_db
 from dialogs.compaction.reads.compaction import newest_run
 from dialogs.models import ApiKey, Generation
+from health.monitor.levels import Usage, UsageUnavailable
 
 KEEP_ALIVE_SECONDS = 10.0
 # A person who sees nothing waits no longer than that without a sign that something is done.
@@ -161,3 +161,30 @@ def internals(turn: ClientTurn) -> dict[str, Any]:
         "compactions": turn.listener.compactions,
         "generations": outcome.generations if outcome else 0,
     }
+
+
+def usage_of(reported: Usage | UsageUnavailable) -> dict[str, Any] | None:
+    """In OpenAI's form; None where the provider did not report it: nothing is estimated here."""
+    if not isinstance(reported, Usage):
+        return None
+    usage: dict[str, Any] = {
+        "prompt_tokens": reported.prompt_tokens,
+        "completion_tokens": reported.completion_tokens,
+        "total_tokens": reported.total_tokens,
+    }
+    if reported.cached_tokens is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": reported.cached_tokens}
+    return usage
+
+
+def reported_of(generation: Generation) -> Usage | UsageUnavailable:
+    """As it was recorded."""
+    prompt, answered = generation.prompt_tokens, generation.completion_tokens or 0
+    if prompt is None:
+        return UsageUnavailable()
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=answered,
+        total_tokens=generation.total_tokens or prompt + answered,
+        cached_tokens=generation.cached_tokens,
+    )

@@ -52,7 +52,7 @@ from dialogs.turns.writes.lease import Claim, LeaseLost
 from dominds.rows import change
 from health.compaction.statistics import is_due
 from health.limits import output_reserve
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 

@@ -27,7 +27,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.turns.writes.generations import Answer
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.counters import rough
 
 SHOW_EVERY_SECONDS = 0.06

@@ -25,7 +25,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.usage import later, normalise
 from dialogs.providers.wire import as_list, as_mapping, as_text, recordable
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 
 FINISH_REASONS = {"function_call": "tool_calls", "max_tokens": "length"}
 

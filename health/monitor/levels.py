@@ -6,7 +6,23 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 
-from health.monitor.usage import Usage, UsageUnavailable
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Token counts as reported. `prompt_tokens` is the whole input, cached tokens included."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class UsageUnavailable:
+    """The provider reported no usable usage. `why` is for people, for example "no usage in the stream"."""
+
+    why: str = ""
+
 
 DEFAULT_OPTIMAL_MAX_TOKENS = 100_000
 DEFAULT_CAUTION_CADENCE = 10

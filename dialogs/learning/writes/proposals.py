@@ -30,9 +30,8 @@ from dialogs.models.llm import ProviderKind
 from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.configured import ONLY, context_config, context_settings
 from health.critic.chains import Chain, ChainChange, Estimate, Run, chain_change
-from health.critic.limits import LimitChange, Subject, limit_change
 from health.critic.patterns import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Finding, Happened, findings
-from health.critic.replay import Growth, Rules
+from health.critic.replay import Growth, LimitChange, Rules, Subject, limit_change
 from health.limits import P1_FACTOR_PERCENT
 from health.models import CompactionRun, ContextEvent, ContextSettings, Proposal, SettingsChange
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from dialogs.common.errors import headline
 from dialogs.compaction.reads.compaction import OVERFLOWS, can_be_reported
 from dialogs.compaction.reads.compaction_rows import CompactionRow
-from dialogs.llms.learned_window import lowered, most_asked
+from dialogs.llms.windows import lowered, most_asked
 from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript.model_view import load

@@ -27,8 +27,7 @@ from dialogs.pages.views.manage import confirm
 from dialogs.transcript.views import dialog_or_404, number_or_zero, person_of
 from dialogs.turns.reads.events import assignable, tasks_for
 from dialogs.turns.writes import events as service
-from dialogs.turns.writes.events import decline
-from dialogs.turns.writes.loops import dismiss
+from dialogs.turns.writes.events import decline, dismiss
 
 TEXT = "text-"
 _RESET_QUESTION: dict[str, Promise | str] = {
