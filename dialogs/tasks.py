@@ -1,4 +1,6 @@
-"""Celery doors: each calls one function of ours. The database is the queue's truth; a task is a hint."""
+"""Celery doors: each calls one function of ours; and the sweeper, a thread of the workers of turns that queues what is
+due. The database is the queue's truth; a task is a hint.
+"""
 
 from __future__ import annotations
 

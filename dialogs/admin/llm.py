@@ -1,5 +1,5 @@
-"""Providers and LLMs in the admin: where a service is, its key (for writing only), and whether it answers; what the
-server says of an LLM beside what is in force, and a word when the two make no sense.
+"""Providers, LLMs and agents in the admin: where a service is, its key (for writing only), and whether it answers; what
+the server says of an LLM beside what is in force, and a word when the two make no sense.
 """
 
 from __future__ import annotations

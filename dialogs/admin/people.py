@@ -1,4 +1,4 @@
-"""People, groups and API keys in the admin.
+"""People, groups, API keys and generations in the admin.
 
 Django's pages for people and groups, except that a person who has dialogs is switched off and not deleted, and that
 staff who are no superusers add people and nothing more: nobody rises by these pages, and nobody becomes somebody else.

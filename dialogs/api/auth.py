@@ -1,4 +1,5 @@
-"""Whose request this is: from the headers to the key. Its callers are `/v1` and the MCP server.
+"""Whose request this is, from the headers to the key, and how often that may ask: so many requests in any sixty
+seconds, counted in Redis for all processes together. Its callers are `/v1` and the MCP server.
 
 Reads the database, so an async view asks through `database_sync_to_async`.
 """

@@ -1,4 +1,4 @@
-"""What `/v1` refuses, in the shape that OpenAI's clients read.
+"""What `/v1` refuses, and generations that failed, in the shape that OpenAI's clients read.
 
 In English whatever the language: these end up in clients' logs. A secret is never repeated in one.
 """

@@ -1,4 +1,8 @@
-"""A call of a provider before it is made: what is sent, and the record of it."""
+"""A call of a provider before it is made: what is sent, the record of it, and how a cut answer is gone on with.
+
+Where the LLM is known to go on with an answer that ends the request, that is all it is sent. Any other is asked to, by
+the message that was stored for it. In both cases the end of the answer stands before it, however much was compacted.
+"""
 
 from __future__ import annotations
 

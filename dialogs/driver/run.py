@@ -1,7 +1,7 @@
 """The shell around `decide`: claim, look, act, record, until nothing is due or the slice is over.
 
 A slice is one generation at most: then the lease goes back and the rest is queued again, so that no
-dialog keeps a worker's thread to itself.
+dialog keeps a worker's thread to itself. Waiting for a compaction inside a turn is here too.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 LM Studio loads and unloads models as it likes, and cuts what does not fit without a word: without a window that it
 told some seconds ago, nothing is sent to it. Other servers refuse what does not fit, so they may stay unknown.
+Also what use has taught about a window, as the panel and the admin show it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""One function a tool: from a person and the arguments to the result. Sync, and reads only.
+"""One function a tool: from a person and the arguments to the result. Sync, and reads only. A page goes on from what
+was shown last, not from a number of rows: what comes in meanwhile shifts nothing.
 
 A dialog is looked up among its owner's: somebody else's is not there.
 """

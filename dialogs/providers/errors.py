@@ -1,4 +1,5 @@
-"""From what the SDKs raise to the ProviderError family: the only place that knows both.
+"""From what the SDKs raise to the ProviderError family, and which refusals say that a request is too long: the only
+place that knows both.
 
 The two official SDKs name their errors alike, so one translation serves both. No text leaves here that
 holds a key, however the server or a library came to quote it.

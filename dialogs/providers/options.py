@@ -1,4 +1,5 @@
-"""Which of a client's options goes to which service, and under which name. Pure; docs/providers.md says the same.
+"""Which of a client's options goes to which service, and under which name; and its content parts and calls, read for
+services that have a form of their own. Pure; docs/providers.md says the same.
 
 Those that change their shape on the way (`response_format`, `tool_choice`, `user`, `reasoning_effort`) are turned into
 theirs in `anthropic.py` and `ollama.py`.

@@ -1,7 +1,8 @@
 """Full-text search in a dialog's messages: one cutting of texts into words, and two databases that look them up.
 
 Words are cut here and not by the databases, so that both find the same: without case and accents, identifiers in
-their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one.
+their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one. Passages of
+what the model no longer sees are found so too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Numbers of a dialog file that name another of its entries: their types say in which list that stands."""
+"""Numbers of a dialog file that name another of its entries: their types say in which list that stands. And many rows
+at once, from entries, with the rows that these name and with their moments.
+"""
 
 from __future__ import annotations
 

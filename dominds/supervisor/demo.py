@@ -1,4 +1,4 @@
-"""The demo: whether the embedded LLM is wanted, on which port, and its rows."""
+"""The demo: its model on llama.cpp's server, whether that is wanted, on which port, and its rows."""
 
 from __future__ import annotations
 

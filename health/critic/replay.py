@@ -1,4 +1,4 @@
-"""What would have happened: a course as it was said, gone through again under another limit.
+"""What would have happened: a course as it was said, gone through again under another limit; and the limit to propose.
 
 All numbers are estimates. A compaction is taken to reach the goal and no less than what must stay, unless the caller
 has the engine itself to ask.

@@ -1,4 +1,4 @@
-"""From a reported prompt size to a level. The only judge of health; every comparison is strict."""
+"""From reported usage to a level, and how a share is written. The only judge of health; every comparison is strict."""
 
 from __future__ import annotations
 

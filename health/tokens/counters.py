@@ -1,7 +1,8 @@
 """`counter_for(model)`: who estimates the tokens of a model's texts. It always answers, and says how far to trust it.
 
 The model's own vocabulary; where that is missing GPT's (approximate); where that is missing too, characters
-(rough). Nothing is ever downloaded. Estimates drive compaction; the level comes from reported usage alone.
+(rough). What was counted is remembered. Nothing is ever downloaded. Estimates drive compaction; the level comes from
+reported usage alone.
 """
 
 from __future__ import annotations

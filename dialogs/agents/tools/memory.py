@@ -1,4 +1,8 @@
-"""Tools for what survives a course: reminders, the Taskdoc, and a look back into earlier courses."""
+"""Tools for what survives a course (reminders, the Taskdoc, a look back into earlier courses), and those that steer the
+dialog: end the course, ask the person, call the goal reached.
+
+`clear_mind` and `ask_human` are performed by the round (`run_tools.py`): one comes last, the other waits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys, for their owner's page and for the requests that come with one."""
+"""Keys, for their owner's page and for the requests that come with one; and what these can ask for as a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How much of a request begins as the one before it did: what a provider's or a server's prompt cache can reuse.
+"""How much of a request begins as the one before it did, which a prompt cache can reuse; and what Dominds' own tools
+cost a dialog in each request.
 
 Rebuilt from two manifests and measured in characters, so it is an estimate. Reads no text of any message.
 """

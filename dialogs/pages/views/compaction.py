@@ -1,4 +1,6 @@
-"""What a person does about the context: compact it, begin afresh, decide about previews, undo and redo."""
+"""What a person does about the context: compact it, begin afresh, decide about previews, undo and redo;
+and the list of tasks to clean contexts up.
+"""
 
 from __future__ import annotations
 

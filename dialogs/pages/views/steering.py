@@ -1,4 +1,6 @@
-"""How a person steers a dialog: a new course, an answer to the agent, its language, rest, and autonomous mode."""
+"""How a person steers a dialog: a new course, an answer to the agent, its language, rest, autonomous mode, and the
+reminders and Taskdoc that the agent writes too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the chart of one agent with one LLM draws: measured prompt tokens, limits in force, compactions. Bounded.
+"""Whose numbers Insights tell (`Scope`); what the chart of one agent with one LLM draws, measured prompt tokens, limits
+in force, compactions; and the patterns of the last day. Bounded.
 
 Few rows stand for themselves; of many, the most of each hour or day, which both databases find as the beginning of a
 moment's text in UTC.
