@@ -25,7 +25,7 @@ from django.test import Client
 
 from benchmarks.filling import fill, sizes
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.tasks import sweep
+from dialogs.sweeper import sweep
 
 PEOPLE = 50
 # A table that has fewer rows is read from end to end because that is quickest.

@@ -35,6 +35,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.management", "health.management", "dominds.management"),
     ("dominds.asgi", "dominds.urls", "dominds.supervisor", "dominds.doctor", "dominds.backups", "dominds.web"),
     ("dialogs.tasks", "dialogs.admin", "dialogs.apps", "dialogs.checks"),
+    ("dialogs.sweeper",),
     ("dialogs.pages", "dialogs.templatetags"),
     ("dialogs.mcp_server",),
     ("dialogs.sample",),
@@ -291,7 +292,7 @@ def test_the_checker_names_the_broken_law(name: str, text: str, complaint: str) 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("health.monitor.levels", "from health.monitor.levels import Usage\nfrom dataclasses import dataclass"),
+        ("health.monitor.remediation", "from health.monitor.levels import Level\nfrom dataclasses import dataclass"),
         ("dialogs.llms.writes.providers", "from dialogs.providers.base import ModelFacts"),
         ("dialogs.llms.writes.providers", "from dialogs.providers import addresses"),
         ("healthy.monitor", "import dialogs"),  # a like-named stranger is not ours

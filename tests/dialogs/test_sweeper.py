@@ -8,9 +8,9 @@ import pytest
 from celery import Celery
 from celery.signals import worker_ready, worker_shutting_down
 
-from dialogs import tasks
+from dialogs import sweeper, tasks
 from dialogs.llms import preload
-from dialogs.tasks import Sweeper
+from dialogs.sweeper import Sweeper
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: p
     passes: list[float] = []
     wakings: list[float] = []
     settings.DOMINDS_SWEEP_SECONDS = 0.01
-    monkeypatch.setattr(tasks, "sweep_turns", lambda: passes.append(time.monotonic()) or "")
-    monkeypatch.setattr(tasks, "empty_trash", lambda: "")
-    monkeypatch.setattr(tasks, "wake_critic", lambda: wakings.append(time.monotonic()) or "")
+    monkeypatch.setattr(sweeper, "sweep_turns", lambda: passes.append(time.monotonic()) or "")
+    monkeypatch.setattr(sweeper, "empty_trash", lambda: "")
+    monkeypatch.setattr(sweeper, "wake_critic", lambda: wakings.append(time.monotonic()) or "")
 
     found.start()
     while len(passes) < 3:
@@ -48,10 +48,10 @@ def test_after_a_sweep_that_failed_those_who_hold_a_lease_come_first(
             raise ConnectionError("the database is away")
         return ""
 
-    monkeypatch.setattr(tasks, "sweep_turns", lambda: is_there("sweep", after=1))
-    monkeypatch.setattr(tasks, "find_database", lambda: is_there("look", after=2))
+    monkeypatch.setattr(sweeper, "sweep_turns", lambda: is_there("sweep", after=1))
+    monkeypatch.setattr(sweeper, "find_database", lambda: is_there("look", after=2))
     for name in ("empty_trash", "wake_critic"):
-        monkeypatch.setattr(tasks, name, lambda: "")
+        monkeypatch.setattr(sweeper, name, lambda: "")
 
     found.start()
     while len(did) < 5:
@@ -68,8 +68,8 @@ def test_the_critic_is_woken_again_once_its_minute_is_over(
     passes: list[str] = []
     settings.DOMINDS_SWEEP_SECONDS = 0.01
     for name in ("sweep_turns", "empty_trash", "wake_critic"):
-        monkeypatch.setattr(tasks, name, lambda name=name: passes.append(name) or "")
-    monkeypatch.setattr(tasks, "BEAT_SECONDS", 0.05)
+        monkeypatch.setattr(sweeper, name, lambda name=name: passes.append(name) or "")
+    monkeypatch.setattr(sweeper, "BEAT_SECONDS", 0.05)
 
     found.start()
     while passes.count("wake_critic") < 3:
@@ -95,8 +95,8 @@ def test_a_failure_is_said_once_and_survived(found: Sweeper, caplog: pytest.LogC
 @pytest.mark.django_db(transaction=True)
 def test_with_nothing_due_it_says_nothing(found: Sweeper, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
-        found.attempt(tasks.sweep_turns)
-        found.attempt(tasks.empty_trash)
+        found.attempt(sweeper.sweep_turns)
+        found.attempt(sweeper.empty_trash)
 
     assert caplog.messages == []
 

@@ -16,7 +16,7 @@ from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import apply_draft
 from dialogs.context.present import present_context
 from dialogs.models import Dialog, Message
-from dialogs.tasks import sweep
+from dialogs.sweeper import sweep
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import edit_message, post_message
 from health.models import CompactionRun

@@ -1,0 +1,103 @@
+"""The sweeper: a thread of a worker of turns. It queues again what a lost task or a dead worker left due, and wakes
+what is periodic.
+
+The database says what is due; this only looks. It survives every failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import connections
+
+from dialogs.common.schedule import queue_compaction, queue_drive, queue_learning
+from dialogs.compaction.reads.compaction import neglected_runs
+from dialogs.compaction.writes.drafts import apply_overdue_drafts
+from dialogs.models import Dialog
+from dialogs.turns.reads.turns import due_dialogs
+
+logger = logging.getLogger(__name__)
+TRASH_SECONDS = 3600.0
+# How soon a beat that was missed is caught up; how often it beats, `dialogs.learning.beat` says.
+BEAT_SECONDS = 60.0
+
+
+class Sweeper(threading.Thread):
+    def __init__(self) -> None:
+        super().__init__(name="sweeper", daemon=True)
+        self.stopped = threading.Event()
+        self.said = ""
+
+    def run(self) -> None:
+        trash_due = beat_due = time.monotonic()
+        work: Callable[[], str] = sweep_turns
+        while not self.stopped.wait(settings.DOMINDS_SWEEP_SECONDS):
+            work = sweep_turns if self.attempt(work) else find_database
+            if time.monotonic() >= trash_due:
+                self.attempt(empty_trash)
+                trash_due = time.monotonic() + TRASH_SECONDS
+            if time.monotonic() >= beat_due:
+                self.attempt(wake_critic)
+                beat_due = time.monotonic() + BEAT_SECONDS
+
+    def attempt(self, work: Callable[[], str]) -> bool:
+        """Do it and say what was done; False where it failed. The same words twice in a row are said once: an outage
+        must not fill the log."""
+        is_done = False
+        try:
+            said = work()
+            is_done = True
+        except Exception as error:
+            said = f"{work.__name__} failed, and is tried again: {error}"
+        finally:
+            connections.close_all()
+        if said and said != self.said:
+            logger.info("%s", said)
+        self.said = said or self.said
+        return is_done
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+def find_database() -> str:
+    """After a sweep that failed: leases ran out while the database was away, and whoever holds one renews it first."""
+    Dialog.objects.exists()
+    return ""
+
+
+def sweep_turns() -> str:
+    queued = sweep()
+    return f"{queued} dialogs were due and without a worker" if queued else ""
+
+
+def sweep() -> int:
+    """Queue every dialog with work due that nobody drives. Returns how many were queued.
+
+    A compaction that no worker of its queue takes up goes to the workers of the turns. Previews whose time has run out
+    apply themselves.
+    """
+    for run_id in neglected_runs():
+        queue_compaction(run_id, queue="turns")
+    apply_overdue_drafts()
+    return sum(queue_drive(dialog_id) for dialog_id in due_dialogs())
+
+
+def wake_critic() -> str:
+    # What few moments need is loaded in them: turns are answered sooner after a start.
+    from dialogs.learning.beat import is_due
+
+    if is_due():
+        queue_learning()
+    return ""
+
+
+def empty_trash() -> str:
+    from dialogs.transcript.writes.trash import empty_trash as empty
+
+    erased = empty(older_than_days=settings.DOMINDS_TRASH_DAYS)
+    return f"{erased} dialogs left the trash for good" if erased else ""
