@@ -112,7 +112,6 @@ class ModelFacts:
 
     model_id: str
     context_length: int | None = None
-    input_length: int | None = None
     output_length: int | None = None
     maximum: int | None = None
     loaded: bool | None = None

@@ -40,16 +40,13 @@ def add_provider(
     label: str = "",
     api_key: str = "",
     api_key_env: str = "",
-    origin: str = Origin.ADMIN,
 ) -> Provider:
     """A new provider. Raises InvalidProvider, also when the name is taken."""
     try:
         address = clean_base_url(base_url, kind=kind)
     except InvalidAddress as error:
         raise InvalidProvider(str(error)) from error
-    provider = Provider(
-        name=name, kind=kind, base_url=address, label=label, api_key_env=api_key_env.strip(), origin=origin
-    )
+    provider = Provider(name=name, kind=kind, base_url=address, label=label, api_key_env=api_key_env.strip())
     _check(provider)
     if provider.api_key_env and not may_hold_key(provider.api_key_env):
         raise InvalidProvider(not_for_keys(provider.api_key_env))
@@ -83,12 +80,10 @@ def record_server(*, provider: Provider, is_ollama: bool | None) -> None:
 
 
 @transaction.atomic
-def add_llm(
-    *, provider: Provider, model_id: str, facts: ModelFacts | None = None, label: str = "", origin: str = Origin.ADMIN
-) -> LLM:
+def add_llm(*, provider: Provider, model_id: str, facts: ModelFacts | None = None) -> LLM:
     """This model of the provider, made when it is new; `facts` are recorded either way."""
     found = LLM.objects.filter(provider=provider, model_id=model_id).first()
-    llm = found or LLM(provider=provider, model_id=model_id, label=label, origin=origin)
+    llm = found or LLM(provider=provider, model_id=model_id)
     if found is None:
         _check(llm)
         llm.save()
@@ -98,13 +93,13 @@ def add_llm(
 
 
 @transaction.atomic
-def add_agent(*, llm: LLM, name: str = "", instructions: str = "") -> Agent:
+def add_agent(*, llm: LLM) -> Agent:
     """An agent to talk to this LLM with; the one that exists when there is one already."""
     found = llm.agents.filter(is_demo=False).first()
     if found:
         return found
-    name = (name or llm.label or llm.model_id)[:120]
-    return Agent.objects.create(name=name, slug=_free_slug(llm.model_id), instructions=instructions, llm=llm)
+    name = (llm.label or llm.model_id)[:120]
+    return Agent.objects.create(name=name, slug=_free_slug(llm.model_id), llm=llm)
 
 
 @transaction.atomic
@@ -117,7 +112,6 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
     _doubt_bounds(llm, facts.context_length)
     llm.detected_context_length = facts.context_length
     llm.limits_read_at = timezone.now()
-    llm.input_length = llm.input_length or facts.input_length
     llm.output_length = llm.output_length or facts.output_length
     said = _take_window(llm, facts)
     llm.save()
