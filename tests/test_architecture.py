@@ -150,7 +150,7 @@ TABLE = (
         why="the MCP server only reads",
     ),
     Law(
-        who=("dialogs.api.canonical", "dialogs.api.notices", "dialogs.api.chunks", "dialogs.api.requests"),
+        who=("dialogs.api.canonical", "dialogs.api.chunks", "dialogs.api.requests"),
         never=(*IMPURE, "dialogs.models", *READS, *WRITES),
         why="what a client's bytes mean is a value",
     ),

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dialogs.api import chunks, notices
+from dialogs.api import chunks
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, failure, internal
 from dialogs.api.listening import Heard, Notice, Said, Thought, joined
@@ -71,7 +71,7 @@ class Teller:
             case Notices.REASONING:
                 return self.sent.thought(f"{words}\n")
             case Notices.CONTENT:
-                return self.sent.text(notices.as_content(words, has_said=self.has_said))
+                return self.sent.text(chunks.as_content(words, has_said=self.has_said))
             case _:
                 return b""
 
@@ -105,7 +105,7 @@ async def _said(turn: ClientTurn, teller: Teller) -> AsyncGenerator[bytes, None]
             said = first + teller.pieces(waiting)
             first = b""
             if turn.listener.is_compacting:
-                said += notices.as_comment()
+                said += chunks.as_comment()
             if said:
                 yield said
 
@@ -115,7 +115,7 @@ async def _comment(turn: ClientTurn) -> bytes:
     if not turn.listener.is_compacting:
         return chunks.KEEP_ALIVE
     run = await in_db(newest_run)(turn.dialog_id) if turn.dialog_id else None
-    return notices.as_comment(run.tokens_now, run.limit_tokens) if run else notices.as_comment()
+    return chunks.as_comment(run.tokens_now, run.limit_tokens) if run else chunks.as_comment()
 
 
 def _ending(turn: ClientTurn, teller: Teller, *, wants_usage: bool) -> Iterator[bytes]:
@@ -124,7 +124,7 @@ def _ending(turn: ClientTurn, teller: Teller, *, wants_usage: bool) -> Iterator[
         yield chunks.event(error.as_json())
         return
     if _is_full(turn):
-        yield teller.notice(_last(turn).error_message or notices.FULL, done=True)
+        yield teller.notice(_last(turn).error_message or chunks.FULL, done=True)
     usage = usage_of(reported_of(_last(turn))) if wants_usage else None
     yield from chunks.ending(teller.sent, *_calls_and_reason(turn), usage, internals(turn))
 

@@ -38,7 +38,7 @@ from pydantic import BaseModel, ValidationError
 
 from dialogs.api.errors import ApiError
 from dialogs.common.threads import in_db
-from dialogs.mcp_server import arguments, reading, results, words
+from dialogs.mcp_server import arguments, reading, results
 from dialogs.mcp_server.arguments import ListDialogs, ReadDialog
 from dialogs.mcp_server.reading import NothingThere, UnknownPlace, list_dialogs, read_dialog
 from dominds import __version__
@@ -109,7 +109,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.ListDialogs,
             answer=results.Dialogs,
             read=reading.list_dialogs,
-            in_words=words.dialogs,
+            in_words=results.dialogs,
         ),
         ReadTool(
             name="read_dialog",
@@ -121,7 +121,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.ReadDialog,
             answer=results.Transcript,
             read=reading.read_dialog,
-            in_words=words.transcript,
+            in_words=results.transcript,
         ),
         ReadTool(
             name="read_message",
@@ -130,7 +130,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.ReadMessage,
             answer=results.MessageText,
             read=reading.read_message,
-            in_words=words.message,
+            in_words=results.message,
         ),
         ReadTool(
             name="search_archive",
@@ -142,7 +142,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.SearchArchive,
             answer=results.SearchHits,
             read=reading.search_archive,
-            in_words=words.hits,
+            in_words=results.hits,
         ),
         ReadTool(
             name="recall",
@@ -154,7 +154,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.Recall,
             answer=results.Recalled,
             read=reading.recall,
-            in_words=words.recalled,
+            in_words=results.recalled,
         ),
         ReadTool(
             name="list_readings",
@@ -166,7 +166,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.ListReadings,
             answer=results.Readings,
             read=reading.list_readings,
-            in_words=words.readings,
+            in_words=results.readings,
         ),
         ReadTool(
             name="list_compactions",
@@ -178,7 +178,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.ListCompactions,
             answer=results.Compactions,
             read=reading.list_compactions,
-            in_words=words.compactions,
+            in_words=results.compactions,
         ),
         ReadTool(
             name="read_compaction",
@@ -190,7 +190,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
             asked=arguments.ReadCompaction,
             answer=results.Receipt,
             read=reading.read_compaction,
-            in_words=words.receipt,
+            in_words=results.receipt,
         ),
     )
 }
@@ -242,7 +242,7 @@ def listed(user: User, cursor: str) -> ListResourcesResult:
 
 def read(user: User, uri: str) -> ReadResourceResult:
     found = read_dialog(user, ReadDialog(dialog_id=_dialog_id(uri), limit=MESSAGES))
-    text = TextResourceContents(uri=uri, mime_type=MIME, text=words.transcript(found))
+    text = TextResourceContents(uri=uri, mime_type=MIME, text=results.transcript(found))
     return ReadResourceResult(contents=[text])
 
 

@@ -47,8 +47,7 @@ from dialogs.providers.options import (
     refused,
     schema_of,
 )
-from dialogs.providers.usage import Dialect, normalise
-from dialogs.providers.wire import as_mapping, as_text, facts_in, facts_of, recordable
+from dialogs.providers.usage import Dialect, as_mapping, as_text, facts_in, facts_of, normalise, recordable
 
 # The SDK would otherwise look for a key in the environment and on the disk.
 NO_KEY = "none"

@@ -35,8 +35,7 @@ from dialogs.providers.base import (
     ToolsRefused,
 )
 from dialogs.providers.laws import OF_SHAPE
-from dialogs.providers.usage import whole
-from dialogs.providers.wire import as_mapping
+from dialogs.providers.usage import as_mapping, whole
 
 LONGEST = 1_000
 KEYLIKE = re.compile(r"\b(?:sk|gsk|xai|rk|pk)[-_][\w*.\-]{6,}|\bAIza[\w\-*]{10,}|(?<=[Bb]earer )[\w*.\-]{8,}")

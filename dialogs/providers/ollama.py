@@ -50,8 +50,7 @@ from dialogs.providers.options import (
     refused,
     schema_of,
 )
-from dialogs.providers.usage import Dialect, normalise, whole
-from dialogs.providers.wire import as_list, as_mapping, as_text, recordable
+from dialogs.providers.usage import Dialect, as_list, as_mapping, as_text, normalise, recordable, whole
 
 LATEST = ":latest"
 TELLING = ("family", "parameter_size", "quantization_level")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialogs.providers.base import RequestRefused, ToolCall
-from dialogs.providers.wire import as_mapping, as_text
+from dialogs.providers.usage import as_mapping, as_text
 
 # The client's name of an option, and the service's.
 Names = dict[str, str]

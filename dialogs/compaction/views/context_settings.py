@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dialogs.compaction.reads.compaction_phases import phase
+from dialogs.compaction.reads.compaction_rows import phase
 from dialogs.compaction.reads.context_settings import (
     PRUNING_AGENT,
     agents_with_own_settings,
