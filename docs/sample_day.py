@@ -108,7 +108,7 @@ def _measured(dialog: Any, words: str) -> Any:
     import httpx
 
     from dialogs.context.border import chat_request
-    from dialogs.context.present import present_context
+    from dialogs.context.estimate import present_context
     from health.monitor.levels import Usage
 
     url = dialog.llm.provider.base_url

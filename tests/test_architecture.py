@@ -54,7 +54,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.common",),
     ("health.admin", "health.apps"),
     ("health.checks", "health.transcripts"),
-    ("health.services", "health.selectors", "health.rewards", "health.events"),
+    ("health.services", "health.selectors", "health.rewards"),
     ("health.compacting",),
     ("health.adapters",),
     ("health.critic",),

@@ -26,7 +26,7 @@ from dialogs.driver.live import LiveAnswer
 from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import refusal
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
-from dialogs.providers.bounds import bounded
+from dialogs.providers.http import bounded
 from dialogs.providers.laws import paired, shaped
 from dialogs.providers.pool import borrowed
 from dialogs.providers.slots import slot

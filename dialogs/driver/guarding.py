@@ -15,9 +15,8 @@ from dialogs.compaction.reads.compaction import (
     runs_of_turn,
 )
 from dialogs.context.carry_over import since_answer
-from dialogs.context.estimate import Sizing, overhead
+from dialogs.context.estimate import Sizing, as_stored, next_context, offered_tools, overhead
 from dialogs.context.material import beside, of_the_floor, with_unanswered
-from dialogs.context.present import as_stored, next_context, offered_tools
 from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads import max_output_of
 from dialogs.models import Dialog, Generation, Message

@@ -28,7 +28,7 @@ from dialogs.providers.base import (
     StreamEvent,
     TextDelta,
 )
-from dialogs.providers.bounds import bounded
+from dialogs.providers.http import bounded
 from dialogs.providers.pool import borrowed
 from dialogs.turns.reads.turns import is_stop_requested
 from dialogs.turns.writes import generations

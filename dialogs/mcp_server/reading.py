@@ -43,10 +43,10 @@ from dialogs.mcp_server.results import (
     Transcript,
 )
 from dialogs.models import Course, Dialog, Message
+from dialogs.transcript.model_view import NEEDED, holding_id
 from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.reads.dialogs import Shelf, owned_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
-from dialogs.transcript.reads.lineage import NEEDED, holding_id
 from dialogs.transcript.reads.path import read_tree
 from dialogs.transcript.search import Hit, Passage, recalled, search
 from health.models import CompactionRun

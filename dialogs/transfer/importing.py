@@ -42,7 +42,7 @@ from dialogs.transcript import model_view
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.transcript.standing_rules import StandingRule, dump
-from dialogs.transcript.writes.trash import erase_dialog
+from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.transfer import shape, shape_views
 from dialogs.transfer.adapting import at_rest, with_sound_views
 from dialogs.transfer.laws import judged_by, usage_of

@@ -13,8 +13,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.context.estimate import estimate
-from dialogs.context.present import next_context, offered_tools
+from dialogs.context.estimate import estimate, next_context, offered_tools
 from dialogs.context.reads.prefix import OwnToolsNow, own_tools_of, stable_prefix
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard, guard_of

@@ -16,8 +16,7 @@ from dialogs.common.reasons import calm_words
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.llms.guard import active_guard
 from dialogs.models import Course
-from dialogs.transcript.model_view import load
-from dialogs.transcript.reads.lineage import Lineage
+from dialogs.transcript.model_view import Lineage, load
 from dominds.prepared import Many, prepared
 from health.compaction.strategies import SHOWN
 from health.compaction.terms.registry import Shown

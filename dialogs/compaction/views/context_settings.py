@@ -29,10 +29,10 @@ from dialogs.compaction.reads.context_settings import (
     when_full,
 )
 from dialogs.compaction.settings.checking import odd_limits, pruning_problem
+from dialogs.compaction.settings.fields import CHAIN, Texts, after, texts_of, typed
 from dialogs.compaction.settings.form import SettingsForm
 from dialogs.compaction.settings.importing import read_yaml
 from dialogs.compaction.settings.inputs import Input
-from dialogs.compaction.settings.texts import CHAIN, Texts, after, texts_of, typed
 from dialogs.compaction.settings.what_if import what_if
 from dialogs.compaction.writes.context_settings import (
     SettingsOutdated,

@@ -14,8 +14,7 @@ from typing import Any
 from django.db.models.functions import Length
 
 from dialogs.agents.tools.registry import own_tools
-from dialogs.context.estimate import overhead
-from dialogs.context.present import offered_tools
+from dialogs.context.estimate import offered_tools, overhead
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import guard_of
 from dialogs.models import Blob, Dialog, Generation, Message

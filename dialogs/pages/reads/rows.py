@@ -17,8 +17,8 @@ from dialogs.compaction.reads.compaction_rows import CompactionRow
 from dialogs.llms.windows import lowered, most_asked
 from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
 from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.transcript.attachments import Attachment
 from dialogs.transcript.model_view import load
-from dialogs.transcript.reads.attached import Attachment
 from dialogs.transcript.reads.marks import kept_since
 from dialogs.turns.reads.call_rows import CallRow
 from health.models import CompactionRun

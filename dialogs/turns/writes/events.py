@@ -29,7 +29,6 @@ from dialogs.turns.writes.lease import Claim, fenced
 from health.compaction.config import AtMilestone
 from health.compaction.terms.pressure import Pressure
 from health.configured import context_config
-from health.events import record_event
 from health.loops import EVERY_CALLS, LoopFinding, find_loop
 from health.models import CleanupTask, CompactionRun, ContextEvent
 
@@ -53,9 +52,13 @@ def log(
     limit: int | None = None,
     **facts: Any,
 ) -> ContextEvent:
-    """Record an event with the agent and LLM that the dialog has now: it may have others later."""
-    return record_event(
-        code,
+    """Record an event with the agent and LLM that the dialog has now: it may have others later.
+
+    `estimated` and `limit` are tokens as they were counted then; `facts` are numbers and names beside them. No text of
+    a dialog goes into it.
+    """
+    return ContextEvent.objects.create(
+        code=code,
         dialog_id=dialog.pk,
         owner_id=dialog.owner_id,
         agent_id=dialog.agent_id,

@@ -23,7 +23,7 @@ from dialogs.models import (
     ViewChange,
 )
 from dialogs.transcript.standing_rules import StandingRule, dump
-from dialogs.transcript.writes.trash import BLOB_KEYS
+from dialogs.transcript.writes.dialog_row import BLOB_KEYS
 from dialogs.turns.writes.events import log
 from health.compaction.snapshot import as_json, begun
 from health.models import CompactionRun, ContextEvent

@@ -17,7 +17,7 @@ from dialogs.common.errors import DialogError
 from dialogs.models import Blob, Dialog, Message
 from dialogs.pages.writes import restore_dialog, trash_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs
-from dialogs.transcript.writes.trash import erase_dialog
+from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.transfer import export_json, import_dialog, importing, references
 from tests.dialogs.transfer.conftest import Writer
 
