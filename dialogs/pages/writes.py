@@ -1,4 +1,4 @@
-"""What a person does to a dialog as a whole. Erasing is in `transcript/writes/trash.py`."""
+"""What a person does to a dialog as a whole. Erasing is in `transcript/writes/dialog_row.py`."""
 
 from __future__ import annotations
 
