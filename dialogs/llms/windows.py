@@ -11,7 +11,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -27,7 +27,7 @@ from dialogs.providers.base import LimitUnavailable, ModelFacts, ProviderError, 
 from dialogs.providers.registry import WindowFrom
 from health.models import LlmCalibration
 from health.monitor.levels import context_window
-from health.tokens.windows import DOUBTED_AFTER, Bounds
+from health.tokens.windows import Bounds, is_doubted
 
 logger = logging.getLogger(__name__)
 FRESH = timedelta(seconds=60)
@@ -169,14 +169,10 @@ def learned_window(llm: LLM) -> LearnedWindow | None:
     is_bound = bool(known.refused) or (bool(known.window) and llm.context_length_source != WindowSource.REFUSAL)
     return LearnedWindow(
         bounds=known,
-        refusal_is_doubted=is_bound and _is_old(known.refused_at, now),
-        cut_is_doubted=bool(known.cut_sent) and _is_old(known.cut_at, now),
+        refusal_is_doubted=is_bound and is_doubted(known.refused_at, now),
+        cut_is_doubted=bool(known.cut_sent) and is_doubted(known.cut_at, now),
         cuts=Generation.objects.filter(llm=llm, manifest__cut=True).count() if known.cut_at else 0,
     )
-
-
-def _is_old(at: datetime | None, now: datetime) -> bool:
-    return at is None or now - at > DOUBTED_AFTER
 
 
 def lowered(generation: Generation | None) -> tuple[int, int] | None:

@@ -6,12 +6,11 @@ import json
 import shlex
 from datetime import date, datetime, timedelta
 from itertools import islice
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -25,12 +24,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dialogs.api.reads.api_keys import keys_of, offered_agents, offered_llms, offered_models
 from dialogs.api.writes.api_keys import InvalidApiKey, change_key, create_key, revoke_key
 from dialogs.models import ApiKey
+from dialogs.transcript.views import person_of
 
 
 @never_cache
 @require_safe
 def api_keys(request: HttpRequest) -> HttpResponse:
-    keys = list(keys_of(_person(request)))
+    keys = list(keys_of(person_of(request)))
     context = {
         "keys": [key for key in keys if not key.revoked_at],
         "revoked": [key for key in keys if key.revoked_at],
@@ -48,7 +48,7 @@ def api_key_new(request: HttpRequest) -> HttpResponse:
     form = ApiKeyForm(request.POST)
     if form.is_valid():
         try:
-            key, secret = create_key(owner=_person(request), **form.values())
+            key, secret = create_key(owner=person_of(request), **form.values())
         except InvalidApiKey as error:
             form.add_error(None, str(error))
         else:
@@ -107,14 +107,10 @@ def _page(request: HttpRequest, *, form: ApiKeyForm | None = None, **context: An
 
 def _key_or_404(request: HttpRequest, key_id: int) -> ApiKey:
     """Another person's key is answered exactly as one that never was."""
-    key = keys_of(_person(request)).filter(pk=key_id).first()
+    key = keys_of(person_of(request)).filter(pk=key_id).first()
     if key is None:
         raise Http404
     return key
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)
 
 
 def _base_url(request: HttpRequest) -> str:
