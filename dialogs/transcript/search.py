@@ -1,8 +1,7 @@
 """Full-text search in a dialog's messages: one cutting of texts into words, and two databases that look them up.
 
 Words are cut here and not by the databases, so that both find the same: without case and accents, identifiers in
-their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one. Passages of
-what the model no longer sees are found so too.
+their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one.
 """
 
 from __future__ import annotations
@@ -11,15 +10,13 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from uuid import UUID
 
 from django.db import connection
 
-from dialogs.models import Dialog, Message
+from dialogs.models import Message
 from dialogs.transcript.reads.archived_messages import archived_ids
-from health.compaction.reading import lexical
-from health.compaction.reading.text import CJK, passages
+from health.compaction.reading.text import CJK
 
 # More of a message is not read, and more is not kept of its words: a tsvector holds a megabyte at most.
 READ_CHARS = 1_000_000
@@ -135,46 +132,3 @@ def snippet(text: str, words: Collection[str]) -> str:
     start = max(0, at - SNIPPET_CHARS // 3)
     piece = " ".join(text[start : start + SNIPPET_CHARS].split())
     return f"{'…' if start else ''}{piece}{'…' if start + SNIPPET_CHARS < len(text) else ''}"
-
-
-# Messages that words find, passages that are weighed, and how many are quoted unless more are asked for.
-MESSAGES, WEIGHED = 40, 2_000
-QUOTED, MOST_QUOTED = 5, 10
-MESSAGE_CHARS = 200_000
-PASSAGE_CHARS = 500
-NOTHING = "Nothing in the archive has these words. Try others, or fewer."
-
-
-@dataclass(frozen=True)
-class Passage:
-    message: Message
-    text: str
-
-
-def recalled(dialog: Dialog, query: str, *, limit: int = QUOTED) -> list[Passage]:
-    """The best first; none where no word of the query stands in the archive."""
-    hits = search(dialog.pk, query, limit=MESSAGES, removed_only=True, any_word=True)
-    found = list(islice((passage for hit in hits for passage in _passages(hit.message)), WEIGHED))
-    return _best(found, query)[:limit] if found else []
-
-
-def _passages(message: Message) -> Iterator[Passage]:
-    """Sentences together, as far as they are short: one alone says little. Long ones in parts."""
-    held = ""
-    for piece in passages(message.content[:MESSAGE_CHARS]):
-        for start in range(0, len(piece.text), PASSAGE_CHARS):
-            part = piece.text[start : start + PASSAGE_CHARS]
-            if held and len(held) + len(part) >= PASSAGE_CHARS:
-                yield Passage(message, held)
-                held = ""
-            held = f"{held}\n{part}" if held else part
-    if held:
-        yield Passage(message, held)
-
-
-def _best(found: list[Passage], query: str) -> list[Passage]:
-    """The passages that are like the query, the most like first; all of them, as they were found, where none is."""
-    rows = lexical.vectors([query, *(passage.text for passage in found)]).vectors
-    likeness = rows[1:] @ rows[0]
-    ranked = sorted(range(len(found)), key=lambda at: -float(likeness[at]))
-    return [found[at] for at in ranked if likeness[at] > 0] or found
