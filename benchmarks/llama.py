@@ -20,7 +20,7 @@ _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 def server(*, context: int) -> Iterator[str]:
     """Its address. `context` is its window in tokens."""
     threads = max(1, (os.cpu_count() or 1) - 1)
-    command = [sys.executable, "-m", "dominds.supervisor.demo", "--port", "0"]
+    command = [sys.executable, "-m", "dominds.supervisor.llama_server", "--port", "0"]
     command += ["--context", str(context), "--threads", str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -20,8 +20,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
 from dominds import backups
-from dominds.supervisor import demo as demo_model
-from dominds.supervisor import probes
+from dominds.supervisor import llama_server, probes
 from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log
 
@@ -91,7 +90,7 @@ def check_programs(*, demo: bool) -> None:
     missing = [name for name in PROGRAMS if not find_spec(name)]
     if missing:
         raise CannotStart(f"{' and '.join(missing)} not installed. Run `make install`, or install dominds again.")
-    if demo and not (find_spec("xllamacpp") and demo_model.weights()):
+    if demo and not (find_spec("xllamacpp") and llama_server.weights()):
         raise CannotStart("The demo model is not installed. Run `make install`, or start with --no-demo.")
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 def real_llm(*, context: int = 4096) -> Iterator[str]:
     """The address of llama.cpp's own server, while it runs."""
     threads = max(1, (os.cpu_count() or 1) - 1)
-    command = [sys.executable, "-m", "dominds.supervisor.demo", "--port", "0"]
+    command = [sys.executable, "-m", "dominds.supervisor.llama_server", "--port", "0"]
     command += ["--context", str(context), "--threads", str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from health.monitor.usage import Usage
 
 from dialogs.providers import probe
 from dialogs.providers.base import (
@@ -22,7 +23,6 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.llamacpp import LlamaCpp
-from health.monitor.levels import Usage
 from tests.dialogs.providers.worlds import error_of, events_of, request
 
 WINDOW = 512
@@ -33,7 +33,7 @@ MODEL = "smollm2-135m"
 def real_server() -> Iterator[ProviderSettings]:
     """One process for all tests of this file, on a free port, with one slot of 512 tokens."""
     threads = max(1, (os.cpu_count() or 1) - 1)
-    command = [sys.executable, "-m", "dominds.supervisor.demo", "--port", "0"]
+    command = [sys.executable, "-m", "dominds.supervisor.llama_server", "--port", "0"]
     command += ["--context", str(WINDOW), "--threads", str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

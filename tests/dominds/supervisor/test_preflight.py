@@ -63,7 +63,7 @@ def test_a_program_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch
 
 
 def test_missing_weights_can_be_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dominds.supervisor.demo.weights", lambda: None)
+    monkeypatch.setattr("dominds.supervisor.llama_server.weights", lambda: None)
 
     prepare.check_programs(demo=False)
     with pytest.raises(CannotStart, match="start with --no-demo"):
