@@ -29,20 +29,23 @@ HEAPS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A Celery worker: the child's name, the queue that it serves, and its pool."""
+    """A Celery worker: the child's name, the queue that it serves, its pool, and how far it stands back."""
 
     name: str
     queue: str
     pool: str
     concurrency: int
+    nice: int
 
 
 # Turns wait on providers: many threads. Compaction computes: a process of its own, which loads the embedding model. It
 # works where it waits for tasks: a pool of processes would be two with the same code in each, and from a thread Celery
 # hears up to a second late that a task is done, and takes the next one then.
+#
+# Where the machine is busy, whoever opens a page goes before an answer that comes anyway, and that before a compaction.
 WORKERS = (
-    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),
-    Worker(name="compaction", queue="compaction", pool="solo", concurrency=1),
+    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS, nice=5),
+    Worker(name="compaction", queue="compaction", pool="solo", concurrency=1, nice=10),
 )
 
 
@@ -63,6 +66,7 @@ def worker(row: Worker) -> Child:
         command=(*command, *(part for option in options.items() for part in option)),
         # In a container root is usual, and nothing here is unpickled.
         environment={"PYTHONWARNINGS": "ignore:You're running the worker"} | (HEAPS if row.concurrency > 1 else {}),
+        nice=row.nice,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.http import QueryDict
@@ -185,6 +186,7 @@ CHOICES: Mapping[str, Promise] = {
 }
 
 
+@cache
 def check_at(path: str) -> Check:
     """What the value at a key's path may be."""
     section, _dot, key = path.rpartition(".")

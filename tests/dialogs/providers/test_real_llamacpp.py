@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from health.monitor.usage import Usage
 
 from dialogs.providers import probe
 from dialogs.providers.base import (
@@ -23,6 +22,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.llamacpp import LlamaCpp
+from health.monitor.levels import Usage
 from tests.dialogs.providers.worlds import error_of, events_of, request
 
 WINDOW = 512

@@ -227,19 +227,6 @@ def test_from_the_transcript_the_socket_brings_what_changed(
     assert Course.objects.get(dialog=dialog).head_run_id != compacted.pk
 
 
-def test_the_archive_of_another_is_not_there(
-    as_bob: Client, dialog: Dialog, history: list[Message], compacted: CompactionRun
-) -> None:
-    assert as_bob.get(url(dialog)).status_code == 404
-    assert as_bob.get(url(dialog, f"{history[3].pk}/")).status_code == 404
-    assert as_bob.post(f"/dialogs/{dialog.pk}/messages/{history[3].pk}/bring-back/").status_code == 404
-    assert history[3].content not in sent(dialog)
-
-
-def test_a_stranger_is_asked_to_sign_in(client: Client, dialog: Dialog) -> None:
-    assert client.get(url(dialog))["Location"].startswith("/login/")
-
-
 def test_a_message_of_another_dialog_is_not_there(as_alice: Client, dialog: Dialog, compacted: CompactionRun) -> None:
     other = Dialog.objects.create(owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at)
 

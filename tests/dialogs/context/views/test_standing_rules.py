@@ -135,14 +135,6 @@ def test_more_rules_than_a_dialog_may_have_are_refused(alice_client: Client, dia
     assert change(alice_client, dialog, change="add", text=NEW) == 422
 
 
-def test_bob_sees_and_changes_none_of_it(client: Client, bob: User, dialog: Dialog) -> None:
-    client.force_login(bob)
-
-    assert client.get(f"/dialogs/{dialog.pk}/rules/").status_code == 404
-    assert change(client, dialog, change="add", text=NEW) == 404
-    assert Dialog.objects.get(pk=dialog.pk).standing_rules == []
-
-
 def test_what_stands_in_a_rule_is_no_markup(alice_client: Client, dialog: Dialog) -> None:
     change(alice_client, dialog, change="add", text="<script>alert(1)</script>")
 
