@@ -12,8 +12,7 @@ from django.utils.translation import gettext as _
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, Message, MessageMark, ViewChange
-from dialogs.transcript.model_view import holding, load
-from dialogs.transcript.reads.lineage import Lineage, lineage_of
+from dialogs.transcript.model_view import Lineage, holding, lineage_of, load
 from dialogs.transcript.reads.path import course_branch, is_behind
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.writes.remediation import lift

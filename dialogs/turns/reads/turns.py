@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -20,7 +21,7 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
 from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
-from dominds.prepared import prepared
+from dominds.prepared import Many, prepared
 from health.loops import EVERY_CALLS
 from health.monitor.remediation import Due
 
@@ -202,12 +203,17 @@ def seconds_until(moment: datetime | None) -> float | None:
 
 def is_stop_requested(dialog_id: UUID) -> bool:
     """Also true when the dialog is gone or in the trash: nobody waits for the answer then."""
-    return not _wanted(dialog_id)
+    return bool(unwanted([dialog_id]))
 
 
-@prepared(UUIDField())
-def _wanted(dialog_id: Any) -> QuerySet[Dialog, Any]:
-    return Dialog.objects.filter(pk=dialog_id, stop_requested=False).values_list("pk")
+def unwanted(dialog_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of these dialogs whose answer a person asks to stop, that are in the trash, or that are gone."""
+    return set(dialog_ids).difference(dialog_id for (dialog_id,) in _wanted(dialog_ids))
+
+
+@prepared(Many(UUIDField()))
+def _wanted(dialog_ids: Any) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.filter(pk__in=dialog_ids, stop_requested=False).order_by().values_list("pk")
 
 
 def is_message_waiting(dialog_id: UUID) -> bool:

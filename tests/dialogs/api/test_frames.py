@@ -154,32 +154,20 @@ async def test_other_instructions_before_the_same_words_are_another_conversation
     assert await Dialog.objects.acount() == 2
 
 
-async def test_the_task_of_a_framed_conversation_stays_and_the_frame_lays_down_no_rule(
+async def test_the_task_of_a_framed_conversation_stays_and_files_that_are_rewritten_each_turn_cost_few_compactions(
     guarded_client: Client, play: Play
 ) -> None:
     read = await sync_to_async(play)(*answers(20))
-    coder = Coder(guarded_client)
-
-    for turn in range(20):
-        await coder.ask(TASK if turn == 0 else f"Add f{turn}.", sentences=30)
-
-    assert await CompactionRun.objects.filter(status="applied").aexists()
-    sent = [contents(request) for request in read()]
-    assert all(TASK in request for request in sent)
-    assert not any(f"] {CANNED_RULE}" in request for request in sent)
-    assert await Dialog.objects.acount() == 1
-
-
-async def test_files_that_are_rewritten_each_turn_cost_no_compaction_each_turn(
-    guarded_client: Client, play: Play
-) -> None:
-    await sync_to_async(play)(*answers(20))
     coder, runs = Coder(guarded_client), [0]
 
     for turn in range(20):
         await coder.ask(TASK if turn == 0 else f"Add f{turn}.", sentences=30)
         runs.append(await CompactionRun.objects.filter(status="applied").exclude(trigger="carried").acount())
 
+    sent = [contents(request) for request in read()]
+    assert all(TASK in request for request in sent)
+    assert not any(f"] {CANNED_RULE}" in request for request in sent), "the frame lays down no rule"
+    assert await Dialog.objects.acount() == 1
     first = next(turn for turn, number in enumerate(runs) if number)
     assert 20 - first >= 9
     assert 3 * (runs[-1] - 1) <= 20 - first

@@ -14,7 +14,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import apply_draft, redo, undo
 from dialogs.context.border import chat_request
-from dialogs.context.present import offered_tools, present_context
+from dialogs.context.estimate import offered_tools, present_context
 from dialogs.models import Course, Dialog, Message, ViewChange
 from dialogs.providers.base import ChatRequest
 from dialogs.turns.reads.turns import dialog_to_drive
