@@ -33,7 +33,7 @@ def content_of(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def _with_pairs(tokens: Sequence[str]) -> Iterator[str]:
-    """Of the one before a value half may be a small word: 定投三百."""
+    """Of the one before a value the first half may be a small word: 定投三百, not 级要40分."""
     for token, behind in itertools.pairwise((*tokens, "")):
         if token > CJK_BEGINS:
             pairs = (token[i : i + 2] for i in range(len(token) - 1))
@@ -51,7 +51,7 @@ def _is_telling_pair(pair: str) -> bool:
 
 @lru_cache(maxsize=WORDS)
 def _is_half_telling(pair: str) -> bool:
-    return len(ZH_COMMON.intersection(pair)) == 1 and not CHANGES.search(pair)
+    return pair[0] in ZH_COMMON and pair[1] not in ZH_COMMON and not CHANGES.search(pair)
 
 
 @lru_cache(maxsize=WORDS)
