@@ -112,7 +112,7 @@ def wake_critic() -> str:
 
 
 def empty_trash() -> str:
-    from dialogs.transcript.writes.trash import empty_trash as empty
+    from dialogs.transcript.writes.dialog_row import empty_trash as empty
 
     erased = empty(older_than_days=settings.DOMINDS_TRASH_DAYS)
     return f"{erased} dialogs left the trash for good" if erased else ""

@@ -27,8 +27,8 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.turns.writes.generations import Answer
-from health.monitor.usage import Usage, UsageUnavailable
-from health.tokens.characters import rough
+from health.monitor.levels import Usage, UsageUnavailable
+from health.tokens.counters import rough
 
 SHOW_EVERY_SECONDS = 0.06
 # Where nobody looks on: so late at the most a page that is opened meanwhile gets what the database lacks.

@@ -27,7 +27,7 @@ from dialogs.providers.base import (
     StreamEvent,
     TextDelta,
 )
-from dialogs.providers.bounds import bounded
+from dialogs.providers.http import bounded
 from dialogs.providers.pool import borrowed
 from dialogs.turns.writes.lease import Claim
 

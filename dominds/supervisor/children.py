@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dialogs.common.leash import LEASH
 from dominds.supervisor import probes
-from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.lock import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 
 WINDOW_SECONDS = 60.0

@@ -16,9 +16,9 @@ from typing import NoReturn
 from django.conf import settings
 from django.db import DatabaseError, connections
 
-from dominds.supervisor import demo, lock, preflight, prepare, probes, valkey
+from dominds.supervisor import demo, lock, prepare, probes, valkey
 from dominds.supervisor.children import Child
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log, ToLog
 from dominds.supervisor.plan import Plan, become_watcher, stop_on_signals
 
@@ -115,8 +115,8 @@ def up(options: Options) -> None:
     """Returns when somebody stopped it meanwhile. Raises CannotStart, with a line for a person."""
     data_dir = settings.DOMINDS_DATA_DIR
     stop_on_signals()
-    preflight.check_writable(data_dir)
-    preflight.make_private(data_dir)
+    prepare.check_writable(data_dir)
+    prepare.make_private(data_dir)
     with contextlib.suppress(KeyboardInterrupt):
         become_watcher(prepared(options))
 
@@ -129,11 +129,11 @@ def prepared(options: Options) -> Plan:
 
 
 def check(options: Options, log: Log) -> None:
-    preflight.check_disk(settings.DOMINDS_DATA_DIR)
-    preflight.check_programs(demo=options.demo and options.workers and settings.IS_CLONE)
+    prepare.check_disk(settings.DOMINDS_DATA_DIR)
+    prepare.check_programs(demo=options.demo and options.workers and settings.IS_CLONE)
     if options.web:
-        preflight.check_port(options.host, options.port)
-        hint = preflight.host_hint(options.host)
+        prepare.check_port(options.host, options.port)
+        hint = prepare.host_hint(options.host)
         if hint:
             log.line("up", hint)
     if valkey.is_embedded() and valkey.port_is_taken():

@@ -56,7 +56,8 @@ class Known(NamedTuple):
     """The first `length` messages of a request end with a stored message, in each of these dialogs, newest first.
 
     None of them is stored where `length` is 0: then a message, if any, is of the dialog whose history was replaced.
-    The first `frame` messages are what the client puts before every conversation: nobody's words.
+    The first `frame` messages stand before other conversations too, so none of them asks for this one. Where the
+    client has made its request up anew since, they are its own, nobody's words.
     """
 
     length: int

@@ -29,8 +29,7 @@ from dialogs.turns.writes.tool_calls import add_calls, hand_over
 from dominds.prepared import Many, prepared, prepared_update
 from dominds.rows import add, change, new
 from health.models import HealthReading
-from health.monitor.levels import Level
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Level, Usage, UsageUnavailable
 from health.services import record_reading
 
 

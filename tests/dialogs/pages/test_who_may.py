@@ -131,6 +131,19 @@ def test_a_stranger_is_asked_to_sign_in(client: Client, dialog: Dialog, rows: di
     assert everything() == before
 
 
+# Signing in and out, how the page for it looks, whether the server lives; `/v1` has keys, the admin is Django's.
+OPEN = ("login/", "logout/", "welcome/", "preferences/theme/", "preferences/language/", "healthz", "v1/", "admin/")
+
+
+def test_a_stranger_is_asked_to_sign_in_everywhere_else_too(client: Client, db: None) -> None:
+    ways = [way for way in routes(get_resolver()) if not way.startswith((*OPEN, "dialogs/<"))]
+    assert len(ways) >= 30
+
+    for way in ways:
+        found = {ask(f"/{re.sub('<[^>]+>', '1', way)}").get("Location", "") for ask in (client.get, client.post)}
+        assert all(where.startswith("/login/") for where in found), (way, found)
+
+
 def test_its_owner_acts_by_post_alone(as_alice: Client, dialog: Dialog, rows: dict[str, int]) -> None:
     before = everything()
 

@@ -17,7 +17,7 @@ import pytest
 
 from dialogs.common.leash import watch
 from dominds.supervisor.children import Child, Children, GiveUp, Restart, after_death, cause_of_death
-from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.lock import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 from tests.environment import free_port
 

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Course, Dialog, Message
 from dialogs.transcript import model_view
 from dialogs.turns.reads.turns import dialog_to_drive

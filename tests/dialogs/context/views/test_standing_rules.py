@@ -9,8 +9,8 @@ from django.test import Client
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.context.border import chat_request
-from dialogs.context.present import next_context
-from dialogs.context.reads.standing_rules import standing_rules
+from dialogs.context.estimate import next_context
+from dialogs.context.views.standing_rules import standing_rules
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
 from dialogs.transcript.writes.standing_rules import MOST_RULES, lay_down
