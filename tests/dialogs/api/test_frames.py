@@ -142,6 +142,19 @@ async def test_a_history_that_was_brought_along_once_is_a_persons(client_of_alic
     assert not await Message.objects.filter(parts__framed=True).aexists()
 
 
+async def test_a_history_of_which_the_client_drops_the_middle_stays_a_persons(
+    client_of_alice: Client, play: Play
+) -> None:
+    await sync_to_async(play)(*answers(3))
+    asked = user("What do I need for the boat, and by when?")
+    first = (await client_of_alice.ask(*EXAMPLES, asked)).json()["choices"][0]["message"]["content"]
+
+    await client_of_alice.ask(*EXAMPLES[:2], asked, assistant(first), user("And then?"))
+
+    assert await Dialog.objects.acount() == 1
+    assert not await Message.objects.filter(parts__framed=True).aexists()
+
+
 async def test_other_instructions_before_the_same_words_are_another_conversation(
     client_of_alice: Client, play: Play
 ) -> None:
