@@ -42,7 +42,6 @@ class Number(NamedTuple):
 NUMBERS = (
     Number(PASSAGES + "TAIL_SHARE", RECORDED, most=0.5),
     Number(PASSAGES + "USER_SHARE", RECORDED, most=0.9),
-    Number(PASSAGES + "EXPONENT", RECORDED),
     Number(PASSAGES + "IN_PLAY", RECORDED),
     Number(PASSAGES + "ASKED", RECORDED),
     Number(PASSAGES + "HOLDS", CORRECTED),

@@ -43,9 +43,8 @@ class Chooser:
     `steps` are the same in what was chosen together, `spent` the tokens that all of it costs.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], features: Features, *, exponent: float) -> None:
+    def __init__(self, candidates: Sequence[Candidate], features: Features) -> None:
         self.candidates, self.features = candidates, features
-        self.exponent = exponent
         self.chosen: list[int] = []
         self.steps: list[tuple[int, ...]] = []
         self.spent = 0
@@ -65,7 +64,7 @@ class Chooser:
         # Who leans, and on whom.
         self._leaners = np.array([at for at, leans in enumerate(self._leans) for _ in leans], dtype=np.intp)
         self._leant_on = np.array([lean for leans in self._leans for lean in leans], dtype=np.intp)
-        self._first_costs = self._costs() ** exponent
+        self._first_costs = self._costs()
         # What each adds, as last computed. It never grows, so it is a bound until it is computed again.
         self._worths = [own * one.prior + one.bonus for own, one in zip(features.own, candidates, strict=True)]
         # Closed gaps by chunk.
@@ -154,7 +153,7 @@ class Chooser:
         for lean in self._leans[at]:
             if not self._taken[lean]:
                 worth += worth_of(lean)
-        return worth * (1 + JOIN * self._joins[at]) / cost**self.exponent
+        return worth * (1 + JOIN * self._joins[at]) / cost
 
     def _worth(self, at: int) -> float:
         worth = self._worths[at] = sum(map(self._gain, self._each[at])) * self._priors[at] + self._bonuses[at]

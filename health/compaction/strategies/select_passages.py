@@ -29,8 +29,6 @@ from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, to
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.
 TAIL_SHARE, USER_SHARE = 0.07, 0.45
-# What a passage adds is divided by this power of its tokens.
-EXPONENT = 1.0
 # A row of a result that holds what somebody took up is worth so much more. What was asked has been answered since.
 IN_PLAY, ASKED = 1.25, 0.4
 # So is what the user states and what holds, more so where it changed something, and a reply that names of what a value
@@ -100,7 +98,7 @@ def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
     free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded) + spared
     newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
     room = free - sum(cut.tokens for cut in newest)
-    return Frame(kept=ids_of(guarded) | ids_of(newest), yielding=frozenset(), room=room, reduced=reduced)
+    return Frame(kept=ids_of(guarded) | ids_of(newest), room=room, reduced=reduced)
 
 
 def _in_force_only(units: Sequence[Unit], kit: Kit) -> dict[str, Unit]:
@@ -160,7 +158,7 @@ def chosen_order(
     prior = priors(pieces)
     starts = begins(sources, places, state.units)
     leans = leaning(sources, places, starts, in_force(tuple(state.units)).beside)
-    labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
+    labels = [label_tokens(state.units[source.unit_at], kit) for source in sources]
     turns = [LATER[turn_to_leave([state.units[source.unit_at]])] for source in sources]
     candidates = [
         Candidate(
@@ -175,8 +173,8 @@ def chosen_order(
             pieces, asked.bonuses, places, leans, features.in_play, map(_held(state.units), starts), strict=True
         )
     ]
-    chooser = Chooser(candidates, features, exponent=EXPONENT)
-    if not (frame.kept or frame.yielding):  # where nothing must stay, the end of the newest message does
+    chooser = Chooser(candidates, features)
+    if not frame.kept:  # where nothing must stay, the end of the newest message does
         chooser.take(range(len(places))[-1:])
     untagged = [turn == LATER[-1] for turn in turns]
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
@@ -256,10 +254,8 @@ def pieces_of(
     ]
 
 
-def label_tokens(unit: Unit, frame: Frame, kit: Kit) -> int:
+def label_tokens(unit: Unit, kit: Kit) -> int:
     """What a message costs beside its text, once something of it stands."""
-    if unit.id in frame.yielding:
-        return 0  # it stands in any case
     if is_lines(unit):
         return LINE_TOKENS
     return kit.counter.per_message + unit.image_tokens + (kit.tokens(unit.attached) if unit.attached else 0)

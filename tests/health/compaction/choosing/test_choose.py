@@ -19,7 +19,7 @@ def chooser(
         )
         for at in range(len(texts))
     ]
-    return Chooser(candidates, features, exponent=0.5)
+    return Chooser(candidates, features)
 
 
 def test_what_says_most_comes_first() -> None:

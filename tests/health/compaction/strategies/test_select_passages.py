@@ -404,7 +404,7 @@ def test_one_that_is_pinned_stands_as_it_was_said_and_what_is_outdated_is_told_b
 def test_where_the_next_best_does_not_fit_a_smaller_one_takes_the_room() -> None:
     best, next_best, small = (assistant(text) for text in ("one two", "three four five six", "seven eight"))
     state = counted_state(best, next_best, small, assistant("so " * 60), a_unit("And now?", id="last"))
-    frame = Frame(kept=frozenset({"last"}), yielding=frozenset(), room=0)
+    frame = Frame(kept=frozenset({"last"}), room=0)
     view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
 
     units = view.fitting([((0, 0),), ((1, 0),), ((2, 0),)], budget_tokens=len(NOTICE.split()) + 2 + 2 + 2)
@@ -419,7 +419,7 @@ REPORT = "The pump was checked.\nThe invoice of ACME is due on 3 May. All is wel
 def left_of(report: str, *numbers: int, limit: int, role: Role = Role.USER) -> str:
     """What stands for a message of which these pieces are kept."""
     state = counted_state(a_unit(report, id="report", role=role), a_unit("And now?", id="last"), limit=limit)
-    frame = Frame(kept=frozenset({"last"}), yielding=frozenset(), room=0)
+    frame = Frame(kept=frozenset({"last"}), room=0)
     view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
     return next(unit.content for unit in view.units((0, number) for number in numbers) if unit.id == "report")
 
@@ -452,7 +452,7 @@ def test_marks_at_the_ends_are_no_words_of_the_message_when_it_is_chosen_from_ag
 
     (source,) = [
         one
-        for one in sources_of(state.units, Frame(kept=frozenset(), yielding=frozenset(), room=10))
+        for one in sources_of(state.units, Frame(kept=frozenset(), room=10))
         if "ACME" in one.text
     ]
 
