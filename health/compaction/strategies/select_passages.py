@@ -19,7 +19,6 @@ from health.compaction.laws.weave import ledger_beside
 from health.compaction.reading.digest import without
 from health.compaction.reading.features import Features
 from health.compaction.reading.force import Place, in_force
-from health.compaction.reading.value_statements import is_question
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
 from health.compaction.terms.pressure import marks
@@ -29,8 +28,8 @@ from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, to
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.
 TAIL_SHARE, USER_SHARE = 0.07, 0.45
-# A row of a result that holds what somebody took up is worth so much more. What was asked has been answered since.
-IN_PLAY, ASKED = 1.25, 0.4
+# A row of a result that holds what somebody took up is worth so much more.
+IN_PLAY = 1.25
 # So is what the user states and what holds, more so where it changed something, and a reply that names of what a value
 # is: set on one half of conversations with corrections, judged on the other.
 HOLDS, CHANGED, NAMED = 4.0, 8.0, 5.0
@@ -196,8 +195,6 @@ def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequenc
 
 
 def _favour(piece: Piece, taken_up: bool) -> float:
-    if piece.role is Role.USER:
-        return ASKED if is_question(piece.text) else 1.0
     return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
 
 
