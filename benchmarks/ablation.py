@@ -76,7 +76,6 @@ PARTS: dict[str, Off] = {
     "neighbours join": {CORE + "choosing.choose.JOIN": 0.0},
     "task: whole messages": {CORE + "choosing.worth.TASK_SHARE": 0.0, CORE + "choosing.worth.AN_ANSWER": 0},
     "task: what was typed last": {CORE + "choosing.worth.unanswered": lambda units: ""},
-    "task: passages": {CORE + "choosing.worth.TASK_WEIGHT": 0.0},
 }
 
 

@@ -50,7 +50,6 @@ NUMBERS = (
     Number(CORE + "choosing.worth.BREVITY_MOST", RECORDED),
     Number(CORE + "reading.features._ONLY_IN_RESULTS", RECORDED),
     Number(CORE + "choosing.choose.JOIN", MADE),
-    Number(CORE + "choosing.worth.TASK_WEIGHT", MADE),
     Number(CORE + "choosing.worth.TASK_SHARE", ASKED, most=0.9),
     Number(CORE + "choosing.worth.AN_ANSWER", ASKED),
 )

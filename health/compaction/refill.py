@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+
 from health.compaction.choosing.sources import Frame, Source, sources_of
 from health.compaction.reading.digest import is_digest, is_notice
 from health.compaction.strategies.passage_view import View

@@ -162,14 +162,13 @@ def chosen_order(
     candidates = [
         Candidate(
             piece.tokens + GAP_TOKENS,
-            own * turns[at],
             prior[piece.role] * _favour(piece, taken) * held * turns[at],
             at,
             labels[at],
             lean,
         )
-        for piece, own, (at, _), lean, taken, held in zip(
-            pieces, asked.bonuses, places, leans, features.in_play, map(_held(state.units), starts), strict=True
+        for piece, (at, _), lean, taken, held in zip(
+            pieces, places, leans, features.in_play, map(_held(state.units), starts), strict=True
         )
     ]
     chooser = Chooser(candidates, features)

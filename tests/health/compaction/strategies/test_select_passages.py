@@ -450,11 +450,7 @@ def test_marks_at_the_ends_are_no_words_of_the_message_when_it_is_chosen_from_ag
     told = "[…]\nThe invoice 4471 of ACME over 912 euros is due on 3 May 2031.\n[…]"
     state = a_long_chat(a_unit(told, id="report"))
 
-    (source,) = [
-        one
-        for one in sources_of(state.units, Frame(kept=frozenset(), room=10))
-        if "ACME" in one.text
-    ]
+    (source,) = [one for one in sources_of(state.units, Frame(kept=frozenset(), room=10)) if "ACME" in one.text]
 
     assert [chunk.text for chunk in source.chunks] == [told.split("\n")[1]]
 
