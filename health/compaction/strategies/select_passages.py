@@ -19,6 +19,8 @@ from health.compaction.laws.weave import ledger_beside
 from health.compaction.reading.digest import without
 from health.compaction.reading.features import Features
 from health.compaction.reading.force import Place, in_force
+from health.compaction.reading.ledger_page import is_seen
+from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
 from health.compaction.terms.pressure import marks
@@ -174,9 +176,11 @@ def chosen_order(
     chooser = Chooser(candidates, features)
     if not frame.kept:  # where nothing must stay, the end of the newest message does
         chooser.take(range(len(places))[-1:])
+    for one in _laid_down(pieces, starts, state, kit):
+        chooser.fill([one], frame.room - chooser.spent)
     untagged = [turn == LATER[-1] for turn in turns]
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
-    chooser.take(_asked_for(asked_for, chooser, budget=asked.budget(frame.room)))
+    chooser.take(_asked_for(asked_for, chooser, budget=asked.budget(frame.room - chooser.spent)))
     _typed(sources, places, chooser, untagged, budget=int(USER_SHARE * (frame.room - chooser.spent)))
     chooser.choose(frame.room - chooser.spent)
     chooser.choose(SPARE)
@@ -185,6 +189,16 @@ def chosen_order(
         rest.sort(key=lambda one: turns[places[one][0]], reverse=True)
         chooser.fill(rest, frame.room - chooser.spent + SPARE)
     return [tuple(places[one] for one in step) for step in chooser.steps]
+
+
+def _laid_down(pieces: Sequence[Piece], starts: Sequence[Place | None], state: ContextState, kit: Kit) -> list[int]:
+    """The rules in force, then what else was laid down and changed something, the newest first: no answer takes their
+    room."""
+    kinds = {(entry.source_id, entry.text): entry.kind for entry in kit.entries if not is_seen(entry)}
+    changed = in_force(tuple(state.units)).changed
+    newest = [(at, kinds.get((pieces[at].source_id, pieces[at].text))) for at in reversed(range(len(pieces)))]
+    rules = [at for at, kind in newest if kind is EntryKind.RULE]
+    return [*rules, *(at for at, kind in newest if kind and starts[at] in changed)]
 
 
 def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequence[Unit]) -> list[int]:
