@@ -176,7 +176,8 @@ def chosen_order(
     chooser = Chooser(candidates, features)
     if not frame.kept:  # where nothing must stay, the end of the newest message does
         chooser.take(range(len(places))[-1:])
-    for one in _laid_down(pieces, starts, state, kit):
+    changed = in_force(tuple(state.units)).changed if asked.messages else ()  # no answer takes their room
+    for one in _laid_down(pieces, starts, kit, changed):
         chooser.fill([one], frame.room - chooser.spent)
     untagged = [turn == LATER[-1] for turn in turns]
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
@@ -191,11 +192,11 @@ def chosen_order(
     return [tuple(places[one] for one in step) for step in chooser.steps]
 
 
-def _laid_down(pieces: Sequence[Piece], starts: Sequence[Place | None], state: ContextState, kit: Kit) -> list[int]:
-    """The rules in force, then what else was laid down and changed something, the newest first: no answer takes their
-    room."""
+def _laid_down(
+    pieces: Sequence[Piece], starts: Sequence[Place | None], kit: Kit, changed: Collection[Place]
+) -> list[int]:
+    """The rules in force, then what else was laid down and changed something, the newest first."""
     kinds = {(entry.source_id, entry.text): entry.kind for entry in kit.entries if not is_seen(entry)}
-    changed = in_force(tuple(state.units)).changed
     newest = [(at, kinds.get((pieces[at].source_id, pieces[at].text))) for at in reversed(range(len(pieces)))]
     rules = [at for at, kind in newest if kind is EntryKind.RULE]
     return [*rules, *(at for at, kind in newest if kind and starts[at] in changed)]
