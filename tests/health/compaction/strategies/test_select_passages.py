@@ -213,7 +213,7 @@ def test_similar_passages_are_asked_for_once_and_only_with_a_task() -> None:
 def test_an_embedder_that_answers_is_heard() -> None:
     said = [f"Somebody called {name} paid {at} euros for a {thing}." for at, (name, thing) in enumerate(_MANY)]
     told = [a_unit(text, role=Role.ASSISTANT) for text in said]
-    state = a_long_chat(*told, limit=86, task="How much did somebody pay for the musical thing?")
+    state = a_long_chat(*told, limit=106, task="How much did somebody pay for the musical thing?")
 
     def answer(need: object) -> Embedded | None:
         if not isinstance(need, Embed):
