@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from health.compacting import compact_messages
-from health.monitor.levels import Configured, Reading, read
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Configured, Reading, Usage, UsageUnavailable, read
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -18,7 +18,7 @@ from dialogs.common.errors import DialogBusy, InvalidMessage
 from dialogs.compaction.reads.compaction import OVERFLOWS, can_be_reported
 from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
-from dialogs.context.present import present_tokens
+from dialogs.context.estimate import present_tokens
 from dialogs.llms.guard import Guard, bounds_of, by_limit, guard_of, is_off
 from dialogs.models import LLM, Dialog, Generation, Message, MessageMark
 from dialogs.transcript.reads.path import course_branch
