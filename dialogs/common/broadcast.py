@@ -1,4 +1,4 @@
-"""Whether somebody watches a dialog, and the only caller of `group_send`. Events are hints or absolute states.
+"""Whether somebody watches a dialog, and the only one who tells a group. Events are hints or absolute states.
 
 A browser that missed an event notices by the dialog's version and fetches what is true.
 """
@@ -103,9 +103,8 @@ async def _to_groups(layer: Any, news: Sequence[News]) -> bool:
     said += [(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}) for dialog_id in changed]
     groups = {group for group, _event in said}
     listened = await layer.with_listeners(groups, since=time.time() - layer.group_expiry)
-    for group, event in said:
-        if group in listened:
-            await layer.group_send(group, event)
+    if listened:
+        await layer.tell([(listened[group], event) for group, event in said if group in listened])
     return bool(listened)
 
 

@@ -29,6 +29,8 @@ from health.monitor.remediation import Due
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
+# So far the clock of another machine may be ahead.
+AHEAD = timedelta(minutes=10)
 
 
 def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
@@ -220,8 +222,13 @@ def is_message_waiting(dialog_id: UUID) -> bool:
 
 
 def lease_free() -> Q:
-    """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing."""
-    return Q(lease_until=None) | Q(lease_until__lt=timezone.now())
+    """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing.
+
+    A lease that is to last longer than any does is from before the clock went back.
+    """
+    now, longest = timezone.now(), max(settings.DOMINDS_LEASE_SECONDS, settings.DOMINDS_BACKOFF_MAX_SECONDS)
+    beyond = now + timedelta(seconds=longest) + AHEAD
+    return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=beyond)
 
 
 def due_dialogs() -> list[UUID]:
