@@ -55,7 +55,6 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("health.admin", "health.apps"),
     ("health.checks", "health.transcripts"),
     ("health.services", "health.selectors", "health.rewards"),
-    ("health.compacting",),
     ("health.adapters",),
     ("health.critic",),
     ("health.limits", "health.configured"),

@@ -22,7 +22,7 @@ from dialogs.compaction.preparing import is_soon
 from dialogs.compaction.reads.compaction import newest_run, open_run
 from dialogs.compaction.work import perform as make_run
 from dialogs.compaction.writes.compaction import cancel_run, fail_run
-from dialogs.compaction.writes.drafts import apply_if_overdue
+from dialogs.compaction.writes.manual_compaction import apply_if_overdue
 from dialogs.driver.calls import begin_taken
 from dialogs.driver.decide import (
     Action,

@@ -23,7 +23,7 @@ from dialogs.templatetags.dialog_tags import tokens
 from dialogs.transcript.reads.courses import handover_of
 from dialogs.transcript.reads.tool_calls import offers_notes
 from health.compaction.reading.ledger import Presence
-from health.critic.patterns import COHERENCE_DROP
+from health.critic.replay import COHERENCE_DROP
 from health.models import ContextEvent
 
 register = template.Library()

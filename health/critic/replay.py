@@ -1,4 +1,5 @@
-"""What would have happened: a course as it was said, gone through again under another limit; and the limit to propose.
+"""What would have happened: a course as it was said, gone through again under another limit; the limit to
+propose; and patterns over events, such as over-hits of one agent within a day.
 
 All numbers are estimates. A compaction is taken to reach the goal and no less than what must stay, unless the caller
 has the engine itself to ask.
@@ -6,12 +7,61 @@ has the engine itself to ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import accumulate
 
 from health.compaction.terms.pressure import tokens
-from health.critic.patterns import OVER_HIT, PROVIDER_OVERFLOW, TOKEN_LIMIT_EXCEEDED, Finding
+
+WINDOW = timedelta(hours=24)
+LEAST_COHERENCE = 0.65
+TOKEN_LIMIT_EXCEEDED, OVER_HIT = "TOKEN_LIMIT_EXCEEDED", "OVER_HIT"
+RECOVERY_TRIGGERED, COHERENCE_DROP = "RECOVERY_TRIGGERED", "COHERENCE_DROP"
+PROVIDER_OVERFLOW, BREAKER_FAILED = "PROVIDER_OVERFLOW", "BREAKER_FAILED"
+# So often within the window. The over-hits are ours: a guard that works lets an over-hit become no error. So are the
+# refusals of providers, and compactions for which too much must stay.
+LEAST: Mapping[str, int] = {
+    TOKEN_LIMIT_EXCEEDED: 3,
+    RECOVERY_TRIGGERED: 4,
+    COHERENCE_DROP: 3,
+    OVER_HIT: 3,
+    PROVIDER_OVERFLOW: 3,
+    BREAKER_FAILED: 3,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happened:
+    """An event by its code; COHERENCE_DROP is a compaction whose coherence was below `LEAST_COHERENCE`."""
+
+    code: str
+    agent_id: int
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """`count` events of one code, of one agent, within the window."""
+
+    code: str
+    agent_id: int
+    count: int
+
+
+def findings(happened: Iterable[Happened], *, now: datetime) -> tuple[Finding, ...]:
+    """The most frequent first. What is older than the window, or lies ahead, counts for nothing."""
+    return frequent(Counter((one.agent_id, one.code) for one in happened if now - WINDOW < one.at <= now))
+
+
+def frequent(counts: Counter[tuple[int, str]]) -> tuple[Finding, ...]:
+    """The events that are frequent enough to tell, the most frequent first. `counts` is by agent and code."""
+    return tuple(
+        Finding(code=code, agent_id=agent_id, count=count)
+        for (agent_id, code), count in counts.most_common()
+        if count >= LEAST.get(code, count + 1)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,20 @@ from dialogs.models.llm import ProviderKind
 from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.configured import ONLY, context_config, context_settings
 from health.critic.chains import Chain, ChainChange, Estimate, Run, chain_change
-from health.critic.patterns import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Finding, Happened, findings
-from health.critic.replay import Growth, LimitChange, Rules, Subject, limit_change
+from health.critic.replay import (
+    COHERENCE_DROP,
+    LEAST,
+    LEAST_COHERENCE,
+    WINDOW,
+    Finding,
+    Growth,
+    Happened,
+    LimitChange,
+    Rules,
+    Subject,
+    findings,
+    limit_change,
+)
 from health.limits import P1_FACTOR_PERCENT
 from health.models import CompactionRun, ContextEvent, ContextSettings, Proposal, SettingsChange
 

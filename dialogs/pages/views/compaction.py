@@ -20,9 +20,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dialogs.compaction.writes import manual_compaction, view_changes
 from dialogs.compaction.writes.compaction import cancel_run
-from dialogs.compaction.writes.drafts import discard as discard_draft
-from dialogs.compaction.writes.drafts import edit_draft
-from dialogs.compaction.writes.manual_compaction import report_and_continue
+from dialogs.compaction.writes.manual_compaction import discard as discard_draft
+from dialogs.compaction.writes.manual_compaction import edit_draft, report_and_continue
 from dialogs.models import Dialog, Message
 from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm

@@ -20,7 +20,7 @@ from django.db.models.functions import Cast, Substr
 from dialogs.compaction.reads.compaction import BY_THE_GUARD
 from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog
-from health.critic.patterns import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Finding, frequent
+from health.critic.replay import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Finding, frequent
 from health.models import CompactionRun, ContextEvent, HealthReading, Proposal
 
 Row = TypeVar("Row", bound=Model)
