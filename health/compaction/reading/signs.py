@@ -19,13 +19,13 @@ from health.compaction.reading.value_patterns import (
     DENIED,
     ENDS,
     FORBIDS,
-    MAY_HOLD_VALUES,
     OPENS_CHANGE,
     PAST,
     PERMITS,
     SENTENCES,
     SOMETIMES,
     Phrases,
+    may_hold_values,
 )
 
 _CLAUSE = re.compile(r"[,;，；]")
@@ -38,7 +38,7 @@ def _where_told(phrases: Phrases) -> Callable[[str], re.Match[str] | None]:
 
     def search(low: str) -> re.Match[str] | None:
         clauses = [clause for clause in _CLAUSE.split(low) if clause.strip()]
-        valued = [one for one in clauses if MAY_HOLD_VALUES.search(one)] if len(clauses) > 1 else []
+        valued = [one for one in clauses if may_hold_values(one)] if len(clauses) > 1 else []
         if valued and len(clauses[0].encode()) <= _OPENING:
             valued.insert(0, clauses[0])
         return next(filter(None, map(phrases.search, valued or (low,))), None)
