@@ -108,7 +108,7 @@ async def turns_of_pages(*, requests: int, around: Callable[[], Any]) -> None:
     from dialogs.turns.writes.messages import post_message
 
     def asked() -> Any:
-        dialog = create_dialog(owner=User.objects.get(), agent=Agent.objects.get(slug="bench"))
+        dialog = create_dialog(owner=User.objects.earliest("pk"), agent=Agent.objects.get(slug="bench"))
         return post_message(dialog=dialog, content="Hello").dialog_id
 
     with own_threads():

@@ -10,6 +10,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeAlias
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
@@ -26,23 +28,36 @@ TRASH_SECONDS = 3600.0
 BEAT_SECONDS = 60.0
 
 
+Drive: TypeAlias = Callable[[UUID], bool]
+
+
+def nobody(_dialog_id: UUID) -> bool:
+    return False
+
+
 class Sweeper(threading.Thread):
-    def __init__(self) -> None:
+    """`drive` begins a slice where the broker cannot be told of it, if it can take one more."""
+
+    def __init__(self, drive: Drive = nobody) -> None:
         super().__init__(name="sweeper", daemon=True)
+        self.drive = drive
         self.stopped = threading.Event()
         self.said = ""
 
     def run(self) -> None:
         trash_due = beat_due = time.monotonic()
-        work: Callable[[], str] = sweep_turns
+        work: Callable[[], str] = self.sweep
         while not self.stopped.wait(settings.DOMINDS_SWEEP_SECONDS):
-            work = sweep_turns if self.attempt(work) else find_database
+            work = self.sweep if self.attempt(work) else find_database
             if time.monotonic() >= trash_due:
                 self.attempt(empty_trash)
                 trash_due = time.monotonic() + TRASH_SECONDS
             if time.monotonic() >= beat_due:
                 self.attempt(wake_critic)
                 beat_due = time.monotonic() + BEAT_SECONDS
+
+    def sweep(self) -> str:
+        return sweep_turns(self.drive)
 
     def attempt(self, work: Callable[[], str]) -> bool:
         """Do it and say what was done; False where it failed. The same words twice in a row are said once: an outage
@@ -70,13 +85,13 @@ def find_database() -> str:
     return ""
 
 
-def sweep_turns() -> str:
-    queued = sweep()
-    return f"{queued} dialogs were due and without a worker" if queued else ""
+def sweep_turns(drive: Drive = nobody) -> str:
+    taken = sweep(drive)
+    return f"{taken} dialogs were due and without a worker" if taken else ""
 
 
-def sweep() -> int:
-    """Queue every dialog with work due that nobody drives. Returns how many were queued.
+def sweep(drive: Drive = nobody) -> int:
+    """Queue every dialog with work due that nobody drives, or `drive` it. Returns how many were taken up.
 
     A compaction that no worker of its queue takes up goes to the workers of the turns. Previews whose time has run out
     apply themselves.
@@ -84,7 +99,7 @@ def sweep() -> int:
     for run_id in neglected_runs():
         queue_compaction(run_id, queue="turns")
     apply_overdue_drafts()
-    return sum(queue_drive(dialog_id) for dialog_id in due_dialogs())
+    return sum(queue_drive(dialog_id) or drive(dialog_id) for dialog_id in due_dialogs())
 
 
 def wake_critic() -> str:

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from threading import Lock, Thread, Timer
 from typing import Any
@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 _turns: asyncio.AbstractEventLoop | None = None
 _slices: set[asyncio.Task[Any] | None] = set()
+# Slices that no task tells of.
+_beside: set[Future[None]] = set()
 _one_at_a_time = Lock()
 
 
@@ -46,7 +48,7 @@ def begin(sender: Any, **_about: object) -> None:
     if "compaction" in queues and settings.DOMINDS_PRELOAD_EMBEDDINGS:
         load_engine_soon()
     if "turns" in queues:
-        sweeper = Sweeper()
+        sweeper = Sweeper(drive_beside)
         worker_shutting_down.connect(lambda **_about: sweeper.stop(), weak=False)
         sweeper.start()
         preload.soon()
@@ -62,7 +64,7 @@ def stop(**_about: object) -> None:
 
 def end_when_idle() -> None:
     """Nothing is left to be done in order once no task runs: tasks are hints."""
-    while active_requests:
+    while active_requests or _beside:
         time.sleep(LOOK_EVERY_SECONDS)
     os._exit(0)
 
@@ -91,6 +93,16 @@ def drive(dialog_id: str) -> None:
     """Drive one slice of a dialog, on the event loop of this process."""
     with suppress(CancelledError):
         asyncio.run_coroutine_threadsafe(_slice(UUID(dialog_id)), _loop()).result()
+
+
+def drive_beside(dialog_id: UUID) -> bool:
+    """Begin a slice that no task tells of, as the broker is away. False where as many go on already as may."""
+    if len(_beside) >= settings.DOMINDS_TURN_THREADS:
+        return False
+    slice_of = asyncio.run_coroutine_threadsafe(_slice(dialog_id), _loop())
+    _beside.add(slice_of)
+    slice_of.add_done_callback(_beside.discard)
+    return True
 
 
 def hand_over() -> None:

@@ -77,6 +77,11 @@ class EndRun:
 
 
 @dataclass(frozen=True)
+class PauseRun:
+    """Autonomous mode: the account whose run it is was switched off."""
+
+
+@dataclass(frozen=True)
 class Compact:
     """Make room before the next request. `trigger` is one of `CompactionRun.Trigger`."""
 
@@ -137,6 +142,7 @@ Action = (
     | EndPrompts
     | Push
     | EndRun
+    | PauseRun
     | Compact
     | AwaitCompaction
     | Refuse
@@ -157,6 +163,8 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return Halt()
     if state.waiting_for_person:
         return Rest()
+    if state.owner_off:
+        return PauseRun()
     if state.run_used_up and (state.round_open or state.leaf is Leaf.RESULT):
         return EndRun()
     if state.round_open:
@@ -268,10 +276,10 @@ def _remediation(state: State) -> Action | None:
 
 
 def _between_turns(state: State, policy: Policy) -> Action:
-    if state.trashed:
+    if state.trashed or (state.owner_off and state.paused):
         return Rest()
-    if state.run_used_up:
-        return EndRun()
+    if over := _run_over(state):
+        return over
     if state.loop_check_due and not state.paused:
         return LookForLoop()
     if state.queued:
@@ -284,6 +292,12 @@ def _between_turns(state: State, policy: Policy) -> Action:
     if state.due and state.prompts >= policy.prompts:
         return EndPrompts()
     return _remediation(state) or (Push() if state.autonomous else Rest())
+
+
+def _run_over(state: State) -> Action | None:
+    if state.owner_off:
+        return PauseRun()
+    return EndRun() if state.run_used_up else None
 
 
 def retry_delay(failure: Failure, *, failures: int, policy: Policy, jitter: float) -> float | None:

@@ -36,6 +36,7 @@ from dialogs.driver.decide import (
     InsertPrompt,
     LookForLoop,
     NoteStuck,
+    PauseRun,
     Push,
     Refuse,
     Rest,
@@ -75,6 +76,7 @@ WRITES: dict[type[Action], Callable[[Claim], None]] = {
     EndPrompts: turns.end_prompts,
     EndRounds: turns.end_rounds,
     EndRun: turns.end_run,
+    PauseRun: turns.pause_run,
     LookForLoop: loops.look_for_loop,
 }
 

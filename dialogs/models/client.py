@@ -37,7 +37,8 @@ class PrefixNode(models.Model):
     two requests that go on from it at the same time become two.
     """
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    # The constraint below begins with it.
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     sha256 = models.CharField(max_length=64)
     message = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="prefix_nodes")
 

@@ -37,6 +37,7 @@ class PausedBy(models.TextChoices):
     FULL = "full", _("reminders and Taskdoc that fill the window")
     LOOP = "loop", _("an agent that goes round in circles")
     LIMIT = "limit", _("an autonomous run that used all its generations")
+    OWNER = "owner", _("an account that was switched off")
 
 
 class OwnTools(models.TextChoices):

@@ -38,7 +38,8 @@ INSERTED = (MessageOrigin.REMEDIATION, MessageOrigin.PUSH, MessageOrigin.CONTINU
 
 
 class Message(models.Model):
-    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="messages")
+    # The constraint below begins with it: an index of its own would only be written to.
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="messages", db_index=False)
     course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="messages")
     # Assigned under the dialog's row lock, so that order never depends on a clock.
     seq = models.PositiveIntegerField()
@@ -78,10 +79,7 @@ class QueuedMessage(models.Model):
 
 
 class SearchText(models.Model):
-    """The words of a message, as `dialogs.transcript.search` cuts them: a search looks through these, not the text.
-
-    The database keeps an index over `words` (migration 0004): FTS5 on SQLite, GIN over a tsvector on PostgreSQL.
-    """
+    """The words of a message, as `dialogs.transcript.search` cuts them: a search looks through these, not the text."""
 
     message = models.OneToOneField(
         "dialogs.Message", on_delete=models.CASCADE, primary_key=True, related_name="search_text"

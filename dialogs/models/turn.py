@@ -22,8 +22,9 @@ class Generation(models.Model):
         # The worker died: what it had received is kept here, and the turn begins again.
         INTERRUPTED = "interrupted", _("interrupted")
 
-    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="generations")
-    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="generations")
+    # An index and the constraint below begin with these.
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="generations", db_index=False)
+    course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="generations", db_index=False)
     number = models.PositiveIntegerField()
     turn = models.PositiveIntegerField()
     # 1 for the first try of an answer, 2 and on for its retries after a provider failure.

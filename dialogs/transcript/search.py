@@ -1,49 +1,40 @@
-"""Full-text search in a dialog's messages: one cutting of texts into words, and two databases that look them up.
+"""Full-text search in a dialog's messages, whose words are kept beside them.
 
 Words are cut here and not by the databases, so that both find the same: without case and accents, identifiers in
-their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one.
+their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one. The words of
+one dialog are read from end to end: an index of all dialogs' words would find those of all before these.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import compress
+from math import log
+from operator import and_, itemgetter, or_
+from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db.models import BooleanField, ExpressionWrapper, Q, TextField, Value
+from django.db.models.functions import Concat, Length
 
-from dialogs.models import Message
+from dialogs.models import Message, SearchText
 from dialogs.transcript.reads.archived_messages import archived_ids
 from health.compaction.reading.text import CJK
 
-# More of a message is not read, and more is not kept of its words: a tsvector holds a megabyte at most.
+# More of a message is not read, and more is not kept of its words.
 READ_CHARS = 1_000_000
 KEPT_BYTES = 400_000
 # All words of so few letters are kept, whatever they are: without its ligatures a letter may be eighteen.
 SHORT_CHARS = KEPT_BYTES // 100
-# What PostgreSQL adds to a word in a tsvector.
-BESIDE_BYTES = 8
 WORD_CHARS = 64
 QUERY_WORDS = 32
 SNIPPET_CHARS = 240
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _WORD = re.compile(rf"(?P<cjk>[{CJK}]+)|[^\W_{CJK}]+")
-
-# In both, a smaller rank is a better match. What is sought is made of letters and digits only.
-SQLITE = """
-    SELECT m.id, bm25(dialogs_searchtext_index) AS rank
-    FROM dialogs_searchtext_index JOIN dialogs_message m ON m.id = dialogs_searchtext_index.rowid
-    WHERE dialogs_searchtext_index MATCH %s AND m.dialog_id = %s
-    ORDER BY rank, m.seq DESC
-"""
-POSTGRESQL = """
-    SELECT m.id, -ts_rank(to_tsvector('simple', s.words), sought, 1) AS rank
-    FROM to_tsquery('simple', %s) AS sought, dialogs_searchtext s JOIN dialogs_message m ON m.id = s.message_id
-    WHERE to_tsvector('simple', s.words) @@ sought AND m.dialog_id = %s
-    ORDER BY rank, m.seq DESC
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +59,7 @@ def _first(words: Iterable[str]) -> dict[str, None]:
     left = KEPT_BYTES
     for word in words:
         if word not in found:
-            left -= len(word.encode()) + BESIDE_BYTES
+            left -= len(word.encode()) + 1
             if left < 0:
                 break
             found[word] = None
@@ -113,17 +104,26 @@ def search(dialog_id: UUID, text: str, *, limit: int, removed_only: bool = False
     return [Hit(message=messages[pk], snippet=snippet(messages[pk].content, words), rank=ranks[pk]) for pk in best]
 
 
-def found_ids(dialog_id: UUID, words: Collection[str], *, any_word: bool = False) -> dict[int, float]:
-    """The rank of every message of the dialog that matches, the best first."""
+def found_ids(dialog_id: UUID, words: Sequence[str], *, any_word: bool = False) -> dict[int, float]:
+    """The rank of every message of the dialog that matches, the best first, of equals the newest."""
     if not words:
         return {}
-    is_sqlite = connection.vendor == "sqlite"
-    each = [f'"{word}"*' if is_sqlite else f"'{word}':*" for word in words]
-    joint = {(True, False): " AND ", (True, True): " OR ", (False, False): " & ", (False, True): " | "}
-    sought = joint[is_sqlite, any_word].join(each)
-    with connection.cursor() as cursor:
-        cursor.execute(SQLITE if is_sqlite else POSTGRESQL, [sought, dialog_id.hex if is_sqlite else dialog_id])
-        return dict(cursor.fetchall())
+    begins = [Q(spaced__contains=f" {word}") for word in words]
+    rows = SearchText.objects.filter(message__dialog=dialog_id).alias(
+        spaced=Concat(Value(" "), "words", output_field=TextField())
+    )
+    wanted = rows.filter(reduce(or_ if any_word else and_, begins)).order_by("-message__seq")
+    has = (ExpressionWrapper(one, BooleanField()) for one in begins)
+    ranks = _ranked(list(wanted.values_list("message_id", Length("words"), *has)))
+    return dict(sorted(ranks.items(), key=itemgetter(1)))
+
+
+def _ranked(found: Sequence[tuple[Any, ...]]) -> dict[int, float]:
+    """By message: its length, and of each word whether it has it. A word counts the more the fewer messages have it,
+    and a message matches the better the shorter it is."""
+    columns = list(zip(*found, strict=True))[2:]
+    weights = [log(1 + len(found) / max(1, sum(column))) for column in columns]
+    return {pk: -sum(compress(weights, has)) / (1 + log(1 + length)) for pk, length, *has in found}
 
 
 def snippet(text: str, words: Collection[str]) -> str:

@@ -112,6 +112,8 @@ class State:
     # Autonomous mode: a run is under way; its generations are used up.
     autonomous: bool = False
     run_used_up: bool = False
+    # And whose it is has no account any more that is in use.
+    owner_off: bool = False
     # The newest message asks to go on with an answer that was cut for a compaction.
     continuing: bool = False
     # So much was done since the last look that the agent may go round in circles.

@@ -33,6 +33,7 @@ class ContextEvent(models.Model):
         PROMPT_CUT = "PROMPT_CUT", _("the server read only a part of the prompt")
         LOOP_DETECTED = "LOOP_DETECTED", _("the agent went round in circles")
         SLICE_FAILED = "SLICE_FAILED", _("a turn was ended because Dominds failed three times")
+        OWNER_OFF = "OWNER_OFF", _("an autonomous run was paused: its owner's account is switched off")
         REPORTED = "REPORTED", _("a person reported it")
 
     code = models.CharField(_("code"), max_length=40, choices=Code)

@@ -22,7 +22,7 @@ def test_it_sweeps_again_and_again(found: Sweeper, settings: Any, monkeypatch: p
     passes: list[float] = []
     wakings: list[float] = []
     settings.DOMINDS_SWEEP_SECONDS = 0.01
-    monkeypatch.setattr(sweeper, "sweep_turns", lambda: passes.append(time.monotonic()) or "")
+    monkeypatch.setattr(sweeper, "sweep_turns", lambda _drive: passes.append(time.monotonic()) or "")
     monkeypatch.setattr(sweeper, "empty_trash", lambda: "")
     monkeypatch.setattr(sweeper, "wake_critic", lambda: wakings.append(time.monotonic()) or "")
 
@@ -48,7 +48,7 @@ def test_after_a_sweep_that_failed_those_who_hold_a_lease_come_first(
             raise ConnectionError("the database is away")
         return ""
 
-    monkeypatch.setattr(sweeper, "sweep_turns", lambda: is_there("sweep", after=1))
+    monkeypatch.setattr(sweeper, "sweep_turns", lambda _drive: is_there("sweep", after=1))
     monkeypatch.setattr(sweeper, "find_database", lambda: is_there("look", after=2))
     for name in ("empty_trash", "wake_critic"):
         monkeypatch.setattr(sweeper, name, lambda: "")
@@ -68,7 +68,7 @@ def test_the_critic_is_woken_again_once_its_minute_is_over(
     passes: list[str] = []
     settings.DOMINDS_SWEEP_SECONDS = 0.01
     for name in ("sweep_turns", "empty_trash", "wake_critic"):
-        monkeypatch.setattr(sweeper, name, lambda name=name: passes.append(name) or "")
+        monkeypatch.setattr(sweeper, name, lambda *_drive, name=name: passes.append(name) or "")
     monkeypatch.setattr(sweeper, "BEAT_SECONDS", 0.05)
 
     found.start()
@@ -129,7 +129,7 @@ def test_a_worker_that_stops_sweeps_no_more_and_hands_its_turns_over(
     monkeypatch.setattr(tasks, "end_when_idle", lambda: None)
     settings.DOMINDS_SWEEP_SECONDS = 60
     monkeypatch.setattr(preload, "soon", lambda: None)
-    monkeypatch.setattr(tasks, "Sweeper", lambda: begun.append(Sweeper()) or begun[-1])
+    monkeypatch.setattr(tasks, "Sweeper", lambda _drive: begun.append(Sweeper()) or begun[-1])
     worker_ready.send(sender=consumer_of("turns"))
     assert begun[0].is_alive()
 

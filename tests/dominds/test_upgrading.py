@@ -50,7 +50,7 @@ def test_its_database_has_the_form_of_a_new_one(upgraded: Path, tmp_path: Path) 
 
 
 def test_its_messages_are_found_and_its_views_hold(upgraded: Path) -> None:
-    found = asked(upgraded, "SELECT rowid FROM dialogs_searchtext_index WHERE words MATCH 'paraffin'")
+    found = asked(upgraded, "SELECT message_id FROM dialogs_searchtext WHERE words LIKE '%paraffin%'")
 
     assert found == asked(upgraded, "SELECT id FROM dialogs_message")
     assert asked(upgraded, "SELECT head_run_id FROM dialogs_course") == [(1,)]

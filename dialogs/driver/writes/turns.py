@@ -27,7 +27,7 @@ from dialogs.turns.prompts import DONE_MARK, prompt
 from dialogs.turns.reads.remediation import clearing_is_futile
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, lease, remediation
-from dialogs.turns.writes.events import is_fresh_start_due
+from dialogs.turns.writes.events import Code, is_fresh_start_due, log
 from dialogs.turns.writes.lease import Claim, fenced
 from dialogs.turns.writes.messages import add_typed
 from dialogs.turns.writes.tool_calls import withdraw_open_calls
@@ -36,6 +36,7 @@ from health.models import CompactionRun
 
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls."
 RUN_USED_UP = "Not made: the run has used all its generations."
+OWNER_OFF = "Not made: the account of the run's owner was switched off."
 READ_IN_PART = "Not made: the server had read only a part of the prompt, and was asked again."
 
 
@@ -219,9 +220,22 @@ def end_run(held: Claim) -> None:
     waits for the person: the limit is what they allowed."""
     row = fenced(held)
     autonomous.reach_limit(row)
-    row.paused_by = PausedBy.LIMIT
+    _rest(row, PausedBy.LIMIT, RUN_USED_UP)
+
+
+@transaction.atomic
+def pause_run(held: Claim) -> None:
+    """Autonomous mode: nobody is there any more for whom it goes on. It waits until they are, and let it go on."""
+    row = fenced(held)
+    log(Code.OWNER_OFF, row)
+    _rest(row, PausedBy.OWNER, OWNER_OFF)
+
+
+def _rest(row: Dialog, why: PausedBy, words: str) -> None:
+    """Nothing more is done, `words` say why to whoever called a tool."""
+    row.paused_by = why
     if row.answer_due:
-        withdraw_open_calls(row, words=RUN_USED_UP)
+        withdraw_open_calls(row, words=words)
         close_answer(row, "paused_by")
     else:
         save(row, "paused_by")

@@ -11,8 +11,9 @@ from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef
 from django.db.models.functions import Coalesce, JSONObject
 
 from dialogs.llms.reads import configured
-from dialogs.models import Dialog, Generation, Message, ViewChange
+from dialogs.models import Dialog, Generation, Message, SearchText, ViewChange
 from dialogs.transcript.reads.path import stands_behind
+from dialogs.transcript.search import query_words
 from dominds.prepared import prepared
 from health.models import HealthReading
 from health.selectors import Meter, meter, meter_of, readings_in
@@ -52,9 +53,18 @@ def list_dialogs(*, user: User, state: Shelf = "active", search: str = "") -> Qu
     """This person's dialogs on one shelf, newest first; every word must occur in the title or in a message."""
     found = on_shelf(user.pk, state)
     for word in search.replace("\0", "").split():
-        said = Message.objects.filter(dialog=OuterRef("pk"), content__icontains=word)
-        found = found.filter(Q(title__icontains=word) | Exists(said))
+        found = found.filter(Q(title__icontains=word) | Exists(_said(word)))
     return found
+
+
+def _said(word: str) -> QuerySet[Any]:
+    """The messages of the dialog outside that have it. The words kept for the search are quicker to look through than
+    texts; of signs alone none are kept."""
+    parts = query_words(word)
+    if not parts:
+        return Message.objects.filter(dialog=OuterRef("pk"), content__icontains=word)
+    kept = SearchText.objects.filter(message__dialog=OuterRef("pk"))
+    return kept.filter(*(Q(words__contains=part) for part in parts))
 
 
 def on_shelf(owner_id: Any, shelf: Shelf) -> QuerySet[Dialog]:

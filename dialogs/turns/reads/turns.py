@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import BigIntegerField, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
@@ -48,10 +49,16 @@ def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
         reminds=is_reminded_first(dialog),
         autonomous=run is not None,
         run_used_up=run is not None and run.generations >= run.max_generations,
+        owner_off=run is not None and not _in_use(dialog.owner_id),
         continuing=leaf is not None and leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
         **(_round(dialog, leaf) if leaf and dialog.answer_due else {}),
     )
+
+
+@prepared(BigIntegerField())
+def _in_use(account_id: Any) -> QuerySet[User, Any]:
+    return User.objects.filter(pk=account_id, is_active=True).order_by().values_list("pk")
 
 
 @prepared(UUIDField())

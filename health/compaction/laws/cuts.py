@@ -42,11 +42,6 @@ def _cuts(units: Sequence[Unit]) -> tuple[Cut, ...]:
     found: list[Cut] = []
     start = 0
     while start < len(units):
-        first = units[start]
-        if not first.round_id:
-            found.append(Cut(start, (first,), first.id in protected))
-            start += 1
-            continue
         piece = tuple(units[start : _end(units, start, last)])
         found.append(Cut(start, piece, not protected.isdisjoint([unit.id for unit in piece])))
         start += len(piece)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.db.models import F
 from django.template.loader import render_to_string
 from django.utils import timezone
 
 from dialogs.driver.run import drive
-from dialogs.models import Dialog, Generation, RemediationPrompt
+from dialogs.models import Dialog, Generation, QueuedMessage, RemediationPrompt, Reminder
 from dialogs.transcript.reads.autonomous import rest_reason
 from dialogs.turns.reads.turns import due_dialogs, turn_status
 from dialogs.turns.writes.autonomous import start_run
-from dialogs.turns.writes.messages import go_on, request_stop
+from dialogs.turns.writes.messages import go_on, post_message, request_stop
+from health.models import ContextEvent
 from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,6 +54,47 @@ def test_what_was_due_at_the_limit_is_done_when_the_person_says_so(dialog: Dialo
     drive_until_idle(dialog)
 
     assert (Generation.objects.count(), RemediationPrompt.objects.count()) == (2, 1)
+
+
+def test_a_run_pauses_when_its_owners_account_is_switched_off(dialog: Dialog, play: Play) -> None:
+    play(calling(10, "add_reminder", '{"content": "x"}'))
+    start_run(dialog=dialog, goal="Ship it", max_generations=5)
+    async_to_sync(drive)(dialog.pk)
+    User.objects.filter(pk=dialog.owner_id).update(is_active=False)
+
+    drive_until_idle(dialog)
+
+    assert (Generation.objects.count(), Reminder.objects.count(), dialog.answer_due) == (1, 0, False)
+    assert rest_reason(dialog) == "owner"
+    assert [event.code for event in ContextEvent.objects.all()] == ["OWNER_OFF"]
+
+
+def test_a_run_that_paused_so_goes_on_when_a_person_lets_it(dialog: Dialog, play: Play) -> None:
+    play(said(10))
+    run = start_run(dialog=dialog, goal="Ship it", max_generations=2)
+    User.objects.filter(pk=dialog.owner_id).update(is_active=False)
+    drive_until_idle(dialog)
+    User.objects.filter(pk=dialog.owner_id).update(is_active=True)
+    Dialog.objects.update(wake_seq=F("wake_seq") + 1)
+    drive_until_idle(dialog)
+    assert Generation.objects.count() == 0
+
+    go_on(dialog=dialog)
+    drive_until_idle(dialog)
+
+    run.refresh_from_db()
+    assert (run.ended_by, Generation.objects.count()) == ("limit", 2)
+
+
+def test_what_a_person_typed_before_waits_for_them(dialog: Dialog, play: Play) -> None:
+    play(said(10))
+    start_run(dialog=dialog, goal="Ship it", max_generations=1)
+    post_message(dialog=dialog, content="And then?")
+    User.objects.filter(pk=dialog.owner_id).update(is_active=False)
+
+    drive_until_idle(dialog)
+
+    assert (Generation.objects.count(), QueuedMessage.objects.count()) == (0, 1)
 
 
 DOWN = {"error": {"code": "provider_unreachable", "message": "nobody listens"}}

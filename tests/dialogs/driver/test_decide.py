@@ -16,6 +16,7 @@ from dialogs.driver.decide import (
     Halt,
     InsertPrompt,
     LookForLoop,
+    PauseRun,
     Push,
     Rest,
     RunTools,
@@ -100,6 +101,11 @@ POLICY = Policy(attempts=3, base_seconds=2, max_seconds=60, interruptions=3)
         (State(answer_due=False, paused=True, due=Due.CLEAR, queued=1), TakeQueued()),
         # A run that has used its generations ends in the middle of a turn too, but not before an answer.
         (State(answer_due=False, autonomous=True, run_used_up=True), EndRun()),
+        # Nobody is there for whom it would go on.
+        (State(answer_due=False, autonomous=True, owner_off=True, queued=1), PauseRun()),
+        (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, autonomous=True, owner_off=True), PauseRun()),
+        (State(answer_due=False, autonomous=True, owner_off=True, queued=1, paused=True), Rest()),
+        (State(answer_due=True, round_open=True, waiting_for_person=True, autonomous=True, owner_off=True), Rest()),
         (State(answer_due=True, leaf=Leaf.RESULT, autonomous=True, run_used_up=True), EndRun()),
         (State(answer_due=True, leaf=Leaf.ANSWER, round_open=True, autonomous=True, run_used_up=True), EndRun()),
         (State(answer_due=True, leaf=Leaf.TYPED, autonomous=True, run_used_up=True), Generate(attempt=1)),

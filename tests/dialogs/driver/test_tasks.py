@@ -20,9 +20,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dialogs import tasks
+from dialogs import sweeper, tasks
 from dialogs.agents.tools.base import OutsideTool, schema
-from dialogs.common import broadcast
+from dialogs.common import broadcast, schedule
 from dialogs.common.threads import close_threads, in_db
 from dialogs.driver import generate, run_tools
 from dialogs.driver.guarding import Looked
@@ -167,6 +167,23 @@ def test_a_worker_that_is_told_to_stop_ends_as_soon_as_no_task_runs(monkeypatch:
     ending.join()
 
     assert (ended_before, ended) == ([], [0])
+
+
+def test_while_the_broker_is_away_the_sweeper_lets_what_is_due_be_done(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    settings.DOMINDS_TURN_THREADS = 1
+    monkeypatch.setattr(schedule, "_queued", lambda *_about, **_more: False)
+    play({"text": "Hi.", "usage": USAGE})
+    ask(dialog)
+
+    sweeper.sweep_turns(tasks.drive_beside)
+    is_full = not tasks.drive_beside(dialog.pk)
+    while tasks._beside:
+        time.sleep(0.01)
+
+    assert is_full
+    assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi."]
 
 
 def test_after_servers_were_asked_for_tools_the_window_is_made_fresh_for_the_dialog_that_is_sent(

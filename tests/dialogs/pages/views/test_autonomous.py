@@ -77,6 +77,7 @@ def test_the_whole_goal_is_there_to_read_and_survives_a_push(as_alice: Client, d
         ("rounds", "too many times"),
         ("full", "Shorten them"),
         ("loop", "round in circles"),
+        ("owner", "switched off"),
     ],
 )
 def test_the_bar_says_why_the_dialog_rests(as_alice: Client, dialog: Dialog, paused_by: str, reason: str) -> None:

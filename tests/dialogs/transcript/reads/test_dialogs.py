@@ -74,7 +74,9 @@ def test_the_newest_activity_comes_first(alice: User, named: Any) -> None:
     assert titles(alice) == ["old", "new"]
 
 
-@pytest.mark.parametrize("search", ["orchard", "ORCHARD", "walnut orchard", " \t\n", "坚果", "5%", "a_b", "o\0rchard"])
+@pytest.mark.parametrize(
+    "search", ["orchard", "ORCHARD", "walnut orchard", " \t\n", "坚果", "5%", "a_b", "o\0rchard", "waLNÚt"]
+)
 def test_a_search_looks_into_titles_and_messages(alice: User, named: Any, search: str) -> None:
     post_message(dialog=named("Orchard"), content="A walnut tree. 但是奶奶对坚果过敏。 5% of a_b")
 
