@@ -154,7 +154,7 @@ class Told(NamedTuple):
 def _told(text: str) -> Told:
     low = _CONTRACTED.sub(" not", text.lower())
     pattern = _ASCII_WORD if low.isascii() else _WORD
-    words = tuple(word for word in pattern.findall(low) if word not in _COURTESY) or (" ".join(text.split()),)
+    words = tuple([word for word in pattern.findall(low) if word not in _COURTESY]) or (" ".join(text.split()),)
     distinct = frozenset(words)
     longest = sorted(sorted(distinct), key=len, reverse=True)[:_LOOKED_UP]
     return Told(words, " ".join(words), distinct, tuple(longest))

@@ -59,7 +59,7 @@ _ENGLISH: Mapping[Sort, str] = {
     ),
     Sort.TIME: (
         r"(?i:(?<![\d:.])\d{1,2}:\d\d(?:\s?[ap]\.?m\b)?(?![\d:])|\b\d{1,2}\s?[ap]\.?m\b"
-        r"|\b(?:noon|midnight|\w{1,12} o'clock|(?:half|quarter) (?:past|to) \w{1,12})\b)"
+        r"|\b(?:noon|midnight|\w{1,12}+ o'clock|(?:half|quarter) (?:past|to) \w{1,12})\b)"
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
@@ -105,13 +105,11 @@ DENIED = re.compile(
     r"|不[是在](?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
 )
 # In lower case; nothing else holds a value that is no name. Each is quick to see where it cannot begin.
-_MAY_HOLD = (
-    re.compile(rf"[\d@§周期拜点{ZH_DIGITS}百千万]"),
-    re.compile(
-        r"half past|quarter |day|noon|midnight|o'clock|://|-(?<=[a-z:,] -)|_(?<=[a-z_]_)[a-z_]|/(?<=[a-z_]/)[a-z_]"
-    ),
-    re.compile(rf"\b(?:{COUNTS.lower()})\b"),
+_VALUE_MARKS = re.compile(rf"[\d@§周期拜点{ZH_DIGITS}百千万]")
+_VALUE_WORDS = re.compile(
+    r"half past|quarter |day|noon|midnight|o'clock|://|-(?<=[a-z:,] -)|_(?<=[a-z_]_)[a-z_]|/(?<=[a-z_]/)[a-z_]"
 )
+_COUNTS = re.compile(rf"\b(?:{COUNTS.lower()})\b")
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
 UNIT_WORDS = re.compile(
     r"§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"
@@ -157,14 +155,14 @@ ADDS = Phrases.of(
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
 )
 SOMETIMES = Phrases.of(
-    r"\b(?:second(?! thought)|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever"
+    r"\b(?:(?:second(?! thought)|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever"
     r"|for comparison"
     r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
     r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
-    r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
-    r"|^(?:back )?in (?:19|20)\d\d\b|\b(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
-    r"|\b(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b",
+    r"|(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
+    r"|^(?:back )?in (?:19|20)\d\d\b|(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
+    r"|(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b)",
     r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
     r"|比如|例如|例子|有些?人|别人|人家",
 )
@@ -341,7 +339,7 @@ HEADING = re.compile(r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z
 
 
 def may_hold_values(low: str) -> bool:
-    return any(pattern.search(low) for pattern in _MAY_HOLD)
+    return bool(_VALUE_MARKS.search(low) or _VALUE_WORDS.search(low) or _COUNTS.search(low))
 
 
 def raw_tokens(text: str) -> list[str]:

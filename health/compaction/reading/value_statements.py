@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import add
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences
@@ -136,10 +137,10 @@ def _names(said: Sequence[Said]) -> frozenset[str]:
 def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
     """Words of a text that may be names, and words that are none."""
     around = [".", *raw_tokens(" . ".join([passage.text for passage in passages(text)])), "."]
-    capitals = [at for at, token in enumerate(around) if token[0].isupper()]
-    names: set[str] = set()
-    others = set(around).difference([around[at] for at in capitals])
-    for at in capitals:
+    others, names = set(around), set[str]()
+    capitals = {token for token in others if token[0].isupper()}
+    others -= capitals
+    for at in [at for at, token in enumerate(around) if token in capitals]:
         before, behind = around[at - 1], around[at + 1]
         opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
         (others if before in INDEFINITE else set() if opens else names).add(around[at].lower())
@@ -370,8 +371,7 @@ def content_of(tokens: Sequence[str]) -> Iterator[str]:
 def _with_pairs(tokens: Iterable[str]) -> Iterator[str]:
     for token in tokens:
         if token > CJK_BEGINS:
-            pairs = (token[i : i + 2] for i in range(len(token) - 1))
-            yield from filter(_is_telling_pair, pairs)
+            yield from filter(_is_telling_pair, map(add, token, token[1:]))
         elif is_word(token):
             yield token
 

@@ -223,7 +223,7 @@ def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> b
 
 def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """What is stated of the subject stands in the correction, beside something else."""
-    told = any(
+    told = old.has_value and any(
         sort is not Sort.NAME and found < new.values.get(sort, frozenset()) for sort, found in old.values.items()
     )
     if not told and (old.names - shared or (old.names and old.names < new.names)):
@@ -244,7 +244,7 @@ def _says_more(old: Statement, new: Statement) -> bool:
 def _shared(new: Statement, old: Statement) -> frozenset[str]:
     """Content of both; of Chinese, which has no small words to tell by, where both state their values."""
     both = new.content & old.content
-    return frozenset(word for word in both if word < CJK_BEGINS or word in new.topics or word in old.topics)
+    return frozenset([word for word in both if word < CJK_BEGINS or word in new.topics or word in old.topics])
 
 
 def _is_chosen_anew(new: Statement, old: Statement) -> bool:
