@@ -103,9 +103,8 @@ class Statement:
     has_value: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        names = self.values.get(Sort.NAME, frozenset())
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "has_value", len(self.values) > bool(names))
+        object.__setattr__(self, "names", self.values.get(Sort.NAME, frozenset()))
+        object.__setattr__(self, "has_value", bool(self.values.keys() - {Sort.NAME}))
 
     @property
     def at(self) -> tuple[int, int]:

@@ -35,8 +35,8 @@ from health.compaction.reading.value_patterns import (
     deeds_of,
     units_of,
 )
-from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, content_of, statements, subjects
-from health.compaction.reading.word_places import heads_of, marks_on, words_before
+from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, statements, subjects
+from health.compaction.reading.word_places import heads_of, lead_of, marks_on, words_before
 
 # What is chosen is said in few characters.
 MOST_CHOSEN = 120
@@ -366,8 +366,8 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
         return True
     if tell_of_two(new, old, shared):
         return True
-    lead = _lead(new)
-    return bool(lead and (led := _lead(old))) and lead.isdisjoint(led)
+    lead = lead_of(new)
+    return bool(lead and (led := lead_of(old))) and lead.isdisjoint(led)
 
 
 def _is_done_otherwise(new: Statement, old: Statement) -> bool:
@@ -387,13 +387,6 @@ def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str])
     mine = marks_on(new.text, shared)
     theirs = marks_on(old.text, shared) if mine else {}
     return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
-
-
-def _lead(one: Statement) -> frozenset[str]:
-    """What a Chinese sentence begins with, before its value: that is what it is about."""
-    if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
-        return frozenset()
-    return frozenset(content_of(one.tokens[: one.tokens.index("§")]))
 
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:

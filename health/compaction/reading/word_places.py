@@ -22,7 +22,7 @@ from health.compaction.reading.value_patterns import (
     marks_of,
     may_hold_values,
 )
-from health.compaction.reading.value_statements import is_word
+from health.compaction.reading.value_statements import CJK_BEGINS, Statement, content_of, is_word
 
 # Behind other small words may stand what a value is for.
 HEADED = frozenset(("of", "to"))
@@ -119,3 +119,10 @@ def marks_on(text: str, nouns: Collection[str]) -> dict[tuple[str, int], set[str
         if noun in nouns:
             found.setdefault((noun, at), set()).add(mark)
     return found
+
+
+def lead_of(one: Statement) -> frozenset[str]:
+    """What a Chinese sentence begins with, before its value: that is what it is about."""
+    if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
+        return frozenset()
+    return frozenset(content_of(one.tokens[: one.tokens.index("§")]))
