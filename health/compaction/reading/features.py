@@ -10,6 +10,7 @@ import math
 import re
 from array import array
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from operator import add
 from typing import NamedTuple
@@ -47,6 +48,7 @@ def tokens_of(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=65_536)
 def shape_weight(token: str) -> float:
     """How much a word's shape promises, before its frequency is known."""
     if token[0] > "\u2e80":
@@ -69,22 +71,15 @@ class Names:
     """The names that texts hold, numbered: what a text says is then an array, found once, and many are counted at once.
 
     A token is numbered as its name, in lower case: spellings that differ in case are one thing. Threads may share it: a
-    name has one number whoever is first, and a number that came too late stands for nothing. `spelt` has of each token
-    its number and what its shape promises.
+    name has one number whoever is first, and a number that came too late stands for nothing.
     """
 
     def __init__(self) -> None:
         self.known: dict[int, str] = {}
-        self.spelt: dict[str, tuple[int, float]] = {}
         self._numbers: dict[str, int] = {}
         self._next = count()
 
-    def spell(self, token: str) -> tuple[int, float]:
-        weight = shape_weight(token)
-        self.spelt[token] = found = (self._number(token) if weight else 0, weight)
-        return found
-
-    def _number(self, token: str) -> int:
+    def number(self, token: str) -> int:
         name = token.lower()
         found = self._numbers.get(name)
         if found is None:
@@ -96,7 +91,7 @@ class Names:
 
 _NUMBERS, _SHAPES, _BYTES = "q", "d", 8
 # So many names are numbered before it begins anew, some 20 MB; what a text says is then read again.
-MOST_NAMES = 120_000
+MOST_NAMES = 200_000
 _names = Names()
 
 
@@ -119,11 +114,10 @@ class _Named(NamedTuple):
 @of_text
 def _named(text: str, names: Names) -> _Named:
     shapes: dict[int, float] = {}
-    spelt = names.spelt
     for token in dict.fromkeys(tokens_of(text)):
-        number, weight = spelt.get(token) or names.spell(token)
-        if weight > shapes.get(number, 0.0):
-            shapes[number] = weight
+        if weight := shape_weight(token):
+            number = names.number(token)
+            shapes[number] = max(shapes.get(number, 0.0), weight)
     return _Named(array(_NUMBERS, shapes).tobytes(), array(_SHAPES, shapes.values()).tobytes())
 
 

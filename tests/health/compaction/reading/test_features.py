@@ -78,7 +78,7 @@ def test_threads_that_number_at_once_give_each_name_one_number() -> None:
     numbered, tokens = Names(), [f"crate{number}" for number in range(2_000)]
 
     def number(order: list[str]) -> list[int]:
-        return [numbered.spell(token)[0] for token in order]
+        return [*map(numbered.number, order)]
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(number, [tokens, tokens[::-1], tokens, tokens[::-1]]))
