@@ -22,7 +22,7 @@ QUERIES := $(addprefix tests/dialogs/,agents api commands compaction context dri
   tests/health/test_selectors.py tests/health/test_reports.py tests/dominds/test_backups.py tests/dominds/test_rows.py
 DEATHS := tests/dominds/test_web_connections.py tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
-PURE := health/monitor/*,health/loops.py,dialogs/driver/decide.py,dialogs/turns/backoff.py,dialogs/turns/state.py,health/compaction/chain.py,health/compaction/laws/invariants.py,health/compaction/reading/ledger.py
+PURE := health/monitor/*,health/loops.py,dialogs/driver/decide.py,dialogs/turns/state.py,health/compaction/chain.py,health/compaction/laws/invariants.py,health/compaction/reading/ledger.py
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
 
 # A sign every five seconds while a command lasts, so that nobody takes a download for a standstill.

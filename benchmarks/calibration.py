@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.devset import cases
+from health.adapters.embeddings import StaticVectors
 from health.adapters.minilm import MiniLM
-from health.adapters.static_vectors import StaticVectors
 from health.compaction.choosing import scoring
 from health.compaction.choosing.summaries import extractive
 from health.compaction.reading import lexical

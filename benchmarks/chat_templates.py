@@ -12,7 +12,7 @@ from typing import Any
 
 from health.compaction.terms.wire import text_of
 from health.tokens.families import ToolsAs
-from health.tokens.tools import as_sent
+from health.tokens.messages import as_sent
 
 CONTROL = None
 Piece = str | None

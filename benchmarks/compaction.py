@@ -20,9 +20,8 @@ from typing import Any
 from benchmarks.devset import KINDS, cases
 from benchmarks.meaning import texts
 from benchmarks.recordings import read
-from health.adapters.embeddings import Embeddings
+from health.adapters.embeddings import Embeddings, StaticVectors
 from health.adapters.minilm import MiniLM
-from health.adapters.static_vectors import StaticVectors
 from health.compaction.chain import compact
 from health.compaction.reading.messages import parse
 from health.compaction.runner import nobody, run

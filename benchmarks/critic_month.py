@@ -16,9 +16,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from health.critic.limits import Subject, limit_change
-from health.critic.patterns import OVER_HIT, TOKEN_LIMIT_EXCEEDED, WINDOW, Happened, findings
-from health.critic.replay import Growth, Happening, Rules, replay
+from health.critic.replay import (
+    OVER_HIT,
+    TOKEN_LIMIT_EXCEEDED,
+    WINDOW,
+    Growth,
+    Happened,
+    Happening,
+    Rules,
+    Subject,
+    findings,
+    limit_change,
+    replay,
+)
 from health.limits import output_reserve
 
 AGENTS, DAYS, SEED = 200, 30, 7

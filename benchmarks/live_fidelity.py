@@ -70,7 +70,7 @@ class LivePath:
     def once(self, messages: Sequence[Message], aim: int) -> tuple[list[Message], bool]:
         from dialogs.compaction.work import perform
         from dialogs.context.border import chat_request
-        from dialogs.context.present import offered_tools, present_context
+        from dialogs.context.estimate import offered_tools, present_context
         from dialogs.turns.reads.turns import dialog_to_drive
         from health.models import CompactionRun
 
@@ -85,8 +85,8 @@ class LivePath:
         """`compact_messages` with the chain, the settings and the limit that the run of this case had; and with the ids
         of the stored messages, which stand in the ledger and cost tokens there."""
         from dialogs.compaction.work import config_for
+        from dialogs.context.estimate import present_context
         from dialogs.context.material import units_of
-        from dialogs.context.present import present_context
         from dialogs.turns.reads.turns import dialog_to_drive
         from health.services import compact_messages
 
@@ -119,8 +119,7 @@ class LivePath:
 
     def calibrate(self, dialog: Dialog) -> None:
         """As if the server had reported what is estimated: `compact_messages` has no margin for an unknown model."""
-        from dialogs.context.estimate import Sizing
-        from dialogs.context.present import offered_tools, present_context
+        from dialogs.context.estimate import Sizing, offered_tools, present_context
         from dialogs.context.writes import learn_from_usage
 
         while self.calibrated < ENOUGH_SAMPLES:

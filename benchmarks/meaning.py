@@ -14,10 +14,8 @@ from typing import Any
 from benchmarks.devset import KINDS, cases
 from benchmarks.devsets.case import text_of
 from benchmarks.prose import ENGLISH, conversation
-from health.adapters.embeddings import Embeddings
-from health.adapters.minilm import PACKAGE, MiniLM
-from health.adapters.static_vectors import StaticVectors
-from health.adapters.weights import folder
+from health.adapters.embeddings import Embeddings, StaticVectors
+from health.adapters.minilm import PACKAGE, MiniLM, folder
 from health.compaction.choosing.summaries import extractive
 from health.compaction.reading import lexical
 from health.compaction.reading.chunks import chunks

@@ -70,7 +70,7 @@ def short_answer(dialog: Dialog, look: Callable[[], None]) -> None:
     from dialogs.turns.reads.turns import dialog_to_drive
     from dialogs.turns.writes import generations, lease
     from dialogs.turns.writes.messages import post_message
-    from health.monitor.usage import Usage
+    from health.monitor.levels import Usage
 
     post_message(dialog=Dialog.objects.get(pk=dialog.pk), content="And now?")
     look()

@@ -20,7 +20,7 @@ import tests.django_loaded  # noqa: F401
 # isort: on
 
 from tests.dialogs.compacting_builders import long_text
-from tests.dominds.test_prepared_pruning import PREPARED, ROWS, times_asked
+from tests.dominds.test_killed_compaction import A_PRUNER, PREPARED, times_asked
 from tests.dominds.test_survival import PASSWORD, Chat
 from tests.stack import running_stack
 
@@ -32,7 +32,7 @@ def waited(folder: Path, seconds: float, *, is_prepared: bool) -> float:
     """Seconds from the message that does not fit until the turn is over."""
     _write(folder / "script.json", [{"text": "Done."}] * 4)
     with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as stack:
-        rows = ROWS if is_prepared else ROWS.replace("{how: chain,", "{how: chain, prepare: never,")
+        rows = A_PRUNER if is_prepared else A_PRUNER.replace("{how: chain,", "{how: chain, prepare: never,")
         made = json.loads(stack.shell(rows))
         decision = json.dumps({"drop": made["oldest"], "summaries": [], "summary": "Old readings."})
         nothing = json.dumps({"drop": [], "summaries": [], "summary": ""})

@@ -18,7 +18,7 @@ from django.db import connections
 
 from dialogs.common.schedule import queue_compaction, queue_drive, queue_learning
 from dialogs.compaction.reads.compaction import neglected_runs
-from dialogs.compaction.writes.drafts import apply_overdue_drafts
+from dialogs.compaction.writes.manual_compaction import apply_overdue_drafts
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import due_dialogs
 
@@ -112,7 +112,7 @@ def wake_critic() -> str:
 
 
 def empty_trash() -> str:
-    from dialogs.transcript.writes.trash import empty_trash as empty
+    from dialogs.transcript.writes.dialog_row import empty_trash as empty
 
     erased = empty(older_than_days=settings.DOMINDS_TRASH_DAYS)
     return f"{erased} dialogs left the trash for good" if erased else ""

@@ -146,7 +146,7 @@ async def _slice(dialog_id: UUID) -> None:
 def compact(task: Any, run_id: int) -> None:
     """Work at one compaction, if nobody does. A worker of the turns does it without the embedding model."""
     from dialogs.compaction.work import perform
-    from dialogs.driver.compact import FALLBACK
+    from dialogs.driver.run import FALLBACK
     from health.adapters import embeddings
 
     is_spare = task.request.delivery_info.get("routing_key") == "turns"

@@ -108,8 +108,8 @@ def _measured(dialog: Any, words: str) -> Any:
     import httpx
 
     from dialogs.context.border import chat_request
-    from dialogs.context.present import present_context
-    from health.monitor.usage import Usage
+    from dialogs.context.estimate import present_context
+    from health.monitor.levels import Usage
 
     url = dialog.llm.provider.base_url
     sent = [{"role": one.role, "content": one.content} for one in chat_request(present_context(dialog)).messages]

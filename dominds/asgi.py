@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+import django
 from channels.routing import ProtocolTypeRouter, URLRouter
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
-# Importing Django's application first loads the apps that the websocket routes need.
-pages = get_asgi_application()
+# Handlers and websocket routes need the apps.
+django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDenier  # noqa: E402
@@ -24,8 +24,9 @@ from django.urls import path, re_path  # noqa: E402
 
 from dialogs.pages.consumers import DialogConsumer, ListConsumer  # noqa: E402
 from dominds.api_handler import ApiHandler  # noqa: E402
+from dominds.page_handler import PageHandler  # noqa: E402
 
-api = ApiHandler()
+api, pages = ApiHandler(), PageHandler()
 
 
 async def http(scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:

@@ -28,8 +28,8 @@ from dialogs.providers import probe
 from dominds import __version__
 from dominds.celery import app
 from dominds.data_packages import missing_vocabularies
-from dominds.supervisor import lock, preflight, prepare, probes, valkey
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor import lock, prepare, probes, valkey
+from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.valkey import is_embedded, program
 from health.monitor.levels import context_window, thresholds
 
@@ -102,12 +102,12 @@ def installed(name: str) -> bool:
 def data_folder() -> Iterator[Finding]:
     folder = settings.DOMINDS_DATA_DIR
     try:
-        preflight.check_writable(folder)
-        preflight.check_disk(folder)
+        prepare.check_writable(folder)
+        prepare.check_disk(folder)
     except CannotStart as error:
         yield wrong("data", f"{folder} cannot be used", fix=str(error))
         return
-    if preflight.open_to_others(folder):
+    if prepare.open_to_others(folder):
         said = f"others on this machine can look into {folder}, which holds everything that people wrote"
         yield wrong("privacy", said, fix=f"chmod -R go= {folder}")
     yield ok("data", f"{folder}, {shutil.disk_usage(folder).free / 1e9:.1f} GB free")

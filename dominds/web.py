@@ -3,7 +3,7 @@
 A request that is too long is refused before it is read: Daphne hands a body to the application when all of it has come,
 and holds it in memory then, so whoever is let in by nobody could fill that with one request.
 
-Pages take connections to PostgreSQL from a pool: to open one takes longer than what a page asks.
+Pages find their connections to the database open: to open one takes as long as much of what a page asks.
 
 The event loop is uvloop's: a request takes a tenth less. Daphne takes the reactor that is there when it is imported.
 """
@@ -79,7 +79,7 @@ class Web(CommandLineInterface):
     def load_asgi_app(self, asgi_app_path: str) -> Any:
         # Daphne has put the folder that it was started in first: a `health.py` there would be taken for ours.
         sys.path.remove(".")
-        pool_connections(settings.DATABASES["default"])
+        keep_connections(settings.DATABASES["default"])
         application = super().load_asgi_app(asgi_app_path)
         from dialogs.llms import preload
 
@@ -87,11 +87,14 @@ class Web(CommandLineInterface):
         return application
 
 
-def pool_connections(database: dict[str, Any]) -> None:
-    """Before a connection is opened. Only here: a worker keeps its connections over a turn without one.
+def keep_connections(database: dict[str, Any]) -> None:
+    """Before a connection is opened. Only here: a worker keeps its connections over a turn anyway.
 
-    Each is tried before it is used, as the database may have been started anew.
+    On SQLite each thread that pages are lent keeps one. Those of PostgreSQL are pooled, and each is tried before it is
+    used, as the database may have been started anew.
     """
+    if database["ENGINE"].endswith("sqlite3"):
+        database["CONN_MAX_AGE"] = None
     most = settings.DOMINDS_WEB_CONNECTIONS
     if most and database["ENGINE"].endswith("postgresql"):
         database["OPTIONS"] = {**database.get("OPTIONS", {}), "pool": {"min_size": 1, "max_size": most}}

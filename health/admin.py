@@ -122,7 +122,7 @@ class CompactionRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("messages"), ordering="messages_before")
     def messages(self, row: CompactionRun) -> str:
-        return _arrow("", row.messages_before, row.messages_after)
+        return _arrow(row.messages_before, row.messages_after)
 
     @admin.display(description=_("steps"))
     def phases(self, row: CompactionRun) -> str:
@@ -163,8 +163,8 @@ class LlmCalibrationAdmin(ReadOnlyAdmin):
         return len(row.samples)
 
 
-def _arrow(sign: str, *counts: int | None) -> str:
-    return " → ".join("?" if count is None else f"{sign}{count:,}" for count in counts)
+def _arrow(*counts: int | None) -> str:
+    return " → ".join("?" if count is None else f"{count:,}" for count in counts)
 
 
 @admin.register(LlmPrice)

@@ -12,8 +12,7 @@ from django.db.models import BigIntegerField, Max, QuerySet, UUIDField
 
 from dominds.prepared import Many, prepared
 from health.models import HealthReading
-from health.monitor.levels import Configured, Thresholds, context_window, thresholds
-from health.monitor.percent import clamped, percent_text
+from health.monitor.levels import Configured, Thresholds, clamped, context_window, percent_text, thresholds
 
 # Why a reading is of a context that is no longer the dialog's.
 LEFT = ("compacted", "new_course", "other_branch")

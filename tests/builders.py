@@ -11,7 +11,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.writes.generations import keep_blobs
 from health.models import HealthReading
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from health.services import record_reading
 
 

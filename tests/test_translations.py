@@ -19,8 +19,7 @@ from django.utils.translation import override
 from dialogs.models import Dialog, Generation
 from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
-from health.monitor.levels import Configured
-from health.monitor.usage import Usage
+from health.monitor.levels import Configured, Usage
 from health.services import record_reading
 from tests.builders import a_generation, an_answer
 from tests.catalogue import (

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dialogs.admin import agent, generation, llm, mcp_server, people
+from dialogs.admin import llm, mcp_server, people
 
 __all__ = ["agent", "generation", "llm", "mcp_server", "people"]

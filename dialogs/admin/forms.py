@@ -21,7 +21,7 @@ from dialogs.providers.addresses import InvalidAddress, clean_base_url, is_elsew
 from health.compaction.terms.configuration import InvalidConfig, own_as_yaml, with_own
 from health.configured import context_config
 from health.monitor.levels import Configured, context_window, thresholds
-from health.tokens.custom import fault_of_name
+from health.tokens.counters import fault_of_name
 
 
 class ProviderForm(forms.ModelForm):

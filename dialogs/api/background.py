@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest
 
 from dialogs.api import chunks
-from dialogs.api.answer_usage import usage_of
 from dialogs.api.canonical import split
 from dialogs.api.chunks import Envelope
-from dialogs.api.failures import failed_with
+from dialogs.api.errors import failed_with
 from dialogs.api.fitting import answer_beside, fitted
 from dialogs.api.requests import ClientCall
+from dialogs.api.responding import usage_of
 from dialogs.common.threads import in_db
 from dialogs.driver.live import LiveAnswer
 from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import refusal
 from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
-from dialogs.providers.bounds import bounded
+from dialogs.providers.http import bounded
 from dialogs.providers.laws import paired, shaped
 from dialogs.providers.pool import borrowed
 from dialogs.providers.slots import slot

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dialogs.api.notices import without_notices
+from dialogs.api.chunks import without_notices
 from dialogs.api.requests import ClientCall, ClientMessage
 from dialogs.common.text import storable
 from dialogs.transcript.attachments import BLOB

@@ -1,4 +1,4 @@
-"""What `/v1/chat/completions` answers, as bytes: our own chunks, never an upstream's. PURE.
+"""What `/v1/chat/completions` answers, as bytes: our own chunks and notices, never an upstream's. PURE.
 
 One `id`, `created` and `model` for all chunks of an answer. A notice is a chunk with an empty delta and an extra key
 that Open WebUI shows as a status; every other client ignores it.
@@ -7,6 +7,7 @@ that Open WebUI shows as a status; every other client ignores it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -106,3 +107,54 @@ def _ours(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _call(call: ClientCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+# What a client is told while its conversation is compacted, and how it is taken out again where it comes back. The
+# words are those of the LM Studio document. As content they stand in lines of their own, so that they can be known.
+COMPACTING = "Compacting conversation history..."
+COMPACTED = "Context compacted, continuing..."
+NOT_COMPACTED = "The context could not be made smaller, continuing..."
+FULL = "The answer was ended: the context is full."
+BREAK = "\n\n"
+
+_SIZES = r" \(≈[\d.]+k? → ≈[\d.]+k? tokens\)"
+_NUMBERS = r" \(≈[\d,]+ of [\d,]+ tokens\)"
+_WORDS = "|".join(
+    (
+        re.escape(COMPACTING),
+        re.escape(NOT_COMPACTED),
+        rf"{re.escape(COMPACTED)}(?:{_SIZES})?",
+        rf"{re.escape(FULL)}(?:{_NUMBERS})?",
+    )
+)
+# Only as they are sent, with their mark, breaks and numbers: a model may have said the same words.
+_LINE = rf"> (?:{_WORDS})[ \t]*(?:\n\n|\n?\Z)"
+_BEFORE = re.compile(rf"\A(?:{_LINE})+")
+_AMID = re.compile(rf"\n\n{_LINE}(?:(?:\n\n)?{_LINE})*")
+
+
+def compacted(before: int | None, after: int | None) -> str:
+    """With the estimates, where they are known: "Context compacted, continuing... (≈12.4k → ≈4.9k tokens)"."""
+    if before is None or after is None:
+        return COMPACTED
+    return f"{COMPACTED} (≈{_short(before)} → ≈{_short(after)} tokens)"
+
+
+def as_content(words: str, *, has_said: bool) -> str:
+    """The notice as a paragraph of the answer. `has_said`: after words of the answer, which may break off anywhere."""
+    return f"{BREAK if has_said else ''}> {words}{BREAK}"
+
+
+def as_comment(before: int | None = None, limit: int | None = None) -> bytes:
+    """Between events, where every client passes over it, with the estimate and the limit where they are known."""
+    sizes = f" ≈{_short(before)} tokens, the limit is {_short(limit)}" if before and limit else ""
+    return f": compacting the conversation{sizes}\n\n".encode()
+
+
+def without_notices(text: str) -> str:
+    """The text as the model wrote it."""
+    return _AMID.sub("", _BEFORE.sub("", text))
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens / 1000:.1f}k" if tokens >= 1000 else str(tokens)

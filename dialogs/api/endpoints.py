@@ -15,11 +15,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.views.decorators.csrf import csrf_exempt
 
 from dialogs.api import background, chunks, responding
-from dialogs.api.auth import authenticate, secret_in
+from dialogs.api.auth import admit, authenticate, secret_in
 from dialogs.api.errors import ApiError, internal, method_not_allowed, not_found, unknown_host
 from dialogs.api.model_list import counted, list_models, one_model
 from dialogs.api.openapi import document
-from dialogs.api.rate import admit
 from dialogs.api.reading import Asked, raw_body, read
 from dialogs.api.schemas import read_count
 from dialogs.api.turn import ClientTurn

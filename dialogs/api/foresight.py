@@ -16,8 +16,7 @@ from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
-from dialogs.context.estimate import Sizing
-from dialogs.context.present import going_on, offered_tools
+from dialogs.context.estimate import Sizing, going_on, offered_tools
 from dialogs.context.recent import RECENT, Answered
 from dialogs.driver.guarding import Ahead, is_sent_as_it_is
 from dialogs.llms.guard import guard_of

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 
-from dialogs.api import notices
+from dialogs.api import chunks
 from dialogs.driver.head_start import HeadStart
 from dialogs.driver.subscriber import Subscriber
 from dialogs.models import Generation
@@ -155,13 +155,11 @@ class Listener(Subscriber):
 
     def compacting(self) -> None:
         self._waiting = True
-        self._put(Notice(notices.COMPACTING, done=False))
+        self._put(Notice(chunks.COMPACTING, done=False))
 
     def compacted(self, run: CompactionRun | None) -> None:
         applied = run is not None and run.status == CompactionRun.Status.APPLIED
-        words = (
-            notices.compacted(run.estimated_before, run.estimated_after) if run and applied else notices.NOT_COMPACTED
-        )
+        words = chunks.compacted(run.estimated_before, run.estimated_after) if run and applied else chunks.NOT_COMPACTED
         self.compactions += applied
         self._waiting = False
         self._put(Notice(words, done=True))

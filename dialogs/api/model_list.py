@@ -10,7 +10,7 @@ from typing import Any
 
 from dialogs.api.auth import may_use
 from dialogs.api.errors import model_not_found
-from dialogs.api.reads.offered import (
+from dialogs.api.reads.api_keys import (
     direct_agent_of,
     listed_agents,
     listed_llms,

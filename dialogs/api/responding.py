@@ -12,17 +12,16 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dialogs.api import chunks, notices
-from dialogs.api.answer_usage import reported_of, usage_of
+from dialogs.api import chunks
 from dialogs.api.chunks import Envelope
-from dialogs.api.errors import ApiError, internal
-from dialogs.api.failures import failure
+from dialogs.api.errors import ApiError, failure, internal
 from dialogs.api.listening import Heard, Notice, Said, Thought, joined
 from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn
 from dialogs.common.threads import in_db
 from dialogs.compaction.reads.compaction import newest_run
 from dialogs.models import ApiKey, Generation
+from health.monitor.levels import Usage, UsageUnavailable
 
 KEEP_ALIVE_SECONDS = 10.0
 # A person who sees nothing waits no longer than that without a sign that something is done.
@@ -72,7 +71,7 @@ class Teller:
             case Notices.REASONING:
                 return self.sent.thought(f"{words}\n")
             case Notices.CONTENT:
-                return self.sent.text(notices.as_content(words, has_said=self.has_said))
+                return self.sent.text(chunks.as_content(words, has_said=self.has_said))
             case _:
                 return b""
 
@@ -106,7 +105,7 @@ async def _said(turn: ClientTurn, teller: Teller) -> AsyncGenerator[bytes, None]
             said = first + teller.pieces(waiting)
             first = b""
             if turn.listener.is_compacting:
-                said += notices.as_comment()
+                said += chunks.as_comment()
             if said:
                 yield said
 
@@ -116,7 +115,7 @@ async def _comment(turn: ClientTurn) -> bytes:
     if not turn.listener.is_compacting:
         return chunks.KEEP_ALIVE
     run = await in_db(newest_run)(turn.dialog_id) if turn.dialog_id else None
-    return notices.as_comment(run.tokens_now, run.limit_tokens) if run else notices.as_comment()
+    return chunks.as_comment(run.tokens_now, run.limit_tokens) if run else chunks.as_comment()
 
 
 def _ending(turn: ClientTurn, teller: Teller, *, wants_usage: bool) -> Iterator[bytes]:
@@ -125,7 +124,7 @@ def _ending(turn: ClientTurn, teller: Teller, *, wants_usage: bool) -> Iterator[
         yield chunks.event(error.as_json())
         return
     if _is_full(turn):
-        yield teller.notice(_last(turn).error_message or notices.FULL, done=True)
+        yield teller.notice(_last(turn).error_message or chunks.FULL, done=True)
     usage = usage_of(reported_of(_last(turn))) if wants_usage else None
     yield from chunks.ending(teller.sent, *_calls_and_reason(turn), usage, internals(turn))
 
@@ -162,3 +161,30 @@ def internals(turn: ClientTurn) -> dict[str, Any]:
         "compactions": turn.listener.compactions,
         "generations": outcome.generations if outcome else 0,
     }
+
+
+def usage_of(reported: Usage | UsageUnavailable) -> dict[str, Any] | None:
+    """In OpenAI's form; None where the provider did not report it: nothing is estimated here."""
+    if not isinstance(reported, Usage):
+        return None
+    usage: dict[str, Any] = {
+        "prompt_tokens": reported.prompt_tokens,
+        "completion_tokens": reported.completion_tokens,
+        "total_tokens": reported.total_tokens,
+    }
+    if reported.cached_tokens is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": reported.cached_tokens}
+    return usage
+
+
+def reported_of(generation: Generation) -> Usage | UsageUnavailable:
+    """As it was recorded."""
+    prompt, answered = generation.prompt_tokens, generation.completion_tokens or 0
+    if prompt is None:
+        return UsageUnavailable()
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=answered,
+        total_tokens=generation.total_tokens or prompt + answered,
+        cached_tokens=generation.cached_tokens,
+    )

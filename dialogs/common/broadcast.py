@@ -1,4 +1,4 @@
-"""Whether somebody watches a dialog, and the only caller of `group_send`. Events are hints or absolute states.
+"""Whether somebody watches a dialog, and the only one who tells a group. Events are hints or absolute states.
 
 A browser that missed an event notices by the dialog's version and fetches what is true.
 """
@@ -70,16 +70,18 @@ async def _patiently(asked: Coroutine[Any, Any, Answer]) -> Answer:
     return task.result()
 
 
-async def _send(*news: News) -> None:
+async def _send(*news: News) -> bool:
+    """True where a browser hears it."""
     layer = get_channel_layer()
     if layer is None:
-        return
+        return False
     try:
-        await _patiently(_to_groups(layer, news))
+        is_heard = await _patiently(_to_groups(layer, news))
     except Exception as error:  # Redis away: browsers fall back to asking for the version
         _note(error, news)
-    else:
-        _note(None, news)
+        return False
+    _note(None, news)
+    return is_heard
 
 
 def _note(error: Exception | None, news: Sequence[News]) -> None:
@@ -94,16 +96,16 @@ def _note(error: Exception | None, news: Sequence[News]) -> None:
     _is_away = error is not None
 
 
-async def _to_groups(layer: Any, news: Sequence[News]) -> None:
+async def _to_groups(layer: Any, news: Sequence[News]) -> bool:
     """Mostly nobody is in them, which Redis is asked once for all: Channels would ask twice for each."""
     said = [(group_name(dialog_id), event) for dialog_id, event in news]
     changed = [dialog_id for dialog_id, event in news if event["type"] != "dialog.stream"]
     said += [(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}) for dialog_id in changed]
     groups = {group for group, _event in said}
     listened = await layer.with_listeners(groups, since=time.time() - layer.group_expiry)
-    for group, event in said:
-        if group in listened:
-            await layer.group_send(group, event)
+    if listened:
+        await layer.tell([(listened[group], event) for group, event in said if group in listened])
+    return bool(listened)
 
 
 async def stream_state(
@@ -116,12 +118,13 @@ async def stream_state(
     at: int = 0,
     thought_at: int = 0,
     size: tuple[int, int] | None = None,
-) -> None:
+) -> bool:
     """The answer as received so far, from character `at` on, and its thoughts from `thought_at` on: what comes before
-    stands in the database. `size`: tokens of prompt and answer, estimated, and of the window."""
+    stands in the database. `size`: tokens of prompt and answer, estimated, and of the window. False where nobody hears
+    it, so that whoever streams needs not say it as often."""
     event = {"type": "dialog.stream", "generation": generation_id, "seq": seq}
     event |= {"text": text, "at": at, "reasoning": reasoning, "thought_at": thought_at}
-    await _send((dialog_id, event | ({"size": list(size)} if size else {})))
+    return await _send((dialog_id, event | ({"size": list(size)} if size else {})))
 
 
 def dialog_changed(dialog_id: UUID) -> None:

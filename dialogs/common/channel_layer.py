@@ -1,10 +1,12 @@
-"""How events reach a tab: Channels' own layer, whose receivers outlive Redis, and end when they are told to."""
+"""How events reach a tab: Channels' own layer, whose receivers outlive Redis, and end when they are told to. Of each
+event Redis is asked three times, and not nine."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +20,15 @@ from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
 AGAIN_SECONDS = 0.5
+# To the queue of each process that has tabs among the channels, unless it has stopped taking from it.
+TELL = """
+for at, queue in ipairs(KEYS) do
+    if redis.call('ZCARD', queue) < tonumber(ARGV[2]) then
+        redis.call('ZADD', queue, ARGV[1], ARGV[3 + at])
+        redis.call('EXPIRE', queue, ARGV[3])
+    end
+end
+"""
 CANCEL_EVERY_SECONDS = 0.1
 
 
@@ -26,13 +37,34 @@ class ChannelLayer(RedisChannelLayer):
         """A pool whose commands are tried once more, at once: a connection that lay idle may have been closed."""
         return create_pool({**self.hosts[index], "retry": Retry(NoBackoff(), 1, (ConnectionLost,))})
 
-    async def with_listeners(self, groups: Collection[str], *, since: float) -> list[str]:
-        """The groups that anybody joined, or joined anew, since this moment, in seconds since the epoch. There is one
-        Redis, which is asked once."""
+    async def with_listeners(self, groups: Collection[str], *, since: float) -> dict[str, list[str]]:
+        """The groups that anybody joined, or joined anew, since this moment, in seconds since the epoch, and who that
+        is. There is one Redis, which is asked once."""
         asked = self.connection(0).pipeline(transaction=False)
         for group in groups:
-            asked.zcount(self._group_key(group), since, "+inf")
-        return [group for group, listeners in zip(groups, await asked.execute(), strict=True) if listeners]
+            asked.zrangebyscore(self._group_key(group), since, "+inf")
+        found = zip(groups, await asked.execute(), strict=True)
+        return {group: [name.decode() for name in channels] for group, channels in found if channels}
+
+    async def tell(self, events: Iterable[tuple[Collection[str], dict[str, Any]]]) -> None:
+        """Send each to its channels, all in one step: Channels takes four for each, as it looks first who is there."""
+        asked = self.connection(0).pipeline(transaction=False)
+        for channels, event in events:
+            _connections, messages, _capacities = self._map_channel_keys_to_connection(channels, event)
+            asked.eval(TELL, len(messages), *messages, time.time(), self.capacity, self.expiry, *messages.values())
+        await asked.execute()
+
+    async def receive_single(self, channel: str) -> tuple[Any, dict[str, Any]]:
+        """The next event of a queue; that of a process brings what all its tabs are told, one after the other.
+
+        Channels keeps a copy of each until it is heard, in three steps more. Ours are hints and states, and who ends in
+        between takes the tabs along.
+        """
+        found = None
+        while found is None:
+            found = await self.connection(0).bzpopmin(self.prefix + channel, timeout=self.brpop_timeout)
+        event: dict[str, Any] = self.deserialize(found[1])
+        return event.pop("__asgi_channel__", channel), event
 
     async def receive(self, channel: str) -> dict[str, Any]:
         """The next event. A receiver that is cancelled ends, whatever the Redis client does just then."""

@@ -7,9 +7,9 @@ else it does, and a worker of turns a seventh of its time, so whoever drives a t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
 from heapq import heappop, heappush
@@ -18,6 +18,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, ParamSpec, TypeVar
 
+from asgiref.sync import ThreadSensitiveContext
 from channels.db import DatabaseSyncToAsync
 from django.db import connections
 
@@ -38,9 +39,12 @@ Result = TypeVar("Result")
 PATIENCE_SECONDS = 1.0
 # Tools that read files: a folder that hangs must not take the threads on which others look up addresses.
 THREADS_FOR_TOOLS = 8
+# Of those that were lent to pages: more are started where all are at work.
+MOST_RESTING = 8
 
 _pool: WarmThreads | None = None
 _beside: ThreadPoolExecutor | None = None
+_resting: list[ThreadPoolExecutor] = []
 _tools = ThreadPoolExecutor(max_workers=THREADS_FOR_TOOLS, thread_name_prefix="tools")
 _home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default=None)
 
@@ -145,6 +149,37 @@ def in_db(
     return called
 
 
+@asynccontextmanager
+async def lent_thread() -> AsyncIterator[None]:
+    """Inside, Django and Channels do all that is not async on one thread, which has done such things before: with the
+    connection that it kept, where it may keep one.
+
+    Of themselves they start a thread for each request, and another that ends it.
+    """
+    thread = _resting.pop() if _resting else ThreadPoolExecutor(1, thread_name_prefix="lent")
+    try:
+        async with ThreadSensitiveContext(executor=thread):
+            yield
+    finally:
+        if len(_resting) < MOST_RESTING:
+            _resting.append(thread)
+        else:
+            thread.submit(connections.close_all)
+            thread.shutdown(wait=False)
+
+
+def on_lent_thread(function: Callable[Args, Result]) -> Callable[Args, Coroutine[Any, Any, Result]]:
+    """`function`, which asks the database for a browser, to be awaited."""
+    in_thread = DatabaseSyncToAsync(function)
+
+    async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        async with lent_thread():
+            result: Result = await in_thread(*args, **kwargs)
+        return result
+
+    return called
+
+
 async def in_tools_thread(function: Callable[[], Result]) -> Result:
     """Run a function that needs no database on a thread for tools: asyncio's own threads are shared by everybody in the
     process."""
@@ -184,6 +219,8 @@ def _threads_beside() -> ThreadPoolExecutor:
 def close_threads() -> None:
     """End the threads and with them their connections. For tests: a database in use cannot be dropped or replaced."""
     global _pool, _beside
+    for thread in _resting:
+        thread.submit(connections.close_all).result()
     if _pool:
         _pool.end(connections.close_all)
     if _beside:

@@ -13,8 +13,7 @@ from typing import Any
 
 from dialogs.agents.reads import shortening_of
 from dialogs.context.border import Context, Piece, read_context, system_text
-from dialogs.context.estimate import estimate, overhead
-from dialogs.context.present import offered_tools
+from dialogs.context.estimate import estimate, offered_tools, overhead
 from dialogs.llms.counter import counter_of
 from dialogs.models import Message
 from dialogs.models.message import INSERTED, MessageOrigin, Role

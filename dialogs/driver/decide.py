@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dialogs.turns.backoff import backoff, doubled
-from dialogs.turns.state import MAX_RESTARTS, Failure, Leaf, Policy, State
+from dialogs.turns.state import MAX_RESTARTS, Failure, Leaf, Policy, State, backoff, doubled
 from health.compaction.terms.pressure import Pressure
 from health.compaction.terms.reasons import Reason
 from health.monitor.remediation import Due

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,17 +22,17 @@ from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.guarding import Looked
-from dialogs.driver.in_line import LeftTheLine, provider_slot
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.prefill import find_out, record_refused
 from dialogs.driver.streaming import Call, Ending, stream
 from dialogs.driver.subscriber import NOBODY, Subscriber
 from dialogs.driver.writes import cutting, turns
+from dialogs.driver.writes.turns import stand_in_line
 from dialogs.llms.counter import calibration_of
 from dialogs.llms.guard import bounds_of, kind_of
 from dialogs.llms.windows import refusal, window_now
 from dialogs.llms.writes.providers import record_message_shape, record_tools_refused
-from dialogs.models import LLM, Generation
+from dialogs.models import LLM, Generation, Provider
 from dialogs.models.llm import WindowSource
 from dialogs.models.message import Role
 from dialogs.providers.base import (
@@ -42,7 +43,8 @@ from dialogs.providers.base import (
     ToolsRefused,
 )
 from dialogs.providers.laws import next_shape
-from dialogs.turns.reads.turns import dialog_to_drive, failing_for
+from dialogs.providers.slots import slot
+from dialogs.turns.reads.turns import dialog_to_drive, failing_for, is_stop_requested
 from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer
@@ -50,7 +52,7 @@ from dialogs.turns.writes.lease import Claim, LeaseLost
 from dominds.rows import change
 from health.compaction.statistics import is_due
 from health.limits import output_reserve
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
@@ -339,3 +341,42 @@ def log_statistics(dialog_id: UUID) -> None:
     steps = Generation.objects.filter(dialog=dialog_id, status=Generation.Status.FINISHED).count()
     if is_due(steps, debug=True):
         logger.debug("%s", context_stats(dialog_to_drive(dialog_id)))
+
+
+class LeftTheLine(Exception):
+    """Whoever wanted the answer wants it no longer."""
+
+
+class Waiting:
+    """One turn's wait. `place` is what browsers were told last; `waited` is whether there was one."""
+
+    def __init__(self, claim: Claim, subscriber: Subscriber) -> None:
+        self._claim, self._subscriber = claim, subscriber
+        self._place: int | None = None
+        self.waited = False
+
+    async def at(self, place: int) -> None:
+        if self._subscriber.has_left or await in_db(is_stop_requested)(self._claim.dialog_id):
+            raise LeftTheLine
+        self.waited = True
+        await self._show(place)
+
+    async def over(self) -> None:
+        await self._show(None)
+
+    async def _show(self, place: int | None) -> None:
+        if place != self._place:
+            await in_db(stand_in_line)(self._claim, place)
+        self._place = place
+
+
+@asynccontextmanager
+async def provider_slot(provider: Provider, claim: Claim, subscriber: Subscriber) -> AsyncIterator[bool]:
+    """Inside, the provider has a slot for us. Gives whether we had to wait for it. Raises LeftTheLine."""
+    waiting = Waiting(claim, subscriber)
+    async with AsyncExitStack() as held:
+        try:
+            await held.enter_async_context(slot(provider.name, most=provider.max_concurrent, on_wait=waiting.at))
+        finally:
+            await waiting.over()
+        yield waiting.waited

@@ -15,13 +15,12 @@ from dialogs.compaction.reads.compaction import (
     runs_of_turn,
 )
 from dialogs.context.carry_over import since_answer
-from dialogs.context.estimate import Sizing, overhead
+from dialogs.context.estimate import Sizing, as_stored, next_context, offered_tools, overhead
 from dialogs.context.material import beside, of_the_floor, with_unanswered
-from dialogs.context.present import as_stored, next_context, offered_tools
 from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads import max_output_of
 from dialogs.models import Dialog, Generation, Message
-from dialogs.models.message import MessageOrigin, Role
+from dialogs.models.message import BY_PEOPLE, Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
@@ -36,7 +35,6 @@ Status = CompactionRun.Status
 # While a request fits, so many answers at least stand between two compactions.
 ANSWERS_BETWEEN = 3
 # What is a person's own, typed here or in a client.
-SAID = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # Of the messages of a request that was refused, what a person said last: with more, a new course would not help.
 ALONE_SHARE = 0.9
 
@@ -127,7 +125,7 @@ def look(looked: Looked, guard: Guard, *, was_refused: bool = False, was_filled:
 
 def _alone(sizing: Sizing) -> Reason | None:
     """Why a new course would be refused as well: it would hold the same words."""
-    said = (one for one in since_answer(sizing.context.branch) if one.origin in SAID and one.role == Role.USER)
+    said = (one for one in since_answer(sizing.context.branch) if one.origin in BY_PEOPLE and one.role == Role.USER)
     words = [one.content for one in said]
     tokens = sum(sizing.counter.count(words)) if words else 0
     if tokens < ALONE_SHARE * sizing.estimate.messages:

@@ -27,10 +27,12 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.turns.writes.generations import Answer
-from health.monitor.usage import Usage, UsageUnavailable
-from health.tokens.characters import rough
+from health.monitor.levels import Usage, UsageUnavailable
+from health.tokens.counters import rough
 
 SHOW_EVERY_SECONDS = 0.06
+# Where nobody looks on: so late at the most a page that is opened meanwhile gets what the database lacks.
+UNSEEN_SECONDS = 0.3
 # Of arguments, which are mostly code and JSON.
 CHARS_A_TOKEN = 3
 
@@ -118,11 +120,12 @@ def _joined(pieces: list[str]) -> str:
 
 
 async def show(live: LiveAnswer, *, dialog_id: UUID, generation_id: int) -> None:
-    """Send the state whenever it has changed, then rest a little. Returns once the answer is closed."""
+    """Send the state whenever it has changed, then rest a little; longer where nobody looks on. Returns once the answer
+    is closed."""
     while not live.closed:
         live.changed.clear()
         at, thought_at = live.kept
-        await broadcast.stream_state(
+        is_seen = await broadcast.stream_state(
             dialog_id,
             generation_id=generation_id,
             seq=live.seq,
@@ -132,5 +135,5 @@ async def show(live: LiveAnswer, *, dialog_id: UUID, generation_id: int) -> None
             thought_at=thought_at,
             size=live.size,
         )
-        await asyncio.sleep(SHOW_EVERY_SECONDS)
+        await asyncio.sleep(SHOW_EVERY_SECONDS if is_seen else UNSEEN_SECONDS)
         await live.changed.wait()

@@ -1,7 +1,7 @@
 """The shell around `decide`: claim, look, act, record, until nothing is due or the slice is over.
 
 A slice is one generation at most: then the lease goes back and the rest is queued again, so that no
-dialog keeps a worker's thread to itself.
+dialog keeps a worker's thread to itself. Waiting for a compaction inside a turn is here too.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from dialogs.common.outages import persistent
 from dialogs.common.schedule import queue_drive, queue_preparation
 from dialogs.common.threads import in_db
 from dialogs.compaction.preparing import is_soon
+from dialogs.compaction.reads.compaction import newest_run, open_run
+from dialogs.compaction.work import perform as make_run
+from dialogs.compaction.writes.compaction import cancel_run, fail_run
+from dialogs.compaction.writes.manual_compaction import apply_if_overdue
 from dialogs.driver.calls import begin_taken
-from dialogs.driver.compact import make_room
 from dialogs.driver.decide import (
     Action,
     AwaitCompaction,
@@ -50,16 +53,17 @@ from dialogs.driver.guarding import Looked, guarded
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
 from dialogs.driver.subscriber import NOBODY, Subscriber
-from dialogs.driver.writes import crashes, turns
+from dialogs.driver.writes import crashes, cutting, turns
 from dialogs.driver.writes.turns import end_if_left
 from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
 from dialogs.turns.reads.turns import driven, is_stop_requested, state_of
 from dialogs.turns.state import Policy, State
-from dialogs.turns.writes import lease, loops
+from dialogs.turns.writes import events, lease
 from dialogs.turns.writes.events import note_pressure
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.terms.pressure import Pressure
+from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -77,7 +81,7 @@ WRITES: dict[type[Action], Callable[[Claim], None]] = {
     EndRounds: turns.end_rounds,
     EndRun: turns.end_run,
     PauseRun: turns.pause_run,
-    LookForLoop: loops.look_for_loop,
+    LookForLoop: events.look_for_loop,
 }
 
 
@@ -274,3 +278,58 @@ async def wait(seconds: float, claim: Claim) -> None:
         await asyncio.sleep(min(LOOK_EVERY_SECONDS, left))
         if await in_db(is_stop_requested)(claim.dialog_id):
             return
+
+
+COMPACTION_LOOK_SECONDS = 0.1
+FALLBACK = "static"
+MOST_TRIES = 3
+
+
+async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = NOBODY) -> None:
+    """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
+    if isinstance(action, Refuse):
+        await in_db(cutting.refuse)(claim, why=action.why)
+        return
+    subscriber.compacting()
+    if isinstance(action, Compact):
+        await in_db(turns.want_compaction)(claim, trigger=action.trigger)
+    await wait_for_compaction(claim, subscriber)
+    subscriber.compacted(await in_db(newest_run)(claim.dialog_id))
+
+
+async def wait_for_compaction(claim: Claim, subscriber: Subscriber = NOBODY) -> None:
+    """Until no run of this dialog is under way. A person who stops the turn cancels the run.
+
+    A client that leaves does not: it will send the same history again, and then the run has been made.
+    """
+    loop = asyncio.get_running_loop()
+    since, tries = loop.time(), 0
+    while (run := await in_db(open_run)(claim.dialog_id)) is not None:
+        if subscriber.has_left:
+            return
+        if await in_db(is_stop_requested)(claim.dialog_id):
+            await in_db(cancel_run)(dialog=run.dialog, run_id=run.pk)
+        elif run.status == CompactionRun.Status.DRAFT:
+            await in_db(apply_if_overdue)(run)
+        elif is_left_alone(run, waited=loop.time() - since):
+            # Static vectors: the turns' worker never loads torch.
+            tries += 1
+            await _do_it_here(run, tries)
+        await asyncio.sleep(COMPACTION_LOOK_SECONDS)
+
+
+async def _do_it_here(run: CompactionRun, tries: int) -> None:
+    """Make the run, or where that has come to nothing again and again, end it: the turn goes on without it."""
+    if tries <= MOST_TRIES:
+        logger.info("No worker takes compaction %s up: this one does it", run.pk)
+        await in_db(make_run, beside=True)(run.pk, embedder=FALLBACK)
+    else:
+        logger.error("Compaction %s cannot be made: it is ended", run.pk)
+        await in_db(fail_run)(dialog=run.dialog, run_id=run.pk)
+
+
+def is_left_alone(run: CompactionRun, *, waited: float) -> bool:
+    """Nobody has taken it up in time, or whoever did has died."""
+    if run.status == CompactionRun.Status.QUEUED:
+        return waited >= settings.DOMINDS_COMPACTION_WAIT_SECONDS
+    return run.is_overdue

@@ -9,23 +9,28 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Any
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+from uuid import uuid5
 
 import jsonschema
+from django.db import InterfaceError, OperationalError
 
 from dialogs.agents.tools import schemas
-from dialogs.agents.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError
+from dialogs.agents.tools.base import Arguments, DialogTool, OutsideTool, Tool, ToolError, TransientError
 from dialogs.agents.tools.registry import tools_for
 from dialogs.common.errors import DialogError
 from dialogs.common.threads import in_db
-from dialogs.driver.run_outside import ask_person, perform_outside
 from dialogs.driver.streaming import end
 from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested
-from dialogs.turns.writes.lease import Claim
+from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_until
+from dialogs.turns.state import backoff
+from dialogs.turns.writes.lease import Claim, LeaseLost
+from health.compaction.config import RetryPolicy
+from health.configured import context_config
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
@@ -184,3 +189,128 @@ def _perform_here(claim: Claim, call: ToolCall, tool: DialogTool, arguments: Arg
         rounds.perform(claim, call, lambda row: tool.perform(row, arguments))
     except (ToolError, DialogError) as error:
         rounds.end_call(claim, call, failed=True, result=str(error))
+
+
+FAULT = "The tool failed inside Dominds. Calling it again in the same way will not help."
+# Another name of our `ask_human`.
+ASK_QUESTION = "askQuestion"
+
+
+async def perform_outside(claim: Claim, call: ToolCall, tool: OutsideTool, arguments: Arguments) -> None:
+    policy = await in_db(_policy)(tool.name, tool.own_name)
+
+    async def make(attempt: int) -> str:
+        await in_db(rounds.start_call)(claim, call, idempotent=tool.idempotent, attempt=attempt)
+        async with asyncio.timeout(tool.timeout_seconds):
+            return await tool.perform(arguments, key_of(claim, call))
+
+    async def on_wait(attempt: int, seconds: float) -> None:
+        await in_db(rounds.await_retry)(claim, call, attempt=attempt, most=policy.max_attempts, seconds=seconds)
+
+    try:
+        result = await with_retries(
+            make,
+            policy=policy,
+            is_safe=tool.idempotent,
+            on_wait=on_wait,
+            first=call.attempt,
+            after=seconds_until(call.retry_at) or 0.0,
+        )
+        failed = False
+    except ToolError as error:
+        failed, result = True, str(error)
+    except TimeoutError:
+        failed, result = True, f"The tool did not answer within {tool.timeout_seconds:g} s."
+    except (LeaseLost, OperationalError, InterfaceError):
+        # Nothing can be recorded now: whoever drives the dialog next sees what had begun.
+        raise
+    except Exception:
+        logger.exception("Tool %s failed", call.name)
+        failed, result = True, FAULT
+    await in_db(rounds.end_call)(claim, call, failed=failed, result=result)
+
+
+def _policy(*names: str) -> RetryPolicy:
+    return context_config().retries_of(*names)
+
+
+def key_of(claim: Claim, call: ToolCall) -> str:
+    """One for each call, however often and by whomever it is made; and no other house has the same."""
+    return str(uuid5(claim.dialog_id, str(call.pk)))
+
+
+async def ask_person(claim: Claim, call: ToolCall, arguments: Arguments) -> None:
+    """Deliver the question, again if the database is away for the moment. The call is its key: it is asked once."""
+
+    async def deliver(_attempt: int) -> None:
+        try:
+            await in_db(rounds.ask_person)(
+                claim, call, text=arguments["question"], choices=arguments.get("choices", ())
+            )
+        except (InterfaceError, OperationalError) as error:
+            raise TransientError("The question could not be stored.") from error
+
+    async def on_wait(attempt: int, seconds: float) -> None:
+        logger.warning("Question of call %s: try %s in %.1f s", call.pk, attempt, seconds)
+
+    policy = await in_db(_policy)(ASK_HUMAN, ASK_QUESTION)
+    await with_retries(deliver, policy=policy, is_safe=True, on_wait=on_wait)
+
+
+Result = TypeVar("Result")
+NOT_KNOWN = "Whether it did anything is not known, so it was not tried again."
+
+
+def next_wait(
+    error: TransientError, *, attempt: int, policy: RetryPolicy, is_safe: bool, chance: float
+) -> float | None:
+    """Seconds until the next try after this one failed, or None to give up.
+
+    Anything up to the whole backoff: `chance` in [0, 1) spreads those who fail together.
+    """
+    if attempt >= policy.max_attempts or not (is_safe or error.unsent):
+        return None
+    return backoff(
+        failures=attempt,
+        base=policy.backoff_base_seconds,
+        most=policy.max_delay_seconds,
+        wished=error.retry_after,
+        share=chance,
+    )
+
+
+async def with_retries(
+    make: Callable[[int], Awaitable[Result]],
+    *,
+    policy: RetryPolicy,
+    is_safe: bool,
+    on_wait: Callable[[int, float], Awaitable[None]],
+    first: int = 1,
+    after: float = 0.0,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    chance: Callable[[], float] = random.random,
+) -> Result:
+    """What `make` brings, which is told which try it is. Before each wait `on_wait` is told the try that follows, and
+    in how many seconds. Raises ToolError.
+
+    Where another worker has died over it, `first` is the try that is due, after so many seconds.
+    """
+    attempt = first
+    if after:
+        await sleep(after)
+    while True:
+        try:
+            return await make(attempt)
+        except TransientError as error:
+            seconds = next_wait(error, attempt=attempt, policy=policy, is_safe=is_safe, chance=chance())
+            if seconds is None:
+                raise ToolError(_last_words(error, attempt=attempt, is_safe=is_safe)) from error
+        attempt += 1
+        await on_wait(attempt, seconds)
+        await sleep(seconds)
+
+
+def _last_words(error: TransientError, *, attempt: int, is_safe: bool) -> str:
+    if not (is_safe or error.unsent):
+        return f"{error} {NOT_KNOWN}"
+    return f"{error} It was tried {attempt} times." if attempt > 1 else str(error)

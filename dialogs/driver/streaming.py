@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -11,13 +10,13 @@ from enum import Enum, auto
 from typing import Any, TypeAlias
 
 from dialogs.common.broadcast import is_watched
-from dialogs.common.outages import persistent
 from dialogs.common.threads import in_db
 from dialogs.context.estimate import Sizing
 from dialogs.driver.head_start import told
 from dialogs.driver.live import LiveAnswer, show
 from dialogs.driver.seam import Seam
 from dialogs.driver.subscriber import Subscriber
+from dialogs.driver.under_way import LOOK_EVERY_SECONDS, until_stopped
 from dialogs.driver.watch import Watch
 from dialogs.models import Generation
 from dialogs.providers.base import (
@@ -28,14 +27,10 @@ from dialogs.providers.base import (
     StreamEvent,
     TextDelta,
 )
-from dialogs.providers.bounds import bounded
+from dialogs.providers.http import bounded
 from dialogs.providers.pool import borrowed
-from dialogs.turns.reads.turns import is_stop_requested
-from dialogs.turns.writes import generations
 from dialogs.turns.writes.lease import Claim
 
-LOOK_EVERY_SECONDS = 0.3
-FLUSH_EVERY_SECONDS = 1.0
 END_SECONDS = 5.0
 
 
@@ -75,7 +70,7 @@ async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscri
 
 async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> Ending:
     shown = asyncio.create_task(show_soon(claim, call, live))
-    watched = asyncio.create_task(keep_until_stopped(claim, call.generation.pk, live))
+    watched = asyncio.create_task(until_stopped(claim, call.generation.pk, live))
     left = asyncio.create_task(subscriber.leaving())
     received = asyncio.create_task(receive(events, call, live))
     try:
@@ -139,21 +134,6 @@ async def size_up(claim: Claim, call: Call, live: LiveAnswer) -> None:
     live.window = call.watch.window if call.watch else llm.context_length if llm else None
     if live.window and await is_watched(claim.dialog_id):
         live.prompt_tokens = await in_db(lambda: replace(call.sizing).foretold.tokens)()
-
-
-async def keep_until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
-    """Flush what has come about once a second; return when a person asks to stop. While the database is away the answer
-    goes on."""
-    flushed_at, flushed_seq, before_last = 0.0, 0, (0, 0)
-    is_stopped, flush = persistent(in_db(is_stop_requested)), persistent(in_db(generations.flush))
-    await asyncio.sleep(LOOK_EVERY_SECONDS)
-    while not await is_stopped(claim.dialog_id):
-        if live.seq > flushed_seq and time.monotonic() - flushed_at >= FLUSH_EVERY_SECONDS:
-            flushed_at, flushed_seq = time.monotonic(), live.seq
-            text, reasoning = live.text, live.reasoning
-            await flush(claim, generation_id=generation_id, text=text, reasoning=reasoning, seq=flushed_seq)
-            live.kept, before_last = before_last, (len(text), len(reasoning))
-        await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 
 async def end(*tasks: asyncio.Task[Any]) -> None:

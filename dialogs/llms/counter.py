@@ -32,9 +32,7 @@ from health.compaction.terms.ports import Counter, Grade
 from health.models import CountedText, LlmCalibration
 from health.tokens.calibration import Calibrating, Calibration, Correction, Uncalibrated
 from health.tokens.corrected import CautiousCounter, CorrectedCounter
-from health.tokens.counters import SERVER
-from health.tokens.custom import counter_named
-from health.tokens.memory import Memory
+from health.tokens.counters import SERVER, Memory, counter_named
 
 logger = logging.getLogger(__name__)
 # How long all questions of one request may take together.

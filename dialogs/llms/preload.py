@@ -15,7 +15,7 @@ from django.db import connection
 
 from dialogs.models import LLM, ApiKey
 from dialogs.providers.registry import load
-from health.tokens.custom import counter_named
+from health.tokens.counters import counter_named
 
 # The page comes first: whoever has just started Dominds waits for that.
 AFTER_SECONDS = 3.0

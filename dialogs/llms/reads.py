@@ -108,7 +108,10 @@ def providers_ready_by_environment() -> list[Provider]:
     return [provider for provider in hosted if not missing_key(provider)]
 
 
-def levels_today(llm: LLM, *, dialogs: int = 5) -> list[Level]:
+LEVELS_SHOWN = 5
+
+
+def levels_today(llm: LLM) -> list[Level]:
     """The level of the newest measured prompt of each of the newest dialogs, by the limits in force now."""
     window = context_window(configured(llm))
     if window is None:
@@ -117,7 +120,7 @@ def levels_today(llm: LLM, *, dialogs: int = 5) -> list[Level]:
     measured = Generation.objects.filter(dialog=OuterRef("pk"), prompt_tokens__isnull=False).order_by("-id")
     newest = Dialog.objects.filter(llm=llm).annotate(prompt=Subquery(measured.values("prompt_tokens")[:1]))
     prompts = newest.exclude(prompt=None).order_by("-active_at").values_list("prompt", flat=True)
-    return [level(prompt, limits) for prompt in prompts[:dialogs]]
+    return [level(prompt, limits) for prompt in prompts[:LEVELS_SHOWN]]
 
 
 def choosable_agents() -> QuerySet[Agent]:

@@ -14,8 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dialogs.llms.connecting.asking import ConnectForm, Found, add, look
-from dialogs.llms.connecting.offers import FIRST, OFFERS, Offer
+from dialogs.llms.connecting import FIRST, OFFERS, ConnectForm, Found, Offer, add, look
 from dialogs.llms.writes.providers import InvalidProvider
 
 MOST_CHARS = 500

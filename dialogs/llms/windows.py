@@ -2,6 +2,7 @@
 
 LM Studio loads and unloads models as it likes, and cuts what does not fit without a word: without a window that it
 told some seconds ago, nothing is sent to it. Other servers refuse what does not fit, so they may stay unknown.
+Also what use has taught about a window, as the panel and the admin show it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
@@ -18,12 +20,14 @@ from dialogs.common.threads import in_db
 from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
 from dialogs.llms.reads import configured, loaded_window, settings_for
 from dialogs.llms.writes.providers import claim_loading, end_loading, record_limits
-from dialogs.models import LLM
+from dialogs.models import LLM, Generation
+from dialogs.models.llm import WindowSource
 from dialogs.providers import probe
 from dialogs.providers.base import LimitUnavailable, ModelFacts, ProviderError, SwitchedOff
 from dialogs.providers.registry import WindowFrom
 from health.models import LlmCalibration
 from health.monitor.levels import context_window
+from health.tokens.windows import Bounds, is_doubted
 
 logger = logging.getLogger(__name__)
 FRESH = timedelta(seconds=60)
@@ -138,3 +142,52 @@ def _record(llm: LLM, facts: ModelFacts) -> None:
 def _stale(llm: LLM) -> bool:
     fresh = FRESH_AS_LOADED if is_window_as_loaded(llm) else FRESH
     return llm.limits_read_at is None or timezone.now() - llm.limits_read_at > fresh
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedWindow:
+    """`bounds` are of the LLM: everybody who speaks with it taught them, and shares them."""
+
+    bounds: Bounds
+    refusal_is_doubted: bool
+    cut_is_doubted: bool
+    cuts: int
+
+    @property
+    def is_doubted(self) -> bool:
+        """A larger request may be tried again."""
+        return self.refusal_is_doubted or self.cut_is_doubted
+
+
+def learned_window(llm: LLM) -> LearnedWindow | None:
+    """None where nothing was learned."""
+    known = bounds_of(llm)
+    if known == Bounds():
+        return None
+    now = timezone.now()
+    # A window that a refusal named is in force until something larger is read; beside an admin's it is a bound.
+    is_bound = bool(known.refused) or (bool(known.window) and llm.context_length_source != WindowSource.REFUSAL)
+    return LearnedWindow(
+        bounds=known,
+        refusal_is_doubted=is_bound and is_doubted(known.refused_at, now),
+        cut_is_doubted=bool(known.cut_sent) and is_doubted(known.cut_at, now),
+        cuts=Generation.objects.filter(llm=llm, manifest__cut=True).count() if known.cut_at else 0,
+    )
+
+
+def lowered(generation: Generation | None) -> tuple[int, int] | None:
+    """(asked, given): the answer's maximum, where it was lowered because only prompt and answer together were more
+    than the window."""
+    if generation is None:
+        return None
+    asked, given = generation.manifest.get("asked"), generation.manifest.get("options", {}).get("max_output_tokens")
+    return (asked, given) if asked and given and asked > given else None
+
+
+def most_asked(generation: Generation | None) -> int | None:
+    """The answer's maximum, where the answer ended there and the maximum was all that was asked for; also where the
+    server does not count what it wrote."""
+    if generation is None or generation.finish_reason != "length" or lowered(generation):
+        return None
+    most = generation.manifest.get("options", {}).get("max_output_tokens")
+    return most if most and generation.completion_tokens in (most, None) else None

@@ -33,6 +33,8 @@ class MessageOrigin(models.TextChoices):
     CONTINUATION = "continuation", _("continuation")
 
 
+# Whose user messages a person may have written.
+BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # Messages that the driver inserts of its own accord: the model is sent only the newest of them.
 INSERTED = (MessageOrigin.REMEDIATION, MessageOrigin.PUSH, MessageOrigin.CONTINUATION)
 

@@ -10,23 +10,23 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
-from asgiref.sync import ThreadSensitiveContext
-from channels.auth import get_user
-from channels.db import database_sync_to_async as in_db
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import SuspiciousOperation
 from django.db.models import Count, Sum
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 from django.utils import translation
 
 from dialogs.common.broadcast import LISTS, group_name
 from dialogs.common.channel_layer import end
+from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.models import Dialog
 from dialogs.pages.live_view import Gathered, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
 from dialogs.pages.reads.transcript import SHOWN_ROWS
@@ -45,8 +45,12 @@ LIST_EVERY_SECONDS = 0.5
 @Gathered
 async def signed_in(session: tuple[type[SessionBase], str | None]) -> User | AnonymousUser:
     """Whose session it is now: its engine and its key."""
-    engine, key = session
-    return cast("User | AnonymousUser", await get_user({"session": engine(key)}))
+    return await in_db(_signed_in)(*session)
+
+
+def _signed_in(engine: type[SessionBase], key: str | None) -> User | AnonymousUser:
+    asked = cast("HttpRequest", SimpleNamespace(session=engine(key)))
+    return get_user(asked)
 
 
 class Watcher(AsyncWebsocketConsumer):
@@ -60,12 +64,10 @@ class Watcher(AsyncWebsocketConsumer):
     looking: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        # A database thread of its own: without it all tabs of this process would wait for one another.
-        async with ThreadSensitiveContext():
-            try:
-                await super().__call__(scope, receive, send)
-            finally:
-                await self._leave()
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._leave()
 
     async def _watch(self) -> None:
         with self._redis_away():
@@ -267,11 +269,12 @@ class ListConsumer(Watcher):
 
     async def _versions(self) -> dict[str, Any]:
         """Another with every change that a browser should see."""
-        return await Dialog.objects.filter(owner=self.scope["user"]).aaggregate(Sum("version"), Count("pk"))
+        owned = Dialog.objects.filter(owner=self.scope["user"])
+        return await in_db(owned.aggregate)(Sum("version"), Count("pk"))
 
     async def _is_mine(self, dialog_id: str) -> bool:
         owned = Dialog.objects.filter(pk=dialog_id, owner=self.scope["user"])
-        return dialog_id in self.screen.rows or await owned.aexists()
+        return dialog_id in self.screen.rows or await in_db(owned.exists)()
 
     async def _listed(self) -> dict[str, Any]:
         return await in_db(_listed)(self.scope["user"], self.asked, self.language)

@@ -15,12 +15,12 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from channels.db import database_sync_to_async as in_db
 from django.db.models import QuerySet, UUIDField
 from django.template.loader import render_to_string
 from django.utils import translation
 from django.utils.html import escape
 
+from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.context.views.chart import chart
 from dialogs.models import Dialog

@@ -11,9 +11,9 @@ from django.views.i18n import set_language
 from dialogs.api.views import api_keys, context_state
 from dialogs.compaction.views import context, context_settings
 from dialogs.context.views import standing_rules
-from dialogs.learning.views import events, insights, proposals, what_if
+from dialogs.learning.views import events, insights, what_if
 from dialogs.llms import views as connecting
-from dialogs.pages.views import accounts, cleanup, compaction, dialog, lists, manage, notebook, shell, steering
+from dialogs.pages.views import accounts, compaction, dialog, lists, manage, shell, steering
 from dialogs.sample import views as sample
 
 
@@ -51,12 +51,12 @@ DIALOG = [
     path("compacted-by-itself/", steering.compaction, name="dialog_compaction"),
     path("pause/", steering.pause, name="dialog_pause"),
     path("go-on/", steering.go_on, name="dialog_go_on"),
-    path("reminders/", notebook.add, name="reminder_add"),
-    path("reminders/<number:number>/edit/", notebook.edit, name="reminder_edit"),
-    path("reminders/<number:number>/remove/", notebook.remove, name="reminder_remove"),
-    path("reminders/<number:number>/restore/", notebook.restore, name="reminder_restore"),
-    path("reminders/<number:number>/move/", notebook.move, name="reminder_move"),
-    path("taskdoc/", notebook.taskdoc, name="taskdoc_write"),
+    path("reminders/", steering.add, name="reminder_add"),
+    path("reminders/<number:number>/edit/", steering.edit, name="reminder_edit"),
+    path("reminders/<number:number>/remove/", steering.remove, name="reminder_remove"),
+    path("reminders/<number:number>/restore/", steering.restore, name="reminder_restore"),
+    path("reminders/<number:number>/move/", steering.move, name="reminder_move"),
+    path("taskdoc/", steering.taskdoc, name="taskdoc_write"),
     path("run/", steering.run_start, name="dialog_run_start"),
     path("run/end/", steering.run_end, name="dialog_run_end"),
     # Its context: compactions, marks, what the model saw.
@@ -89,9 +89,9 @@ DIALOG = [
     path("context/stats", context_state.stats, name="context_stats"),
     path("context/snapshot", context_state.snapshot, name="context_snapshot"),
     path("context/messages", context_state.messages, name="context_messages"),
-    path("report/", cleanup.report, name="dialog_report"),
-    path("loop/dismiss/", cleanup.no_loop, name="loop_dismiss"),
-    path("fresh-start/decline/", cleanup.no_fresh_start, name="fresh_start_decline"),
+    path("report/", compaction.report, name="dialog_report"),
+    path("loop/dismiss/", compaction.no_loop, name="loop_dismiss"),
+    path("fresh-start/decline/", compaction.no_fresh_start, name="fresh_start_decline"),
 ]
 
 urlpatterns = [
@@ -109,9 +109,9 @@ urlpatterns = [
     path("settings/context/import/", context_settings.bring, name="context_settings_import"),
     path("settings/context/export.yaml", context_settings.take_out, name="context_settings_export"),
     path("settings/context/rewards.jsonl", context_settings.take_out_rewards, name="rewards_export"),
-    path("proposals/", proposals.proposals, name="proposals"),
-    path("proposals/look/", proposals.look, name="proposals_look"),
-    path("proposals/<number:proposal_id>/", proposals.decide, name="proposal_decide"),
+    path("proposals/", insights.proposals, name="proposals"),
+    path("proposals/look/", insights.look, name="proposals_look"),
+    path("proposals/<number:proposal_id>/", insights.decide, name="proposal_decide"),
     path("settings/keys/", api_keys.api_keys, name="api_keys"),
     path("settings/keys/new/", api_keys.api_key_new, name="api_key_new"),
     path("settings/keys/<number:key_id>/", api_keys.api_key_change, name="api_key_change"),
@@ -135,8 +135,8 @@ urlpatterns = [
     path("insights/what-if/", what_if.what_if, name="what_if"),
     path("insights/what-if/<number:what_if_id>/", what_if.shown, name="what_if_shown"),
     path("insights/what-if/<number:what_if_id>/cancel/", what_if.cancel, name="what_if_cancel"),
-    path("cleanup/", cleanup.cleanup, name="cleanup"),
-    path("cleanup/<number:task_id>/", cleanup.change, name="cleanup_change"),
+    path("cleanup/", compaction.cleanup, name="cleanup"),
+    path("cleanup/<number:task_id>/", compaction.change, name="cleanup_change"),
     path("preferences/compaction/", shell.compaction_display, name="compaction_display"),
     # Both also serve the login page.
     path("preferences/theme/", shell.set_theme, name="set_theme"),

@@ -1,4 +1,4 @@
-"""What a person does to a dialog as a whole. Erasing is in `transcript/writes/trash.py`."""
+"""What a person does to a dialog as a whole. Erasing is in `transcript/writes/dialog_row.py`."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def set_own_tools(*, dialog: Dialog, own_tools: str) -> Dialog:
 
 
 def archive_dialog(*, dialog: Dialog) -> Dialog:
-    return _set_moment(dialog, "archived_at", timezone.now())
+    return _shelve(dialog, timezone.now())
 
 
 def unarchive_dialog(*, dialog: Dialog) -> Dialog:
-    return _set_moment(dialog, "archived_at", None)
+    return _shelve(dialog, None)
 
 
 @transaction.atomic
@@ -123,8 +123,8 @@ def restore_dialog(*, dialog: Dialog) -> Dialog:
 
 
 @transaction.atomic
-def _set_moment(dialog: Dialog, field: str, moment: datetime | None) -> Dialog:
+def _shelve(dialog: Dialog, moment: datetime | None) -> Dialog:
     row = lock(dialog)
-    setattr(row, field, moment)
-    save(row, field)
+    row.archived_at = moment
+    save(row, "archived_at")
     return row

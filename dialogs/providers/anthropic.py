@@ -34,10 +34,21 @@ from dialogs.providers.base import (
 from dialogs.providers.chat_stream import PartialCall
 from dialogs.providers.errors import translated
 from dialogs.providers.http import NOTHING_CAME, as_event, connecting, json_of, refuse_other_than_stream
-from dialogs.providers.options import OF_ANTHROPIC, as_texts, chosen, schema_of
-from dialogs.providers.parts import PDF, Data, ImageAt, Text, arguments_of, read_part, refused
-from dialogs.providers.usage import Dialect, normalise
-from dialogs.providers.wire import as_mapping, as_text, facts_in, facts_of, recordable
+from dialogs.providers.laws import is_system
+from dialogs.providers.options import (
+    OF_ANTHROPIC,
+    PDF,
+    Data,
+    ImageAt,
+    Text,
+    arguments_of,
+    as_texts,
+    chosen,
+    read_part,
+    refused,
+    schema_of,
+)
+from dialogs.providers.usage import Dialect, as_mapping, as_text, facts_in, facts_of, normalise, recordable
 
 # The SDK would otherwise look for a key in the environment and on the disk.
 NO_KEY = "none"
@@ -102,10 +113,10 @@ class Anthropic:
 
 def wire_request(request: ChatRequest) -> dict[str, Any]:
     """System texts stand apart; all results of one round of calls belong into one user message."""
-    system = "\n\n".join(message.content for message in takewhile(_is_system, request.messages))
+    system = "\n\n".join(message.content for message in takewhile(is_system, request.messages))
     body: dict[str, Any] = {
         "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
-        "messages": _wire_messages(list(dropwhile(_is_system, request.messages))),
+        "messages": _wire_messages(list(dropwhile(is_system, request.messages))),
         "model": request.model,
         "stream": True,
     }
@@ -114,10 +125,6 @@ def wire_request(request: ChatRequest) -> dict[str, Any]:
     if request.tools:
         body |= {"tools": [_wire_tool(tool) for tool in request.tools]} | _tool_choice(request.options)
     return body | _options(request.options)
-
-
-def _is_system(message: ChatMessage) -> bool:
-    return message.role == "system"
 
 
 def _wire_messages(messages: list[ChatMessage]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,6 @@ class ModelFacts:
 
     model_id: str
     context_length: int | None = None
-    input_length: int | None = None
     output_length: int | None = None
     maximum: int | None = None
     loaded: bool | None = None

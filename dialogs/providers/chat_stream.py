@@ -23,9 +23,8 @@ from dialogs.providers.base import (
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.usage import later, normalise
-from dialogs.providers.wire import as_list, as_mapping, as_text, recordable
-from health.monitor.usage import Usage, UsageUnavailable
+from dialogs.providers.usage import as_list, as_mapping, as_text, later, normalise, recordable
+from health.monitor.levels import Usage, UsageUnavailable
 
 FINISH_REASONS = {"function_call": "tool_calls", "max_tokens": "length"}
 

@@ -167,7 +167,7 @@ def _stray(message: ChatMessage) -> ChatMessage:
 
 # --- Shapes --------------------------------------------------------------------------------------
 def begun_by_a_user(messages: list[ChatMessage]) -> list[ChatMessage]:
-    at = len(list(takewhile(_is_system, messages)))
+    at = len(list(takewhile(is_system, messages)))
     begins = at == len(messages) or messages[at].role == "user"
     return messages if begins else [*messages[:at], ChatMessage(role="user", content=EARLIER), *messages[at:]]
 
@@ -201,9 +201,9 @@ def _as_one(run: Sequence[ChatMessage]) -> ChatMessage:
 
 def _one_system(messages: list[ChatMessage]) -> list[ChatMessage]:
     """One system message at the beginning; a later one is told by the user."""
-    first = list(takewhile(_is_system, messages))
+    first = list(takewhile(is_system, messages))
     one = [replace(first[0], content=_joined(*(message.content for message in first)))] if first else []
-    return [*one, *(_by_user(message) if _is_system(message) else message for message in messages[len(first) :])]
+    return [*one, *(_by_user(message) if is_system(message) else message for message in messages[len(first) :])]
 
 
 def _nothing_empty(messages: list[ChatMessage]) -> list[ChatMessage]:
@@ -241,10 +241,10 @@ def short_id(call_id: str) -> str:
 
 def _no_system(messages: list[ChatMessage]) -> list[ChatMessage]:
     """What the system says is the beginning of the user's first message."""
-    return _alternating([_by_user(message) if _is_system(message) else message for message in messages])
+    return _alternating([_by_user(message) if is_system(message) else message for message in messages])
 
 
-def _is_system(message: ChatMessage) -> bool:
+def is_system(message: ChatMessage) -> bool:
     return message.role == "system"
 
 

@@ -13,8 +13,7 @@ from dialogs.providers.base import ModelFacts, ModelNotFound, ProviderSettings, 
 from dialogs.providers.errors import translated
 from dialogs.providers.openai_compatible import OpenAICompatible
 from dialogs.providers.tokenizing import LLAMACPP, Sizes, ask
-from dialogs.providers.usage import whole
-from dialogs.providers.wire import as_mapping
+from dialogs.providers.usage import as_mapping, whole
 
 
 class LlamaCpp(OpenAICompatible):

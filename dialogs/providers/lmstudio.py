@@ -22,8 +22,7 @@ from dialogs.providers.errors import translated
 from dialogs.providers.http import json_of
 from dialogs.providers.openai_compatible import OpenAICompatible
 from dialogs.providers.tokenizing import CountsNothing, Sizes
-from dialogs.providers.usage import whole
-from dialogs.providers.wire import as_list, as_mapping, as_text
+from dialogs.providers.usage import as_list, as_mapping, as_text, whole
 
 LOAD = "/api/v1/models/load"
 V1, V0 = "/api/v1/models", "/api/v0/models"

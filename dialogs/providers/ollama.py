@@ -39,10 +39,18 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.errors import from_answer, translated
 from dialogs.providers.http import connecting, json_of, lines_of, refuse_error, refuse_other_than_stream
-from dialogs.providers.options import OF_OLLAMA, as_texts, chosen, schema_of
-from dialogs.providers.parts import Data, Text, arguments_of, read_part, refused
-from dialogs.providers.usage import Dialect, normalise, whole
-from dialogs.providers.wire import as_list, as_mapping, as_text, recordable
+from dialogs.providers.options import (
+    OF_OLLAMA,
+    Data,
+    Text,
+    arguments_of,
+    as_texts,
+    chosen,
+    read_part,
+    refused,
+    schema_of,
+)
+from dialogs.providers.usage import Dialect, as_list, as_mapping, as_text, normalise, recordable, whole
 
 LATEST = ":latest"
 TELLING = ("family", "parameter_size", "quantization_level")

@@ -29,7 +29,7 @@ from dialogs.providers.http import (
 )
 from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen
 from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
-from dialogs.providers.wire import facts_in
+from dialogs.providers.usage import facts_in
 
 NO_KEY = "none"
 

@@ -18,7 +18,7 @@ from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ModelFacts, Provider, ProviderError, ProviderSettings
 from dialogs.providers.http import connecting
 from dialogs.providers.registry import make_provider
-from dialogs.providers.wire import as_mapping
+from dialogs.providers.usage import as_mapping
 
 # A person waits for the answer, and no model thinks about it.
 PATIENCE_SECONDS = 20.0

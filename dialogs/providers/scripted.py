@@ -41,8 +41,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.laws import broken_law
-from dialogs.providers.usage import normalise
-from dialogs.providers.wire import facts_in, recordable
+from dialogs.providers.usage import facts_in, normalise, recordable
 
 # Servers send the arguments of a call in pieces of about this length.
 ARGUMENTS_CHARS = 20

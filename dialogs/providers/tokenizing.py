@@ -15,10 +15,8 @@ import httpx2
 
 from dialogs.providers.addresses import api_root
 from dialogs.providers.base import ProviderSettings
-from dialogs.providers.bounds import STREAMS, content_type
-from dialogs.providers.http import LIMITS, certificates
-from dialogs.providers.usage import whole
-from dialogs.providers.wire import as_mapping
+from dialogs.providers.http import LIMITS, STREAMS, certificates, content_type
+from dialogs.providers.usage import as_mapping, whole
 from health.compaction.terms.wire import encodable
 
 Sizes = list[int | None]

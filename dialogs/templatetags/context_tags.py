@@ -16,14 +16,14 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.agents.reads import shortening_of
 from dialogs.common.reasons import in_words
-from dialogs.compaction.reads.compaction_phases import strategy_label
+from dialogs.compaction.reads.compaction_rows import strategy_label
 from dialogs.llms.guard import is_off
 from dialogs.models import Dialog
 from dialogs.templatetags.dialog_tags import tokens
 from dialogs.transcript.reads.courses import handover_of
 from dialogs.transcript.reads.tool_calls import offers_notes
 from health.compaction.reading.ledger import Presence
-from health.critic.patterns import COHERENCE_DROP
+from health.critic.replay import COHERENCE_DROP
 from health.models import ContextEvent
 
 register = template.Library()

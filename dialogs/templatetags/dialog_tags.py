@@ -12,7 +12,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from django import template
-from django.template import Context
+from django.template import Context, RequestContext
 from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -24,6 +24,7 @@ from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
 from dialogs.pages.reads.rows import MessageRow
 from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
+from dialogs.sample.reads import own_sample, player, tour_of
 from dialogs.transcript import speakers
 from health.models import HealthReading
 from health.selectors import Meter
@@ -275,3 +276,21 @@ def _filled(html: str, values: Mapping[Any, object]) -> SafeString:
     """At once: an area may be called like a word that stands in."""
     texts = {str(stands_in): str(value) for stands_in, value in values.items()}
     return mark_safe(STAND_INS.sub(lambda found: texts.get(found[0], found[0]), html))  # noqa: S308  escaped, or Django's own
+
+
+@register.inclusion_tag("dialogs/_sample_button.html", takes_context=True)
+def sample_button(context: RequestContext) -> dict[str, Any]:
+    """The button that brings a sample in. A socket renders it without a request: then nobody has a sample, as the list
+    is empty."""
+    request = context.get("request")
+    return {
+        "csrf_token": context.get("csrf_token"),
+        "can_play": player() is not None,
+        "has_sample": request is not None and own_sample(request.user) is not None,
+    }
+
+
+@register.inclusion_tag("dialogs/_tour.html", takes_context=True)
+def archive_tour(context: RequestContext) -> dict[str, Any]:
+    dialog = context["dialog"]
+    return {"csrf_token": context.get("csrf_token"), "dialog": dialog, "tour": tour_of(dialog, in_archive=True)}

@@ -1,14 +1,21 @@
-"""Images of a client's messages: kept once by their hash, never as base64 inside a message.
+"""What clients attach to their messages: images, sounds and files, listed without their bytes. Images are kept once by
+their hash, never as base64 inside a message. What is only an address stays one: to fetch it would tell of the reader.
 
 In a message's parts a data URL is `{"blob": sha256}` instead; what is sent has the URL again.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dialogs.models import Blob
+from django.db.models.functions import Left, Length
+
+from dialogs.models import Blob, Dialog, Message
 
 # In what is stored of a message, `{"blob": sha256}` stands for a text that is kept apart
 # (`dialogs.transcript.attachments`).
@@ -80,3 +87,86 @@ def _walked(value: Any, change: Callable[[str], Any]) -> Any:
             for key, one in value.items()
         }
     return [_walked(one, change) for one in value] if isinstance(value, list) else value
+
+
+# Pictures that browsers draw and that hold no script.
+SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]*,", re.ASCII)
+HEAD_CHARS = 200
+KINDS = {"image_url": "image", "input_audio": "sound", "file": "file"}
+# The beginning of a text, and how long it is in all.
+Head = tuple[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """`place` is that of its content part. `address` is where the client says it is; `size` are bytes, about."""
+
+    place: int
+    kind: str
+    media_type: str
+    size: int
+    address: str
+    name: str
+
+    @property
+    def is_shown(self) -> bool:
+        return self.media_type in SHOWN and not self.address
+
+
+def attachments_of(messages: Iterable[Message]) -> dict[int, tuple[Attachment, ...]]:
+    """The attachments of these messages, by message."""
+    parts = {message.pk: message.parts for message in messages if "wire" in message.parts}
+    heads = _heads(set(hashes_in(parts.values())))
+    found = {pk: tuple(_attachments(one, heads)) for pk, one in parts.items()}
+    return {pk: attached for pk, attached in found.items() if attached}
+
+
+def _heads(hashes: set[str]) -> dict[str, Head]:
+    rows = Blob.objects.filter(pk__in=hashes).annotate(head=Left("content", HEAD_CHARS), chars=Length("content"))
+    return {pk: (head, chars) for pk, head, chars in rows.values_list("pk", "head", "chars")} if hashes else {}
+
+
+def _attachments(parts: Mapping[str, Any], heads: Mapping[str, Head]) -> Iterable[Attachment]:
+    for place, part in enumerate(parts["wire"].get("content", ())):
+        if part.get("type") in KINDS:
+            yield _attachment(place, part, heads)
+
+
+def _attachment(place: int, part: Mapping[str, Any], heads: Mapping[str, Head]) -> Attachment:
+    inside, data = part.get(part["type"]) or {}, _data(part)
+    head, chars = heads.get(data[BLOB], ("", 0)) if isinstance(data, dict) else (data, len(data))
+    url = DATA_URL.match(head)
+    is_address = part["type"] == "image_url" and not url
+    named = f"audio/{inside['format']}" if inside.get("format") else ""
+    return Attachment(
+        place=place,
+        kind=KINDS[part["type"]],
+        media_type=(url[1] or "").lower() if url else named,
+        size=0 if is_address else (chars - (url.end() if url else 0)) * 3 // 4,
+        address=head if is_address else "",
+        name=str(inside.get("filename") or inside.get("file_id") or ""),
+    )
+
+
+def _data(part: Mapping[str, Any]) -> Any:
+    """The text that holds it, or the hash of that: {"blob": sha256}. Empty where a client sent something else."""
+    inside = part.get(part["type"]) or {}
+    data = inside.get("url") or inside.get("data") or inside.get("file_data")
+    is_hash = isinstance(data, dict) and data.keys() == {BLOB}
+    return data if is_hash or isinstance(data, str) else ""
+
+
+def attached_image(dialog: Dialog, *, message_id: int, place: int) -> tuple[str, bytes] | None:
+    """Media type and bytes of an image of this dialog; None where there is none that can be shown."""
+    message = Message.objects.filter(dialog=dialog, pk=message_id).first()
+    listed = attachments_of([message]).get(message_id, ()) if message else ()
+    found = next((one for one in listed if one.place == place and one.is_shown), None)
+    if message is None or found is None:
+        return None
+    data = _data(message.parts["wire"]["content"][place])
+    text = blobs_of([message.parts]).get(data[BLOB], "") if isinstance(data, dict) else data
+    try:
+        return found.media_type, base64.b64decode(text.partition(",")[2])
+    except binascii.Error:
+        return None

@@ -1,4 +1,5 @@
-"""A view: what the model sees of a course instead of all that was said. Values, and how they are stored as JSON.
+"""A view: what the model sees of a course instead of all that was said. Values, how they are stored as JSON, and
+which of them holds on a branch: views are made one from another, undone, and left behind by an edit.
 
 An entry is a stored message, perhaps with a shorter text, or a message that compaction wrote and the ids it covers, or
 a quote: what a person brought back that cannot stand there as a message (a line, or one of another course). A quote
@@ -7,11 +8,13 @@ lives in the view alone. Whatever compacts next takes it over, pinned; undoing t
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from dialogs.models import Message
+from django.utils.functional import cached_property
+
+from dialogs.models import Course, Message
 from dialogs.models.message import Role
 from health.compaction.laws.floor import is_handover
 from health.compaction.reading.markers import harmless
@@ -175,3 +178,74 @@ def quote(message: Message, text: str) -> str:
 def is_quote(content: str) -> bool:
     """Whether an entry of compaction is a quote. Ask it of no other text: that may begin with the same words."""
     return content.startswith(OPENING)
+
+
+NEEDED = ("leaf_id", "parent_run_id", "status")
+Runs = Mapping[int, CompactionRun]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """`said`: the ids of the branch that is looked at. `view_run`: the run whose view holds on it, with that view.
+
+    The other runs are read, without their views, when one of them is asked for.
+    """
+
+    head: int | None
+    said: Container[int]
+    view_run: CompactionRun | None
+    read: Callable[[], Runs] = field(repr=False)
+
+    @cached_property
+    def runs(self) -> Runs:
+        return self.read()
+
+    @property
+    def holds(self) -> int | None:
+        return self.view_run.pk if self.view_run else None
+
+    def may_undo(self, run_id: int) -> bool:
+        return run_id == self.holds
+
+    def may_redo(self, run_id: int) -> bool:
+        """Whether an undone run can be put into force again: the view that it was made from holds, and the head leads
+        to it.
+        """
+        run = self.runs.get(run_id)
+        if run is None or run.status != CompactionRun.Status.UNDONE or run.leaf_id not in self.said:
+            return False
+        is_linked = self.is_kept(run_id) or self.head == run.parent_run_id
+        return is_linked and holding_id(run.parent_run_id, self.runs, self.said) == self.holds
+
+    def is_kept(self, run_id: int) -> bool:
+        """The head leads to it: it is the head, or a later view was made from it."""
+        return run_id in _chain(self.head, self.runs)
+
+
+def lineage_of(course: Course | None, said: Container[int]) -> Lineage:
+    """`said`: the ids of a branch of this course."""
+    if course is None:
+        return Lineage(head=None, said=said, view_run=None, read=dict)
+    runs = CompactionRun.objects.filter(course=course).only(*NEEDED)
+    return Lineage(head=course.head_run_id, said=said, view_run=_holding(course, said), read=runs.in_bulk)
+
+
+def holding_id(run_id: int | None, runs: Runs, said: Container[int]) -> int | None:
+    """The run whose view holds: this one, or the newest before it that does
+    (`dialogs.transcript.model_view.holding`)."""
+    return next((pk for pk in _chain(run_id, runs) if is_in_force(runs[pk], said)), None)
+
+
+def _holding(course: Course, said: Container[int]) -> CompactionRun | None:
+    """Nearly always the head: it alone is read then."""
+    if course.head_run_id is None:
+        return None
+    return holding(
+        CompactionRun.objects.only(*NEEDED, "view", "course_id", "queued_at").get(pk=course.head_run_id), said
+    )
+
+
+def _chain(run_id: int | None, runs: Runs) -> Iterator[int]:
+    while run_id is not None and run_id in runs:
+        yield run_id
+        run_id = runs[run_id].parent_run_id

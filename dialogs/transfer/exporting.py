@@ -28,8 +28,7 @@ from dialogs.models import (
 from dialogs.transcript import standing_rules
 from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import load
-from dialogs.transcript.writes.dialog_row import lock
-from dialogs.transcript.writes.trash import SENT_KEYS
+from dialogs.transcript.writes.dialog_row import SENT_KEYS, lock
 from dialogs.transfer import shape, shape_views
 from dialogs.transfer.references import references_in
 from health.compaction.snapshot import from_json

@@ -42,12 +42,12 @@ from dialogs.transcript import model_view
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.transcript.standing_rules import StandingRule, dump
-from dialogs.transcript.writes.trash import erase_dialog
+from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.transfer import shape, shape_views
 from dialogs.transfer.adapting import at_rest, with_sound_views
-from dialogs.transfer.bulk import Numbered, Rows, add, add_each, columns, parts, put
 from dialogs.transfer.laws import judged_by, usage_of
 from dialogs.transfer.reading import read_file
+from dialogs.transfer.references import Numbered, Rows, add, add_each, columns, parts, put
 from dialogs.turns.writes.generations import keep_blobs
 from health.compaction.snapshot import TaskSnapshot, as_json
 from health.models import CompactionRun, ContextEvent, HealthReading

@@ -27,8 +27,7 @@ from dialogs.transcript.attachments import hashes_in
 from dialogs.transfer.references import references_in
 from dialogs.transfer.shape import CallEntry, DialogFile, GenerationEntry, MessageEntry, ReadingEntry, UsageEntry
 from dialogs.transfer.shape_views import HOLDS, CompactionEntry, Status
-from health.monitor.levels import Configured, read
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Configured, Usage, UsageUnavailable, read
 
 # What the entries of these lists are named by.
 NUMBERS = {"courses": "number", "messages": "seq", "reminders": "number", "compactions": "number"}

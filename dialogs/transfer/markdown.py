@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from dialogs.compaction.reads.compaction_rows import HEAVY, CompactionRow
 from dialogs.models import ClientConversation, Course, Dialog, Message, Question, RemediationPrompt, ToolCall
-from dialogs.transcript.reads.attached import Attachment, attachments_of
+from dialogs.transcript.attachments import Attachment, attachments_of
 from dialogs.transcript.reads.path import messages_by_id, read_tree
 from dialogs.transcript.speakers import speaker
 from dialogs.transcript.standing_rules import holding, load

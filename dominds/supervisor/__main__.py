@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dominds.supervisor import lock
 from dominds.supervisor.children import POLL_SECONDS, Children
-from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.lock import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 from dominds.supervisor.plan import STOPS, Plan, read_plan, stop_on_signals
 

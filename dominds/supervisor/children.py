@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dialogs.common.leash import LEASH
 from dominds.supervisor import probes
-from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.lock import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 
 WINDOW_SECONDS = 60.0
@@ -71,6 +71,8 @@ class Child:
     noise: Sequence[str] = ()
     # Open files that it inherits under the same numbers.
     files: Sequence[int] = ()
+    # How far it stands back where more is to be done than the machine can do at once, up to 19: background work does.
+    nice: int = 0
 
 
 @dataclass(kw_only=True)
@@ -152,6 +154,8 @@ class Children:
             # Ctrl-C in a terminal reaches every process of the group: the order of stopping is ours.
             start_new_session=True,
         )
+        if child.nice:
+            stand_back(process.pid, child.nice)
         output = threading.Thread(target=self.copy_output, args=(child, process), daemon=True)
         output.start()
         # On a full disk the child runs without.
@@ -202,6 +206,14 @@ class Children:
 
     def pid_file(self, child: Child) -> Path:
         return self.run_dir / f"{child.name}.pid"
+
+
+def stand_back(pid: int, steps: int) -> None:
+    """Before it has threads, which inherit it. Linux may weigh whole sessions instead, and each child is one."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + steps)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(steps))
 
 
 def cause_of_death(status: int) -> str:

@@ -45,7 +45,7 @@ def is_ready(log: Log) -> bool:
 
 
 def install(port: int) -> None:
-    from dialogs.llms.writes.demo import install_demo
+    from dialogs.llms.writes.providers import install_demo
 
     install_demo(
         base_url=f"http://{HOST}:{port}",
@@ -55,7 +55,7 @@ def install(port: int) -> None:
 
 
 def retire() -> None:
-    from dialogs.llms.writes.demo import retire_demo
+    from dialogs.llms.writes.providers import retire_demo
 
     retire_demo()
 

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dominds.supervisor.errors import CannotStart
+
+class CannotStart(Exception):
+    """Something outside must change first."""
+
+
+class GaveUp(Exception):
+    """A child dies as fast as it is started."""
+
 
 # Any number, as long as every machine on one database uses the same.
 IN_USE = 20261124

@@ -16,9 +16,9 @@ from typing import NoReturn
 from django.conf import settings
 from django.db import DatabaseError, connections
 
-from dominds.supervisor import demo, lock, preflight, prepare, probes, valkey
+from dominds.supervisor import demo, lock, prepare, probes, valkey
 from dominds.supervisor.children import Child
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log, ToLog
 from dominds.supervisor.plan import Plan, become_watcher, stop_on_signals
 
@@ -29,20 +29,23 @@ HEAPS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A Celery worker: the child's name, the queue that it serves, and its pool."""
+    """A Celery worker: the child's name, the queue that it serves, its pool, and how far it stands back."""
 
     name: str
     queue: str
     pool: str
     concurrency: int
+    nice: int
 
 
 # Turns wait on providers: many threads. Compaction computes: a process of its own, which loads the embedding model. It
 # works where it waits for tasks: a pool of processes would be two with the same code in each, and from a thread Celery
 # hears up to a second late that a task is done, and takes the next one then.
+#
+# Where the machine is busy, whoever opens a page goes before an answer that comes anyway, and that before a compaction.
 WORKERS = (
-    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS),
-    Worker(name="compaction", queue="compaction", pool="solo", concurrency=1),
+    Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS, nice=5),
+    Worker(name="compaction", queue="compaction", pool="solo", concurrency=1, nice=10),
 )
 
 
@@ -63,6 +66,7 @@ def worker(row: Worker) -> Child:
         command=(*command, *(part for option in options.items() for part in option)),
         # In a container root is usual, and nothing here is unpickled.
         environment={"PYTHONWARNINGS": "ignore:You're running the worker"} | (HEAPS if row.concurrency > 1 else {}),
+        nice=row.nice,
     )
 
 
@@ -111,8 +115,8 @@ def up(options: Options) -> None:
     """Returns when somebody stopped it meanwhile. Raises CannotStart, with a line for a person."""
     data_dir = settings.DOMINDS_DATA_DIR
     stop_on_signals()
-    preflight.check_writable(data_dir)
-    preflight.make_private(data_dir)
+    prepare.check_writable(data_dir)
+    prepare.make_private(data_dir)
     with contextlib.suppress(KeyboardInterrupt):
         become_watcher(prepared(options))
 
@@ -125,11 +129,11 @@ def prepared(options: Options) -> Plan:
 
 
 def check(options: Options, log: Log) -> None:
-    preflight.check_disk(settings.DOMINDS_DATA_DIR)
-    preflight.check_programs(demo=options.demo and options.workers and settings.IS_CLONE)
+    prepare.check_disk(settings.DOMINDS_DATA_DIR)
+    prepare.check_programs(demo=options.demo and options.workers and settings.IS_CLONE)
     if options.web:
-        preflight.check_port(options.host, options.port)
-        hint = preflight.host_hint(options.host)
+        prepare.check_port(options.host, options.port)
+        hint = prepare.host_hint(options.host)
         if hint:
             log.line("up", hint)
     if valkey.is_embedded() and valkey.port_is_taken():

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from dominds.supervisor import probes
 from dominds.supervisor.children import Child
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 
 ANSWERS_WITHIN_SECONDS = 20.0
 CONFIGURATION = """\

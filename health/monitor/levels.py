@@ -1,11 +1,28 @@
-"""From a reported prompt size to a level. The only judge of health; every comparison is strict."""
+"""From reported usage to a level, and how a share is written. The only judge of health; every comparison is strict."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 
-from health.monitor.usage import Usage, UsageUnavailable
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Token counts as reported. `prompt_tokens` is the whole input, cached tokens included."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class UsageUnavailable:
+    """The provider reported no usable usage. `why` is for people, for example "no usage in the stream"."""
+
+    why: str = ""
+
 
 DEFAULT_OPTIMAL_MAX_TOKENS = 100_000
 DEFAULT_CAUTION_CADENCE = 10
@@ -118,3 +135,17 @@ def read(usage: Usage | UsageUnavailable, configured: Configured) -> Reading:
         hard_util=usage.prompt_tokens / window,
         optimal_util=usage.prompt_tokens / limits.optimal_max_tokens,
     )
+
+
+def percent_text(share: float) -> str:
+    """0.25 -> "25 %", 0.0942 -> "9.4 %", 1.07 -> "107 %"."""
+    percent = Decimal(str(share)) * 100
+    tenths = percent.quantize(Decimal("0.1"), ROUND_HALF_UP)
+    if tenths < 10:
+        return f"{tenths} %"
+    return f"{percent.quantize(Decimal(1), ROUND_HALF_UP)} %"
+
+
+def clamped(share: float) -> float:
+    """The share as a drawing shows it, between 0 and 1."""
+    return min(1.0, max(0.0, share))

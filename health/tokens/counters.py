@@ -1,24 +1,54 @@
 """`counter_for(model)`: who estimates the tokens of a model's texts. It always answers, and says how far to trust it.
 
 The model's own vocabulary; where that is missing GPT's (approximate); where that is missing too, characters
-(rough). Nothing is ever downloaded. Estimates drive compaction; the level comes from reported usage alone.
+(rough). What was counted is remembered. Nothing is ever downloaded. Estimates drive compaction; the level comes from
+reported usage alone.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
+from pathlib import Path
 
 from health.compaction.terms.ports import Grade
-from health.tokens.characters import rough
-from health.tokens.encoders import Sizes
 from health.tokens.families import UNKNOWN, Family, Vocabulary, family_of
-from health.tokens.memory import Memory
-from health.tokens.vocabularies import VocabularyMissing, opened
+from health.tokens.vocabularies import Sizes, VocabularyMissing, by_tokenizers, opened
+
+GENERATION = 65_536
+
+
+class Memory:
+    """Sizes of texts. Threads may share one: at worst a text is counted twice."""
+
+    def __init__(self, generation: int = GENERATION) -> None:
+        self._generation = generation
+        self._young: dict[int, int] = {}
+        self._old: dict[int, int] = {}
+
+    def recall(self, texts: Sequence[str]) -> list[int | None]:
+        """Each text's size, None where it is not known."""
+        young, old = self._young, self._old
+        found = [young.get(hash(text)) for text in texts]
+        if old and None in found:
+            found = [old.get(hash(text)) if size is None else size for text, size in zip(texts, found, strict=True)]
+            self.keep((text, size) for text, size in zip(texts, found, strict=True) if size is not None)
+        return found
+
+    def keep(self, sizes: Iterable[tuple[str, int]]) -> None:
+        for text, size in sizes:
+            if len(self._young) >= self._generation:
+                self._old, self._young = self._young, {}
+            self._young[hash(text)] = size
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
 
 logger = logging.getLogger(__name__)
 # The name of a counter that asks the model's own server.
@@ -130,3 +160,91 @@ def _border(text: str, end: int) -> int:
     """The last cut before a word near `end`, else `end` itself."""
     near = _BEFORE_A_WORD.finditer(text, end - _REACH, end)
     return max((found.start() for found in near), default=end)
+
+
+# By a character's bytes in UTF-8, which follow its script: Latin; Greek to Arabic; Indic, Chinese to Korean; emoji.
+_LETTER, _OTHER_ASCII, _TWO_BYTES, _THREE_BYTES, _FOUR_BYTES = 0.23, 0.75, 0.55, 1.3, 2.5
+_LETTERS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NOT_TWO, _NOT_THREE, _NOT_FOUR = (
+    bytes(set(range(256)) - set(lead)) for lead in (range(0xC0, 0xE0), range(0xE0, 0xF0), range(0xF0, 0x100))
+)
+
+
+def rough(text: str) -> int:
+    """About how many tokens a text is, whatever the model. Linear in its length."""
+    raw = text.encode(errors="replace")
+    ascii_only = raw.translate(None, bytes(range(0x80, 0x100)))
+    others = len(ascii_only.translate(None, _LETTERS))
+    return math.ceil(
+        _LETTER * (len(ascii_only) - others)
+        + _OTHER_ASCII * others
+        + _TWO_BYTES * len(raw.translate(None, _NOT_TWO))
+        + _THREE_BYTES * len(raw.translate(None, _NOT_THREE))
+        + _FOUR_BYTES * len(raw.translate(None, _NOT_FOUR))
+    )
+
+
+# A tokenizer that the configuration names: one of the vocabularies, or a Hugging Face tokenizer.json by its path. Only
+# a check of the configuration says no. While running, what cannot be had is counted another way.
+CUSTOM = "custom"
+DEFAULT = "gpt-4"
+
+
+FOLDER = "tokenizers"
+
+
+def counter_named(name: str, *, model: str, data: Path) -> RememberingCounter:
+    """The counter that an LLM's row names, or that of its model's name where it names none."""
+    return configured_counter(*_kind_and_path(name, data)) if name else counter_for(model)
+
+
+def fault_of_name(name: str, *, data: Path) -> str:
+    """What is wrong with the name in an LLM's row; empty if it can be used."""
+    return tokenizer_fault(*_kind_and_path(name, data)) if name else ""
+
+
+def _kind_and_path(name: str, data: Path) -> tuple[str, str]:
+    """A file's name stands for a file of one folder: staff choose among these, and read no others."""
+    is_file = name.endswith(".json")
+    return (CUSTOM, str(data / FOLDER / Path(name).name)) if is_file else (name, "")
+
+
+def tokenizer_fault(kind: str, path: str = "") -> str:
+    """What is wrong with a configured tokenizer, in one sentence; empty if it can be used.
+
+    `kind` is "custom", a vocabulary ("cl100k_base") or a model whose own vocabulary is here ("gpt-4").
+    """
+    if kind == CUSTOM:
+        return _fault(path)
+    return "" if family_of(kind).grade is Grade.EXACT else f"Unsupported tokenizer: {kind}"
+
+
+def configured_counter(kind: str = DEFAULT, path: str = "") -> RememberingCounter:
+    """The counter of a configured tokenizer, or GPT's marked approximate."""
+    if kind != CUSTOM:
+        return counter_for(kind)
+    if fault := _fault(path):
+        logger.warning("%s Counting with GPT's vocabulary instead.", fault)
+        return counter_for("")
+    return _loaded(path)
+
+
+def _fault(path: str) -> str:
+    if not path:
+        return "A custom tokenizer needs the path of its tokenizer.json: there is no default."
+    try:
+        _loaded(path)
+    except Exception as error:  # `tokenizers` raises nothing narrower
+        return f"The tokenizer in {path} cannot be used: {error}."
+    return ""
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: str) -> RememberingCounter:
+    """Refuses one that cuts what it reads: it would call every long text short."""
+    from tokenizers import Tokenizer
+
+    file = Path(path).read_bytes()
+    if (cut := Tokenizer.from_buffer(file).truncation) is not None:
+        raise ValueError(f"it cuts texts at {cut['max_length']} tokens, take the truncation out of the file")
+    return RememberingCounter(name=Path(path).name, grade=Grade.EXACT, per_message=4, sizes=by_tokenizers(file))

@@ -10,14 +10,90 @@ import gzip
 import hashlib
 import json
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from struct import Struct
+from typing import Any
 
-from health.tokens.encoders import Sizes, by_sentencepiece, by_tiktoken, by_tokenizers
+import numpy as np
+
 from health.tokens.families import Vocabulary
-from health.tokens.gguf import byte_pairs
+
+# Tokens of each text alone.
+Sizes = Callable[[Sequence[str]], list[int]]
+
+# Two code points that no text may hold: they stand between texts that are encoded in one call.
+_BETWEEN = "\U0010fffe\U0010ffff"
+# As measured: fewer texts gain nothing by it, more fall out of the processor's cache.
+_WORTH_JOINING, _AT_ONCE = 4, 1_000
+
+
+def by_tiktoken(pattern: str, ranks: dict[bytes, int]) -> Sizes:
+    """Byte pairs. Many short texts go in one call, joined by a control token: exact, as tiktoken cuts there first.
+
+    `ranks` is empty afterwards: tiktoken has its own copy, and a second one takes some 28 MB in each process.
+    """
+    from tiktoken import Encoding
+
+    between = max(ranks.values()) + 1
+    encoding = Encoding("ours", pat_str=pattern, mergeable_ranks=ranks, special_tokens={_BETWEEN: between})
+    ranks.clear()
+
+    def together(texts: Sequence[str]) -> list[int]:
+        joined = _BETWEEN.join(texts)
+        # Lone surrogates, too, are left to the slow way, which knows what to do about them.
+        if joined.count(_BETWEEN) != len(texts) - 1 or not _encodable(joined):
+            return [len(encoding.encode_ordinary(text)) for text in texts]
+        ids = encoding.encode_to_numpy(joined, allowed_special={_BETWEEN}, disallowed_special=())
+        cuts = np.flatnonzero(ids == between)
+        sizes: list[int] = (np.diff(cuts, prepend=-1, append=len(ids)) - 1).tolist()
+        return sizes
+
+    def sizes(texts: Sequence[str]) -> list[int]:
+        if len(texts) < _WORTH_JOINING:
+            return [len(encoding.encode_ordinary(text)) for text in texts]
+        batches = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
+        return [size for batch in batches for size in together(batch)]
+
+    return sizes
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def by_tokenizers(file: bytes) -> Sizes:
+    """A Hugging Face tokenizer.json."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_buffer(file)
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_padding()
+
+    def sizes(texts: Sequence[str]) -> list[int]:
+        whole = [text.encode(errors="replace").decode() for text in texts]
+        return [len(found) for found in tokenizer.encode_batch_fast(whole, add_special_tokens=False)]
+
+    return sizes
+
+
+def by_sentencepiece(file: bytes) -> Sizes:
+    """A sentencepiece model. One thread: workers share the machine."""
+    from sentencepiece import SentencePieceProcessor
+
+    processor = SentencePieceProcessor(model_proto=file)
+
+    def sizes(texts: Sequence[str]) -> list[int]:
+        whole = [text.encode(errors="replace").decode() for text in texts]
+        return [len(found) for found in processor.encode(whole, num_threads=1)]
+
+    return sizes
 
 
 class VocabularyMissing(Exception):
@@ -137,3 +213,64 @@ def _checked(source: Source) -> bytes:
     if hashlib.sha256(file).hexdigest() != source.sha256:
         raise ValueError(f"{source.package}/{source.path} is not the file we know")
     return file
+
+
+TOKENS = "tokenizer.ggml.tokens"
+_TEXT, _ARRAY = 8, 9
+_NUMBERS = {
+    kind: Struct(f"<{code}") for kind, code in zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True)
+}
+_HEADER, _KIND, _LENGTH = Struct("<4sIQQ"), Struct("<I"), Struct("<Q")
+
+
+class _Reader:
+    def __init__(self, file: bytes) -> None:
+        self._file, self._at = file, 0
+
+    def take(self, shape: Struct) -> tuple[Any, ...]:
+        found = shape.unpack_from(self._file, self._at)
+        self._at += shape.size
+        return found
+
+    def text(self) -> str:
+        (length,) = self.take(_LENGTH)
+        self._at += length
+        return self._file[self._at - length : self._at].decode()
+
+    def value(self, kind: int) -> Any:
+        if kind == _TEXT:
+            return self.text()
+        if kind == _ARRAY:
+            (of,), (length,) = self.take(_KIND), self.take(_LENGTH)
+            return [self.value(of) for _ in range(length)]
+        return self.take(_NUMBERS[kind])[0]
+
+
+def metadata(file: bytes) -> Iterator[tuple[str, Any]]:
+    """Names and values in the file's order; not more of it is read than is asked for."""
+    reader = _Reader(file)
+    _magic, _version, _tensors, pairs = reader.take(_HEADER)
+    for _ in range(pairs):
+        name, (kind,) = reader.text(), reader.take(_KIND)
+        yield name, reader.value(kind)
+
+
+def byte_pairs(file: bytes) -> dict[bytes, int]:
+    """The ranks of GPT-2's kind of vocabulary. Bytes that it has no token for, as no text has them, come last."""
+    tokens: list[str] = next(value for name, value in metadata(file) if name == TOKENS)
+    byte_of = {char: byte for byte, char in _drawn().items()}
+    ranks = {
+        bytes(byte_of[char] for char in token): rank
+        for rank, token in enumerate(tokens)
+        if all(char in byte_of for char in token)
+    }
+    for byte in range(256):
+        ranks.setdefault(bytes([byte]), len(tokens) + byte)
+    return ranks
+
+
+def _drawn() -> dict[int, str]:
+    """How GPT-2 writes each byte as one visible character."""
+    visible = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + at) for at, byte in enumerate(others)}

@@ -73,14 +73,14 @@ def ceiling(bounds: Bounds, now: datetime, *, at_most: bool = False) -> int | No
     `at_most`: what has not been refused yet, in place of a guess that is safer.
     """
     found = []
-    if bounds.refused and not _is_doubted(bounds.refused_at, now):
+    if bounds.refused and not is_doubted(bounds.refused_at, now):
         # Between what was read and what was refused; from nothing but a refusal, far below it.
         read = min(bounds.accepted or 0, bounds.refused)
         guess = (read + bounds.refused) // 2 if read > bounds.refused // 2 else bounds.refused // 2
         found.append(bounds.refused - 1 if at_most else guess)
-    if bounds.window and not _is_doubted(bounds.refused_at, now):
+    if bounds.window and not is_doubted(bounds.refused_at, now):
         found.append(bounds.window)
-    if bounds.cut_sent and not _is_doubted(bounds.cut_at, now):
+    if bounds.cut_sent and not is_doubted(bounds.cut_at, now):
         found.append(min(bounds.cut_sent, bounds.cut_read or bounds.cut_sent))
     return min(found, default=None)
 
@@ -92,8 +92,8 @@ def after_refusal(bounds: Bounds, said: Refused, *, now: datetime) -> tuple[Boun
     A request smaller than a prompt that was read today was refused for another reason, and teaches nothing.
     """
     whole = said.prompt + said.answer
-    read = None if _is_doubted(bounds.accepted_at, now) else bounds.accepted
-    smallest = whole if _is_doubted(bounds.refused_at, now) else min(whole, bounds.refused or whole)
+    read = None if is_doubted(bounds.accepted_at, now) else bounds.accepted
+    smallest = whole if is_doubted(bounds.refused_at, now) else min(whole, bounds.refused or whole)
     if said.named and ((read or 0) <= said.named <= smallest or said.named == bounds.named):
         words = said.words[:WORDS_CHARS]
         learned = replace(bounds, window=said.named, named=None, refused=None, refused_at=now, words=words)
@@ -112,7 +112,7 @@ def after_report(bounds: Bounds, reported: int, *, now: datetime) -> Bounds:
         learned = replace(learned, window=None)
     if bounds.cut_read and reported > bounds.cut_read * (1 + SAME_SHARE):
         learned = replace(learned, cut_sent=None, cut_read=None, cut_at=None)
-    if bounds.accepted is None or reported > bounds.accepted or _is_doubted(bounds.accepted_at, now):
+    if bounds.accepted is None or reported > bounds.accepted or is_doubted(bounds.accepted_at, now):
         learned = replace(learned, accepted=reported, accepted_at=now)
     return learned
 
@@ -184,5 +184,5 @@ def after_suspicion(bounds: Bounds, report: Report, *, window: int | None, now: 
     return replace(bounds, suspicions=bounds.suspicions + 1)
 
 
-def _is_doubted(at: datetime | None, now: datetime) -> bool:
+def is_doubted(at: datetime | None, now: datetime) -> bool:
     return at is None or now - at > DOUBTED_AFTER

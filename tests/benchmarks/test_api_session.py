@@ -44,7 +44,7 @@ def test_a_whole_session_is_refused_from_some_turn_on() -> None:
 
 
 def test_what_is_longer_than_the_window_is_refused_in_words_that_are_known_as_an_overflow() -> None:
-    from dialogs.providers.overflow import OVERFLOW
+    from dialogs.providers.errors import OVERFLOW
 
     status, words = SmallWindow(CASE).answer(CASE.messages)
     assert status == 400

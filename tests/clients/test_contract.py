@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.api.notices import COMPACTED, COMPACTING
+from dialogs.api.chunks import COMPACTED, COMPACTING
 from tests.clients.client import Client, Wish
 from tests.clients.conftest import GUARDED, MODEL, SMALL, Served
 from tests.clients.python_clients import OpenAIClient

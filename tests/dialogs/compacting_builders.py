@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialogs.context.present import present_tokens
+from dialogs.context.estimate import present_tokens
 from dialogs.models import LLM, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message

@@ -21,7 +21,7 @@ from django.db import connection, connections, transaction
 from dialogs.common.threads import close_threads
 from dominds import backups
 from dominds.supervisor import lock
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 
 # Connections are closed and the database is replaced: no test transaction survives that.
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,4 +1,6 @@
-"""The compaction worker is killed in mid-run: another takes the run up, its view is applied once, nothing is lost."""
+"""The compaction worker is killed in mid-run: another takes the run up, its view is applied once, nothing is lost. And
+it prepares what a pruning agent will be asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.dialogs.compacting_builders import long_text
 from tests.dominds.test_survival import PASSWORD, Chat
 from tests.stack import Stack, running_stack
 
@@ -82,8 +85,8 @@ def chat(stack: Stack) -> Chat:
     return Chat(stack, stack.shell(ROWS))
 
 
-def write_script(folder: Path, steps: list[dict[str, Any]]) -> None:
-    (folder / "script.json").write_text(json.dumps({"steps": steps}))
+def write_script(folder: Path, steps: list[dict[str, Any]], *, name: str = "script.json") -> None:
+    (folder / name).write_text(json.dumps({"steps": steps}))
 
 
 def about(chat: Chat) -> dict[str, Any]:
@@ -139,3 +142,66 @@ def test_a_run_that_no_turn_waits_for_is_taken_up_by_the_sweep(chat: Chat) -> No
     chat.stack.wait_until(lambda: about(chat)["run"]["status"] != "running", seconds=180)
     assert chat.state()["messages"] == before
     expect_one_application(chat)
+
+
+# --- A pruning agent that has decided before its decision is needed -----------------------------
+# It is asked on a server of its own, and takes so long for each of the two pieces that it is shown.
+SECONDS = 3.0
+A_PRUNER = """
+import json
+from django.contrib.auth.models import User
+from dialogs.models import LLM, Agent, Provider
+from dialogs.pages.writes import create_dialog
+from health.models import ContextSettings
+from tests.dialogs.compacting_builders import a_history, calibrate
+provider, _ = Provider.objects.get_or_create(name="scripted", kind="scripted", base_url="script.json")
+pruner = Provider.objects.create(name="pruner", kind="scripted", base_url="pruner.json")
+llm = LLM.objects.create(provider=provider, model_id="calibrated", context_length=100_000)
+decides = LLM.objects.create(provider=pruner, model_id="large", context_length=100_000)
+calibrate(llm)
+agent = Agent.objects.create(name="Prepares", slug="prepares", llm=llm, context_limit=3500, context_budget=True)
+chosen = Agent.objects.create(name="Pruner", slug="pruner", llm=decides)
+PRUNE = "context_config: {how: chain, breaking_strategy: {chain_order: [prune_with_agent, prioritize_recent]}}"
+ContextSettings.objects.update_or_create(pk=1, defaults={"values": PRUNE, "pruning_agent": chosen})
+dialog = create_dialog(owner=User.objects.get(), agent=agent)
+said = a_history(dialog, pairs=14)
+print(json.dumps({"dialog": str(dialog.pk), "oldest": [str(one.pk) for one in said[2:18]]}))
+"""
+PREPARED = """
+import json
+from health.models import CompactionRun, PreparedPruning
+row = PreparedPruning.objects.filter(dialog="{pk}").first()
+run = CompactionRun.objects.filter(dialog="{pk}").first()
+changed = [step["phase"] for step in run.steps if step["changed"]] if run else []
+print(json.dumps(dict(answers=len(row.answers) if row else 0, run=run and run.status, changed=changed)))
+"""
+
+
+def test_the_turn_whose_context_is_full_does_not_ask_it(stack: Stack) -> None:
+    """The last test of this stack: its pruning agent is everybody's."""
+    write_script(stack.data_dir, [{"text": "Done."}])
+    rows = json.loads(stack.shell(A_PRUNER))
+    decision = json.dumps({"drop": rows["oldest"], "summaries": [], "summary": "Old readings."})
+    nothing = json.dumps({"drop": [], "summaries": [], "summary": ""})
+    write_script(stack.data_dir, [{"text": text, "delay": SECONDS} for text in (decision, nothing)], name="pruner.json")
+    chat = Chat(stack, rows["dialog"])
+    chat.say("What does the rotor show?")
+    stack.wait_until(lambda: prepared_for(chat)["answers"] == 2, seconds=180)
+    asked = times_asked(stack)
+
+    chat.say(f"And these? {long_text(900, 16)}")
+    state = chat.finish()
+
+    assert state["messages"][-1] == "Done."
+    assert prepared_for(chat)["run"] == "applied"
+    assert prepared_for(chat)["changed"][0] == "prune_with_agent"
+    assert times_asked(stack) == asked
+
+
+def prepared_for(chat: Chat) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(chat.stack.shell(PREPARED.format(pk=chat.dialog)))
+    return found
+
+
+def times_asked(stack: Stack) -> int:
+    return len((stack.data_dir / "pruner.json.requests.jsonl").read_text().splitlines())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -182,65 +185,68 @@ def test_a_database_is_copied_before_it_is_migrated(workers: Stack) -> None:
 
 
 # --- What keeps it from starting --------------------------------------------------------------
-def refusal(tmp_path: Path, *options: str, **settings: str) -> str:
-    """The one line that it says, after checking that it is one line and a failure."""
-    done = manage("up", "--no-demo", *options, environment=settings_of(tmp_path / "data", **settings), check=False)
+class Refused(NamedTuple):
+    """An `up` with these options and settings, and what the one line says that it ends with."""
+
+    line: str
+    settings: dict[str, str] = {}
+    options: tuple[str, ...] = ()
+
+
+REFUSED = {
+    "a taken port": Refused(r"Cannot listen on 127\.0\.0\.1 port \d+", options=("--port", "{taken}")),
+    "a full disk": Refused("MB are free", {"DOMINDS_MIN_FREE_MB": "1e12"}),
+    "a missing program": Refused("Run `make install`", {"DOMINDS_VALKEY_PROGRAM": "/no/such/valkey"}),
+    "a Redis that does not answer": Refused(
+        "Redis does not answer at REDIS_URL", {"REDIS_URL": "redis://127.0.0.1:1/0"}
+    ),
+    "a database that does not answer": Refused(
+        "The database dominds on 127.0.0.1 cannot be used",
+        {"DATABASE_URL": "postgres://user:pass-word@127.0.0.1:1/dominds"},
+    ),
+    "a file that is no database": Refused("file is not a database", {"DATABASE_URL": "sqlite:///{folder}/letter.txt"}),
+}
+NO_PORT, DYING = Refused("", options=("--port", "70000")), Refused("", {"DOMINDS_VALKEY_PROGRAM": "/bin/false"})
+Refusals = dict[str, "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
+    """How each of them ended, all begun at once: each loads Django, and some wait for who does not answer."""
+    folder = tmp_path_factory.mktemp("refused")
+    (folder / "letter.txt").write_text("Dear Bob, " * 100)
+    every = {**REFUSED, "no port": NO_PORT, "dying": DYING}
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(len(every)) as threads:
+        words = {"folder": str(folder), "taken": str(server.getsockname()[1])}
+
+        def up(name: str) -> subprocess.CompletedProcess[str]:
+            options = [one.format(**words) for one in every[name].options]
+            settings = {key: value.format(**words) for key, value in every[name].settings.items()}
+            environment = settings_of(folder / name, **settings)
+            return manage("up", "--no-demo", *options, environment=environment, check=False)
+
+        return dict(zip(every, threads.map(up, every), strict=True))
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_keeps_it_from_starting_is_said_in_one_line(refusals: Refusals, why: str) -> None:
+    done = refusals[why]
+
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     assert not done.stdout
-    return done.stderr
+    assert re.search(REFUSED[why].line, done.stderr)
+    assert "pass-word" not in done.stderr
 
 
-def test_a_taken_port_is_said(tmp_path: Path) -> None:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        port = server.getsockname()[1]
-
-        assert f"Cannot listen on 127.0.0.1 port {port}" in refusal(tmp_path, "--port", str(port))
+def test_a_child_that_cannot_live_ends_all_with_one_last_line(refusals: Refusals) -> None:
+    assert refusals["dying"].returncode == 1
+    assert "valkey ended with status 1; that was 5 times within 60 s" in refusals["dying"].stderr.splitlines()[-1]
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
-    assert "MB are free" in refusal(tmp_path, DOMINDS_MIN_FREE_MB="1e12")
-
-
-def test_a_missing_program_is_said(tmp_path: Path) -> None:
-    assert "Run `make install`" in refusal(tmp_path, DOMINDS_VALKEY_PROGRAM="/no/such/valkey")
-
-
-def test_a_redis_that_does_not_answer_is_said(tmp_path: Path) -> None:
-    assert "Redis does not answer at REDIS_URL" in refusal(tmp_path, REDIS_URL="redis://127.0.0.1:1/0")
-
-
-def test_a_child_that_cannot_live_ends_all_with_one_last_line(tmp_path: Path) -> None:
-    environment = settings_of(tmp_path, DOMINDS_VALKEY_PROGRAM="/bin/false")
-
-    done = manage("up", "--no-demo", environment=environment, check=False)
-
-    assert done.returncode == 1
-    assert "valkey ended with status 1; that was 5 times within 60 s" in done.stderr.splitlines()[-1]
-
-
-def test_a_port_that_is_none_is_said(tmp_path: Path) -> None:
-    done = manage("up", "--port", "70000", environment=settings_of(tmp_path), check=False)
-
-    assert done.returncode != 0
-    assert "is not a port from 1 to 65535" in done.stderr
-
-
-def test_a_database_that_does_not_answer_is_said(tmp_path: Path) -> None:
-    line = refusal(tmp_path, DATABASE_URL="postgres://user:pass-word@127.0.0.1:1/dominds")
-
-    assert "The database dominds on 127.0.0.1 cannot be used" in line
-    assert "pass-word" not in line
-
-
-def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("Dear Bob, " * 100)
-
-    line = refusal(tmp_path, DATABASE_URL=f"sqlite:///{tmp_path}/letter.txt")
-
-    assert "file is not a database" in line
+def test_a_port_that_is_none_is_said(refusals: Refusals) -> None:
+    assert refusals["no port"].returncode != 0
+    assert "is not a port from 1 to 65535" in refusals["no port"].stderr
 
 
 # --- As tests start it ------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from tests.dialogs.compacting_builders import a_history
 a_history(Dialog.objects.latest("created_at"), pairs=24)
 """
 SENT = """
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import dialog_to_drive
 dialog = Dialog.objects.latest("created_at")

@@ -44,7 +44,7 @@ from health.models import CompactionRun
 CompactionRun.objects.filter(status="draft").update(draft_until=timezone.now() + timedelta(seconds=1))
 """
 SENT = """
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import dialog_to_drive
 context = present_context(dialog_to_drive(Dialog.objects.latest("created_at").pk))

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from health.monitor.levels import Configured, read
-from health.monitor.usage import Usage
+from health.monitor.levels import Configured, Usage, read
 from tests.e2e.accessibility import violations
 from tests.e2e.steps import (
     NO_WIDER,

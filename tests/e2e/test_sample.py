@@ -24,7 +24,7 @@ Dialog.objects.all().delete()
 LLM.objects.filter(model_id="tiny").update(context_length={window})
 """
 SENT = """
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import dialog_to_drive
 context = present_context(dialog_to_drive(Dialog.objects.latest("active_at").pk))

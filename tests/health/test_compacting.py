@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from health.compacting import compact_messages
 from health.compaction import chain as chains
 from health.compaction.config import ContextConfig, How, PrioritizeRecent, RecoveryMode
 from health.compaction.laws.invariants import broken_request
@@ -22,6 +21,7 @@ from health.compaction.strategies import REGISTRY
 from health.compaction.terms.configuration import InvalidConfig
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.terms.ports import Embed, Embedded
+from health.services import compact_messages
 
 SYSTEM = {"role": "system", "content": "You help a shop. Be brief."}
 FIRST = {"role": "user", "content": "Find out why order ORD-4411 was billed twice. Never email the customer."}

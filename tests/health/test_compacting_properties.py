@@ -13,12 +13,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from health.compacting import compact_messages
 from health.compaction.laws.invariants import broken, broken_request, protected_ids
 from health.compaction.reading.messages import parse, render
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Status
 from health.compaction.terms.units import Unit
+from health.services import compact_messages
 from tests.health.compaction.histories import histories
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 200}}

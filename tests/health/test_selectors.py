@@ -9,8 +9,7 @@ import pytest
 from dialogs.models import Dialog, Generation
 from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
-from health.monitor.levels import Configured
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Configured, Usage, UsageUnavailable
 from health.selectors import Meter, history, history_before, latest_levels, meter
 from health.services import record_reading
 from tests.builders import a_generation

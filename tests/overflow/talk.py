@@ -1,4 +1,4 @@
-"""What a person says to a model over sixty turns: a task, rules, one thing that changes twice, and much that is long.
+"""What a person says to a model over many turns: a task, rules, one thing that changes twice, and much that is long.
 
 Two talks of one length differ by their ship.
 """
@@ -18,13 +18,14 @@ RULES = {
     2: "Never put a crossing between 12:40 and 13:20, because the lock is closed then.",
     5: "Always write departures in 24-hour time and fares in crowns.",
 }
-CHANGED = {
-    3: "For groups the deposit is 1,250 crowns.",
-    21: "Correction about groups: the deposit is 1,900 crowns now, not 1,250 crowns.",
-    42: "The deposit for groups changes once more: from today it is 2,475 crowns instead of 1,900 crowns.",
-}
+CHANGED = (
+    "For groups the deposit is 1,250 crowns.",
+    "Correction about groups: the deposit is 1,900 crowns now, not 1,250 crowns.",
+    "The deposit for groups changes once more: from today it is 2,475 crowns instead of 1,900 crowns.",
+)
 NEWEST_VALUE = "2,475 crowns"
-TURNS = 60
+# Of a talk in which that changes.
+FEWEST_TURNS, TURNS = 30, 60
 # The whole is so many windows long.
 WINDOWS = 2.6
 
@@ -76,14 +77,19 @@ class Talk:
     @property
     def promised(self) -> tuple[str, ...]:
         """What stands in the last request word for word, however long the talk was."""
-        changed = (NEWEST_VALUE,) if self.turns >= max(CHANGED) else ()
+        changed = (NEWEST_VALUE,) if self.turns >= FEWEST_TURNS else ()
         return (task(self.ship), *RULES.values(), *changed)
+
+    @property
+    def changes(self) -> dict[int, str]:
+        """By the turn: near the beginning, and after about one and two thirds."""
+        return dict(zip((3, self.turns * 7 // 20, self.turns * 7 // 10), CHANGED, strict=True))
 
     def turn(self, number: int) -> str:
         """Turns count from 1."""
         if number == 1:
             return task(self.ship)
-        stated = " ".join(filter(None, (RULES.get(number), CHANGED.get(number))))
+        stated = " ".join(filter(None, (RULES.get(number), self.changes.get(number))))
         about = f"Note {number} from the {self.ship}."
         long = prose(self.window + number, max(0, self.chars - len(stated) - len(about)))
         return " ".join(filter(None, (about, stated, long)))

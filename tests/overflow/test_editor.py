@@ -77,7 +77,9 @@ class Session:
         return answer
 
 
-def test_the_persons_task_and_rules_stand_in_every_request(build: Build) -> None:
+def test_the_persons_task_and_rules_stand_in_every_request_and_a_message_that_moves_costs_no_compaction_a_turn(
+    build: Build,
+) -> None:
     home = build(window=WINDOW, reply=edit, **WAYS["lists it"])
     session = Session(home.caller(), HERON)
 
@@ -86,17 +88,7 @@ def test_the_persons_task_and_rules_stand_in_every_request(build: Build) -> None
     assert all(f"This adds part_{number}." in said for number, said in enumerate(answers, 1))
     assert (home.standin.invalid, home.standin.refusals) == ([], [])
     assert {at: gone for at, one in enumerate(home.standin.seen, 1) if (gone := missing(one, session.stated))} == {}
-    # The file as it is now, always.
-    assert f"def part_{EDITS - 1}(part):" in home.last.text
-
-
-def test_a_message_that_moves_to_the_end_costs_no_compaction_a_turn(build: Build) -> None:
-    home = build(window=WINDOW, reply=edit, **WAYS["lists it"])
-    session = Session(home.caller(), HERON)
-
-    for number in range(1, EDITS + 1):
-        session.ask(home, number)
-
+    assert f"def part_{EDITS - 1}(part):" in home.last.text, "the file as it is now"
     made = [later - earlier for earlier, later in zip(session.compactions, session.compactions[3:], strict=False)]
     assert max(made) <= 1, session.compactions
     assert session.compactions[-1] >= 1

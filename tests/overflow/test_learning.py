@@ -27,7 +27,7 @@ from tests.overflow.talk import Talk, prose
 from tests.standins.compatible import CompatibleStandin, Fate, Lists, Overlong
 
 WINDOW = 4_096
-TALK = Talk(WINDOW, turns=20, windows=1.8)
+TALK = Talk(WINDOW, turns=12, windows=1.8)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_bound_is_doubted_after_a_day(build: Build, panel: Any) -> None:
     days_pass()
     assert "A bound is older than a day, so it is doubted: one request may try more." in panel()
 
-    go_on(caller, TALK.turns + 1, TALK.turns + 8)
+    go_on(caller, TALK.turns + 1, TALK.turns + 5)
 
     assert home.compactions() == compacted
     assert "Smallest request refused" not in panel()
@@ -134,7 +134,7 @@ def test_a_cut_is_confirmed_by_the_window_read_again(build: Build, panel: Any) -
     assert home.standin.cuts == []
     home.standin.window = WINDOW // 2
 
-    go_on(caller, TALK.turns + 1, TALK.turns + 12)
+    go_on(caller, TALK.turns + 1, TALK.turns + 7)
 
     assert len(home.confirmed_cuts()) == 1
     assert home.last.fate == Fate.ANSWERED
@@ -155,13 +155,13 @@ def test_an_admins_number_stays_and_the_lower_of_both_counts(build: Build, panel
 
 
 class Moody(CompatibleStandin):
-    """Refuses the tenth request, with the status and the error that a test names."""
+    """Refuses the fifth request, with the status and the error that a test names."""
 
     refusal: ClassVar[tuple[int, dict[str, Any]]]
     has_refused = False
 
     async def chat(self, request: Request) -> Response:
-        if len(self.seen) == 9 and not self.has_refused:
+        if len(self.seen) == 4 and not self.has_refused:
             self.has_refused = True
             status, error = self.refusal
             return JSONResponse({"error": error}, status_code=status)
@@ -186,7 +186,7 @@ def test_bytes_rate_limits_and_images_teach_nothing(
     home = build(window=WINDOW, reply=long_answers(TALK.chars))
     caller = home.caller()
 
-    go_on_all_the_same(caller, 1, 11)
+    go_on_all_the_same(caller, 1, 6)
 
     assert taught() == (None, None, None)
     assert home.compactions() == 0
@@ -198,11 +198,11 @@ def test_a_refusal_of_a_request_smaller_than_what_was_read_teaches_nothing(
     monkeypatch.setattr("tests.overflow.conftest.CompatibleStandin", Moody)
     Moody.refusal = (400, {"message": "This model's maximum context length is 128 tokens."})
     home = build(window=WINDOW, reply=long_answers(TALK.chars))
-    go_on(home.caller(), 1, 9)
+    go_on(home.caller(), 1, 4)
 
     go_on_all_the_same(home.caller(), 1, 2)
 
-    assert len(home.standin.seen) >= 10
+    assert len(home.standin.seen) >= 5
     assert taught() == (None, None, None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from django.contrib.auth.models import User
@@ -25,8 +26,14 @@ from tests.standins.compatible import CHARS_PER_TOKEN
 
 WINDOW = 8_192
 # Of the window, as the server counts: far above it, and hardly, which our estimate may take for less.
-SIZES = (1.6, 1.0)
-pytestmark = pytest.mark.parametrize("way", ["lists it", "names it in a refusal", "names nothing"])
+FAR, HARDLY = 1.6, 1.0
+LISTED, NAMED, UNNAMED = "lists it", "names it in a refusal", "names nothing"
+EVERY_CASE = list(product((LISTED, NAMED, UNNAMED), (FAR, HARDLY)))
+SOME_CASES = {(LISTED, FAR), (LISTED, HARDLY), (NAMED, HARDLY), (UNNAMED, FAR)}
+each = pytest.mark.parametrize(
+    ("way", "size"),
+    [pytest.param(*one, marks=() if one in SOME_CASES else (pytest.mark.long,)) for one in EVERY_CASE],
+)
 
 
 @pytest.fixture
@@ -50,7 +57,7 @@ def is_answered(dialog: Dialog, words: str) -> bool:
     return dialog.paused_by == "" and dialog.messages.latest("seq").role == "assistant"
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each
 def test_it_is_refused_with_both_sizes_and_can_be_shortened_where_it_was_refused(
     pasted: Callable[[float], Dialog], client: Client, alice: User, size: float
 ) -> None:
@@ -77,11 +84,12 @@ def test_it_is_refused_with_both_sizes_and_can_be_shortened_where_it_was_refused
     assert dialog.messages.latest("seq").role == "assistant"
 
 
+@pytest.mark.parametrize("way", [LISTED, NAMED, UNNAMED])
 def test_with_compaction_off_what_is_typed_after_it_is_answered_by_the_one_button_that_is_offered(
     pasted: Callable[[float], Dialog], client: Client, alice: User
 ) -> None:
     LLM.objects.update(compaction="off")
-    dialog = pasted(SIZES[0])
+    dialog = pasted(FAR)
     client.force_login(alice)
     assert not is_answered(dialog, "Never mind."), "the text before it is sent again"
     assert "Compact and ask again" in page(client, f"/dialogs/{dialog.pk}/").text
@@ -94,8 +102,8 @@ def test_with_compaction_off_what_is_typed_after_it_is_answered_by_the_one_butto
     assert dialog.messages.latest("seq").role == "assistant"
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("empty", [False, True])
+@each
+@pytest.mark.parametrize("empty", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_new_course_goes_on(pasted: Callable[[float], Dialog], size: float, empty: bool) -> None:
     dialog = pasted(size)
 
@@ -106,7 +114,7 @@ def test_a_new_course_goes_on(pasted: Callable[[float], Dialog], size: float, em
     assert is_answered(dialog, "Are you still there?")
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each
 def test_another_message_goes_on_though_trying_again_does_not_help(
     pasted: Callable[[float], Dialog], size: float
 ) -> None:

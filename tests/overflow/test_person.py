@@ -32,7 +32,7 @@ def chat(home: House, owner: User, talk: Talk) -> Dialog:
 
 @pytest.mark.parametrize("way", ["lists it", "cuts the oldest"])
 def test_a_long_chat_goes_on_in_its_course(build: Build, alice: User, way: str) -> None:
-    talk = Talk(WINDOW, turns=45, windows=2.2)
+    talk = Talk(WINDOW, turns=30, windows=2.2)
     home = build(window=WINDOW, reply=long_answers(talk.chars), **WAYS[way])
 
     dialog = chat(home, alice, talk)
@@ -50,7 +50,7 @@ def test_a_long_chat_goes_on_in_its_course(build: Build, alice: User, way: str) 
 
 def test_compactions_of_large_exchanges_leave_more_than_half_of_the_limit(build: Build, alice: User) -> None:
     """Each exchange adds a fifth of the window. Room for many more of them would cost what the model knows."""
-    talk = Talk(WINDOW, turns=20, windows=4.0)
+    talk = Talk(WINDOW, turns=16, windows=3.2)
     home = build(window=WINDOW, reply=long_answers(talk.chars), **WAYS["lists it"])
 
     chat(home, alice, talk)

@@ -125,15 +125,15 @@ GREETED = [{"role": "assistant", "content": "Ahoy, I am the harbour master."}]
 
 
 @pytest.mark.parametrize("template", ["mistral nemo", "mistral small", "ministral", "gemma 3", "gemma 2"])
-def test_a_client_whose_history_does_not_alternate_is_answered_over_40_turns(build: Build, template: str) -> None:
+def test_a_client_whose_history_does_not_alternate_is_answered_over_20_turns(build: Build, template: str) -> None:
     home = build(window=8_192, lists=Lists.MODELS, refuses=TEMPLATES[template])
     caller = home.caller()
     caller.messages += GREETED
 
-    for number in range(40):
+    for number in range(20):
         # Its client lost an answer and asks again.
         caller.messages.append({"role": "user", "content": f"Are you there? {number}"})
-        assert caller.say(f"Boat {number} needs a berth. " + "The wind is from the north. " * 30)
+        assert caller.say(f"Boat {number} needs a berth. " + "The wind is from the north. " * 60)
 
     assert len(home.standin.invalid) == 1, home.standin.invalid
     assert home.compactions() > 0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from starlette.applications import Starlette
 
-START_SECONDS = 10.0
+START_SECONDS, END_SECONDS, TICK_SECONDS = 10.0, 1.0, 0.005
 
 
 @contextmanager
@@ -38,9 +39,31 @@ def run(app: Starlette, *, port: int, name: str) -> None:
     _server(app).run(sockets=[listening])
 
 
-def _server(app: Starlette) -> uvicorn.Server:
-    # A test that is over must not wait for streams that nobody reads.
-    return uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+class _Server(uvicorn.Server):
+    """uvicorn itself looks up ten times a second, and then takes a tenth to end: hundreds of tests wait for that."""
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        while not self.should_exit:  # noqa: ASYNC110  another thread sets it
+            await asyncio.sleep(TICK_SECONDS)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        # A test that is over must not wait for streams that nobody reads.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  uvicorn keeps them
+                    await asyncio.sleep(TICK_SECONDS)
+        for task in self.server_state.tasks:
+            task.cancel()
+        await self.lifespan.shutdown()
+
+
+def _server(app: Starlette) -> _Server:
+    return _Server(uvicorn.Config(app, log_level="warning"))
 
 
 def _listening(port: int) -> socket.socket:

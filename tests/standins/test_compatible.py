@@ -21,7 +21,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.llamacpp import LlamaCpp
 from dialogs.providers.openai_compatible import OpenAICompatible
-from health.monitor.usage import Usage
+from health.monitor.levels import Usage
 from tests.dialogs.providers.worlds import error_of, events_of
 from tests.dialogs.providers.worlds import request as asked_with
 from tests.standins.compatible import Cached, CompatibleStandin, Lists, Overlong, Reply, answer_to, count

@@ -23,7 +23,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.registry import make_provider
-from health.monitor.usage import Usage
+from health.monitor.levels import Usage
 from tests.dialogs.providers.worlds import error_of, events_of
 from tests.dialogs.providers.worlds import request as asked_with
 from tests.standins.lmstudio import LMStudioStandin

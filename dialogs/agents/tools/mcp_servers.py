@@ -43,8 +43,8 @@ from dialogs.agents.writes import record_problem, record_tools
 from dialogs.common.leash import LEASH
 from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
-from dialogs.providers.bounds import HOOKS
 from dialogs.providers.errors import retry_after
+from dialogs.providers.http import HOOKS
 from dominds import __version__
 
 MAX_RESULT_CHARS = 200_000

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dialogs.agents.reads import reminders_of, share_passed
 from dialogs.agents.tools.base import Tool
 from dialogs.agents.tools.mcp import mcp_tools
-from dialogs.agents.tools.memory import READ_COURSE, READ_REMINDER, REMINDERS
+from dialogs.agents.tools.memory import ASK, CLEAR, GOAL_DONE, READ_COURSE, READ_REMINDER, REMINDERS
 from dialogs.agents.tools.recall import RECALL, offers_recall
-from dialogs.agents.tools.steering import ASK, CLEAR, GOAL_DONE
 from dialogs.agents.tools.workspace import workspace_tools
 from dialogs.models import Dialog
 from dialogs.transcript.reads.autonomous import active_run

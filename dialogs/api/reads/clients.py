@@ -8,7 +8,7 @@ the conversation is known by our answers in the rest of the history, and without
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from operator import attrgetter, itemgetter
@@ -56,7 +56,8 @@ class Known(NamedTuple):
     """The first `length` messages of a request end with a stored message, in each of these dialogs, newest first.
 
     None of them is stored where `length` is 0: then a message, if any, is of the dialog whose history was replaced.
-    The first `frame` messages are what the client puts before every conversation: nobody's words.
+    The first `frame` messages stand before other conversations too, so none of them asks for this one. Where the
+    client has made its request up anew since, they are its own, nobody's words.
     """
 
     length: int
@@ -232,7 +233,8 @@ def _begun_alike(places: Places, request: ClientRequest, longest: int) -> Known:
     if answers:
         dialog = max(answers, key=lambda one: (sum(answers[one].values()), alike[one][1].message_id))
         length, place = alike[dialog]
-        frame = _frame(request, min(*answers[dialog], _first_asked(place, request))) if _has_moved_on(place) else 0
+        is_made_anew = _has_more(request, length, answers[dialog]) and _has_moved_on(place)
+        frame = _frame(request, min(*answers[dialog], _first_asked(place, request))) if is_made_anew else 0
         return Known(length, _messages([place], request), frame)
     return Known(0, (), _frame(request, longest) if _is_frame(request, longest, conversations=len(alike)) else 0)
 
@@ -253,6 +255,13 @@ def _answers_of_ours(dialogs: Sequence[UUID], request: ClientRequest) -> dict[UU
     for dialog, call_id in calls.values_list("message__dialog", "call_id") if call_ids else ():
         found.setdefault(dialog, {})[call_ids[call_id]] = len(call_id)
     return found
+
+
+def _has_more(request: ClientRequest, length: int, ours: Collection[int]) -> bool:
+    """Answers that are not ours stand behind so many messages: a client that only leaves messages out puts none there,
+    and what it has in front may be a person's history."""
+    rest = enumerate(request.messages[length:], length)
+    return any(one.role == Role.ASSISTANT and at not in ours for at, one in rest)
 
 
 def _has_moved_on(place: Place) -> bool:

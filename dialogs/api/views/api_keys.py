@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any, cast
+from datetime import date, datetime, timedelta
+from itertools import islice
+from typing import Any, ClassVar
 
+from django import forms
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import User
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dialogs.api.api_key_form import ApiKeyForm
-from dialogs.api.reads.api_keys import keys_of
-from dialogs.api.reads.offered import offered_models
+from dialogs.api.reads.api_keys import keys_of, offered_agents, offered_llms, offered_models
 from dialogs.api.writes.api_keys import InvalidApiKey, change_key, create_key, revoke_key
 from dialogs.models import ApiKey
+from dialogs.transcript.views import person_of
 
 
 @never_cache
 @require_safe
 def api_keys(request: HttpRequest) -> HttpResponse:
-    keys = list(keys_of(_person(request)))
+    keys = list(keys_of(person_of(request)))
     context = {
         "keys": [key for key in keys if not key.revoked_at],
         "revoked": [key for key in keys if key.revoked_at],
@@ -43,7 +48,7 @@ def api_key_new(request: HttpRequest) -> HttpResponse:
     form = ApiKeyForm(request.POST)
     if form.is_valid():
         try:
-            key, secret = create_key(owner=_person(request), **form.values())
+            key, secret = create_key(owner=person_of(request), **form.values())
         except InvalidApiKey as error:
             form.add_error(None, str(error))
         else:
@@ -102,14 +107,10 @@ def _page(request: HttpRequest, *, form: ApiKeyForm | None = None, **context: An
 
 def _key_or_404(request: HttpRequest, key_id: int) -> ApiKey:
     """Another person's key is answered exactly as one that never was."""
-    key = keys_of(_person(request)).filter(pk=key_id).first()
+    key = keys_of(person_of(request)).filter(pk=key_id).first()
     if key is None:
         raise Http404
     return key
-
-
-def _person(request: HttpRequest) -> User:
-    return cast("User", request.user)
 
 
 def _base_url(request: HttpRequest) -> str:
@@ -128,3 +129,126 @@ def _curl(request: HttpRequest, key: ApiKey, secret: str) -> str:
         f"curl {_base_url(request)}/chat/completions -H {authorization} "
         f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
     )
+
+
+ALL, SOME = "all", "some"
+NEVER, ON_DATE = "never", "date"
+# After the very last year there is no midnight at which a key could expire.
+LAST_YEAR = 9998
+EXPIRIES: dict[str, Promise] = {
+    NEVER: gettext_lazy("Never"),
+    "30": gettext_lazy("In 30 days"),
+    "90": gettext_lazy("In 90 days"),
+    "365": gettext_lazy("In a year"),
+    ON_DATE: gettext_lazy("After a day of your choice"),
+}
+# What the client sees of each kind of notice.
+NOTICE_HINTS: dict[str, Promise] = {
+    ApiKey.Notices.EVENT: gettext_lazy("A line of status beside the answer in Open WebUI. Other clients show nothing."),
+    ApiKey.Notices.REASONING: gettext_lazy("A line where the client shows the model's thinking."),
+    ApiKey.Notices.CONTENT: gettext_lazy(
+        "A marked line before the answer. Dominds takes it out again when the client sends it back."
+    ),
+    ApiKey.Notices.OFF: gettext_lazy("Nothing. The answer just takes longer to begin."),
+}
+
+
+class ApiKeyForm(forms.ModelForm):
+    which = forms.ChoiceField(
+        label=gettext_lazy("Models"),
+        choices={ALL: gettext_lazy("All, and those that come later"), SOME: gettext_lazy("Only these")},
+        widget=forms.RadioSelect,
+    )
+    models = forms.MultipleChoiceField(
+        label=gettext_lazy("Only these"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    expiry = forms.ChoiceField(label=gettext_lazy("Expires"), choices=EXPIRIES)
+    expires_on = forms.DateField(
+        label=gettext_lazy("Last day"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("name", "scope", "notices", "offers_recall", "requests_per_minute")
+        widgets: ClassVar[dict[str, forms.Widget]] = {
+            "name": forms.TextInput(attrs={"autocomplete": "off"}),
+            "scope": forms.RadioSelect(),
+            "notices": forms.RadioSelect(),
+        }
+
+    def __init__(self, data: QueryDict | None = None, *, instance: ApiKey | None = None) -> None:
+        key = instance or ApiKey()
+        super().__init__(data, instance=key, initial=_initial(key), auto_id="key-%s", label_suffix="")
+        self.fields["models"].choices = _choices(key)  # type: ignore[attr-defined]
+        default = settings.DOMINDS_API_REQUESTS_PER_MINUTE
+        self.fields["requests_per_minute"].help_text = (
+            _("Empty: %(default)s.") % {"default": default} if default else _("Empty: as many as it likes.")
+        )
+        if key.pk:
+            # Who handed out a key that reads must not find it chatting.
+            del self.fields["scope"]
+
+    @property
+    def notice_rows(self) -> list[tuple[Any, Promise]]:
+        """Each choice with what it means."""
+        return [(radio, NOTICE_HINTS[radio.data["value"]]) for radio in self["notices"]]
+
+    @property
+    def model_groups(self) -> list[tuple[str, list[Any]]]:
+        boxes = iter(self["models"])
+        return [(name, list(islice(boxes, len(group)))) for name, group in self.fields["models"].choices]  # type: ignore[attr-defined]
+
+    def clean_expires_on(self) -> date | None:
+        day: date | None = self.cleaned_data["expires_on"]
+        if day and day.year > LAST_YEAR:
+            raise forms.ValidationError(_("Choose an earlier day."))
+        return day
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if data.get("which") == SOME and not data.get("models"):
+            self.add_error("models", _("Choose a model, or all of them."))
+        # Only where the browser does not hide the list: what was meant is not guessed.
+        if data.get("which") == ALL and data.get("models"):
+            self.add_error("which", _("Choose “Only these”, or no model below."))
+        if data.get("expiry") == ON_DATE and "expires_on" in data and not data["expires_on"]:
+            self.add_error("expires_on", _("Choose a day."))
+        return data
+
+    def values(self) -> dict[str, Any]:
+        """As the services take them."""
+        data = {name: self.cleaned_data[name] for name in self.Meta.fields if name in self.fields}
+        return data | {"allowed_models": self.cleaned_data["models"], "expires_at": self._expires_at()}
+
+    def _expires_at(self) -> datetime | None:
+        expiry, day = self.cleaned_data["expiry"], self.cleaned_data["expires_on"]
+        if expiry == NEVER:
+            return None
+        if expiry != ON_DATE:
+            return timezone.now() + timedelta(days=int(expiry))
+        if day == self.initial["expires_on"]:
+            return self.instance.expires_at
+        # The whole of the last day is good.
+        return timezone.make_aware(datetime.combine(day, datetime.min.time()) + timedelta(days=1))
+
+
+def _initial(key: ApiKey) -> dict[str, Any]:
+    last_moment = key.expires_at and timezone.localtime(key.expires_at - timedelta(microseconds=1))
+    return {
+        "which": SOME if key.allowed_models else ALL,
+        "models": key.allowed_models,
+        "expiry": ON_DATE if last_moment else NEVER,
+        "expires_on": last_moment and last_moment.date(),
+    }
+
+
+def _choices(key: ApiKey) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Agents, LLMs, and what the key may use although it is not offered any more."""
+    agents = [(agent.slug, agent.name) for agent in offered_agents()]
+    llms = [(llm.slug, llm.slug) for llm in offered_llms()]
+    offered = {model for model, _name in agents + llms}
+    gone = [(model, model) for model in key.allowed_models if model not in offered]
+    groups = [(_("Agents"), agents), (_("LLMs"), llms), (_("Not here any more"), gone)]
+    return [group for group in groups if group[1]]

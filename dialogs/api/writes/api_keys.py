@@ -13,8 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.api.reads.api_keys import fingerprint
-from dialogs.api.reads.offered import offered_models
+from dialogs.api.reads.api_keys import fingerprint, offered_models
 from dialogs.common.text import storable
 from dialogs.models import ApiKey
 

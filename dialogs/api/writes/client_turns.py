@@ -85,7 +85,8 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
     before = () if row.current_leaf is None else before
     added = add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
     carry_marks(row, course, added)
-    if known.frame:
+    if known.frame and known.length:
+        # Else a person may have brought it along into several conversations, and it is theirs in each.
         mark_frame(row, request.messages[: known.frame])
     if row.current_leaf is None:
         raise ValueError("A request without a message was let in.")

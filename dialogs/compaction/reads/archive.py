@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.db.models.functions import Left, Length
 
-from dialogs.context.present import next_context
+from dialogs.context.estimate import next_context
 from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, ToolCall
 from dialogs.transcript.reads.archived_messages import Removal, removals

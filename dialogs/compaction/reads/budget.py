@@ -13,14 +13,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.context.estimate import estimate
-from dialogs.context.present import next_context, offered_tools
-from dialogs.context.reads.own_tools import OwnToolsNow, own_tools_of
-from dialogs.context.reads.prefix import stable_prefix
+from dialogs.context.estimate import estimate, next_context, offered_tools
+from dialogs.context.reads.prefix import OwnToolsNow, own_tools_of, stable_prefix
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard, guard_of
-from dialogs.llms.learned_window import LearnedWindow, learned_window, lowered
 from dialogs.llms.reads import configured
+from dialogs.llms.windows import LearnedWindow, learned_window, lowered
 from dialogs.llms.words import kept_in_dialog, rounded, who_switched_off
 from dialogs.models import Dialog, Generation
 from dialogs.models.agent import WhenFull

@@ -17,11 +17,10 @@ from django.utils.translation import gettext as _
 from dialogs.common.reasons import calm_words, in_words
 from dialogs.compaction.progress import PINNED
 from dialogs.compaction.reads.compaction import BY_ITSELF
-from dialogs.compaction.reads.compaction_phases import phase, strategy_label
+from dialogs.compaction.reads.compaction_rows import phase, strategy_label
 from dialogs.llms.guard import config_of, known_of
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
-from dialogs.transcript.model_view import HANDOVER
-from dialogs.transcript.reads.lineage import lineage_of
+from dialogs.transcript.model_view import HANDOVER, lineage_of
 from dialogs.transcript.reads.path import course_branch
 from dominds.prepared import prepared
 from health.compaction.config import RecoveryMode

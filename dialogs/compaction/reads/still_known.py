@@ -11,8 +11,8 @@ from datetime import datetime
 from dialogs.compaction.work import aimed, config_for
 from dialogs.context.border import chat_request, read_context
 from dialogs.context.carry_over import whole_branch
+from dialogs.context.estimate import next_context, present_tokens
 from dialogs.context.material import Material, material, units_of
-from dialogs.context.present import next_context, present_tokens
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import by_limit, chain_for, guard_of
 from dialogs.models import Course, Dialog, Message

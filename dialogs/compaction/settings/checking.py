@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.compaction.reads.context_settings import lost_pruning_agent
-from dialogs.compaction.settings.texts import CHAIN, LLMS, TOOLS
+from dialogs.compaction.settings.fields import CHAIN, LLMS, TOOLS
 from dialogs.llms.reads import choosable_agents, configured
 from dialogs.models import LLM, Agent
 from health.checks import budget_warnings, limit_warnings, type_warnings

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.compaction.reads.context_settings import pruning_agents
 from dialogs.compaction.settings.checking import MOST_ROWS, faults_of, too_many, worded
-from dialogs.compaction.settings.fields import FIELDS, PARTS, RETRY_DEFAULT
+from dialogs.compaction.settings.fields import CHAIN, FIELDS, LLMS, PARTS, RETRY_DEFAULT, TOOLS, Texts, rows_of
 from dialogs.compaction.settings.importing import faults_of_agents, read_agents
 from dialogs.compaction.settings.inputs import (
     AgentField,
@@ -31,7 +31,6 @@ from dialogs.compaction.settings.inputs import (
     field_of,
     grouped,
 )
-from dialogs.compaction.settings.texts import CHAIN, LLMS, TOOLS, Texts, rows_of
 from dialogs.models import Agent
 from dialogs.models.agent import WhenFull
 from health.compaction.config import ContextConfig, LlmLimit

@@ -10,8 +10,17 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from dialogs.compaction.settings.checking import own_faults, worded, worded_inside
-from dialogs.compaction.settings.fields import CHOICES, DEFAULTS, Presets, Words, check_at, value_at
-from dialogs.compaction.settings.texts import id_of, parted, written
+from dialogs.compaction.settings.fields import (
+    CHOICES,
+    DEFAULTS,
+    Presets,
+    Words,
+    check_at,
+    id_of,
+    parted,
+    value_at,
+    written,
+)
 from health.compaction.terms.config_checks import Check, InvalidConfig
 from health.compaction.terms.configuration import load_own
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from dialogs.context.present import growth_of
+from dialogs.context.estimate import growth_of
 from dialogs.llms.guard import Guard, config_of, guard_of
 from dialogs.models import Dialog
 from dialogs.transcript.reads.dialogs import list_dialogs

@@ -21,8 +21,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads import archive as selector
 from dialogs.compaction.reads.budget import budget as budget_of
-from dialogs.compaction.reads.compaction_phases import strategy_label
-from dialogs.compaction.reads.compaction_rows import written_in
+from dialogs.compaction.reads.compaction_rows import strategy_label, written_in
 from dialogs.compaction.reads.still_known import LEAST_LIMIT, MOST_LIMIT, still_known
 from dialogs.compaction.writes import bring_back as service
 from dialogs.context.reads.sent_messages import Seen, seen_after_run, seen_by_generation

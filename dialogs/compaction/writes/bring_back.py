@@ -18,8 +18,7 @@ from dialogs.common.errors import DialogError, InvalidMessage
 from dialogs.compaction.writes.compaction import run_at
 from dialogs.compaction.writes.view_changes import apply_run, pin, resting
 from dialogs.context.border import Context
-from dialogs.context.estimate import estimate
-from dialogs.context.present import offered_tools, present_context
+from dialogs.context.estimate import estimate, offered_tools, present_context
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, active_guard, by_limit
 from dialogs.models import Dialog, Message, ToolCall

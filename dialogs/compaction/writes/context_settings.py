@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads.context_settings import PRUNING_AGENT, lost_pruning_agent
-from dialogs.compaction.settings.texts import joined
+from dialogs.compaction.settings.fields import joined
 from dialogs.models import Agent, CompactionDisplay
 from dialogs.models.agent import WhenFull
 from health.compaction.config import ContextConfig

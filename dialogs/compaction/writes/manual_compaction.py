@@ -1,5 +1,5 @@
 """Compactions that a person wants: now, up to a message, as a preview, from the beginning, at a milestone, or to
-report an overflow and go on.
+report an overflow and go on. And what a person does with a preview: change its words, throw it away.
 
 Whether anything is gained is found by the run itself; a wish is refused only where a run cannot begin. The guard has no
 part here.
@@ -7,27 +7,32 @@ part here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.common.errors import DialogBusy, InvalidMessage
-from dialogs.compaction.reads.compaction import OVERFLOWS, can_be_reported
+from dialogs.common.broadcast import compaction_on_commit
+from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
+from dialogs.compaction.reads.compaction import BY_ITSELF, OVERFLOWS, can_be_reported, overdue_drafts
 from dialogs.compaction.reads.compaction_card import display_of
-from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, queue_run
-from dialogs.context.present import present_tokens
+from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, cancel_run, queue_run
+from dialogs.compaction.writes.view_changes import apply_draft, draft_of
+from dialogs.context.estimate import present_tokens
+from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, bounds_of, by_limit, guard_of, is_off
 from dialogs.models import LLM, Dialog, Generation, Message, MessageMark
 from dialogs.transcript.reads.path import course_branch
-from dialogs.transcript.writes.dialog_row import lock, written_here
+from dialogs.transcript.writes.dialog_row import clean_text, lock, save, written_here
 from dialogs.transcript.writes.marks import set_priority
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.events import Code, log
 from health.compaction.config import AtMilestone, chain_for
-from health.compaction.terms.reasons import Reason, Why
+from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.configured import context_config
 from health.limits import Term
 from health.models import CompactionRun, ContextEvent
@@ -216,3 +221,68 @@ def report_and_continue(*, dialog: Dialog, by: User) -> CompactionRun:
         message=failed.prompt_leaf_id,
     )
     return run
+
+
+Status = CompactionRun.Status
+# A request of the guard's waits for who edits this long; each change begins it anew.
+EDITING = timedelta(minutes=5)
+
+
+@transaction.atomic
+def edit_draft(*, dialog: Dialog, run_id: int, texts: Mapping[int, str]) -> None:
+    """Say it otherwise: `texts` by their places in the view.
+
+    Whoever edits has the time that they need. Where the guard's request waits for it, that is so many minutes.
+    """
+    row = lock(dialog)
+    run = draft_of(row, run_id)
+    changed = {at: clean_text(text) for at, text in texts.items() if _is_written(run, at)}
+    counter = counter_of(row.llm)
+    for at, text in changed.items():
+        old, new = counter.count([run.view[at]["content"], text])
+        run.view[at]["content"] = text
+        run.estimated_after = max(0, (run.estimated_after or 0) + new - old)
+    run.draft_until = timezone.now() + EDITING if run.trigger in BY_ITSELF else None
+    run.save(update_fields=["view", "estimated_after", "draft_until"])
+    save(row)
+    compaction_on_commit(row.pk, run_id)
+
+
+def _is_written(run: CompactionRun, at: int) -> bool:
+    """Whether compaction wrote this entry: what a person or the agent said is never changed."""
+    return 0 <= at < len(run.view) and "message" not in run.view[at]
+
+
+def discard(*, dialog: Dialog, run_id: int) -> None:
+    """Throw a preview away. One of the guard's counts as tried: the request that waits for it goes on without it."""
+    run = CompactionRun.objects.filter(dialog=dialog, pk=run_id, trigger__in=BY_ITSELF).first()
+    if run is None or not _skip(run, Why.DISCARDED):
+        cancel_run(dialog=dialog, run_id=run_id)
+
+
+def apply_overdue_drafts() -> None:
+    """Let drafts hold whose time to review has run out, whether anybody looks at them or not."""
+    for run in overdue_drafts():
+        apply_if_overdue(run)
+
+
+def apply_if_overdue(run: CompactionRun) -> None:
+    if run.draft_until is None or run.draft_until > timezone.now():
+        return
+    try:
+        apply_draft(dialog=run.dialog, run_id=run.pk, by=None)
+    except DialogError:
+        _skip(run, Why.WENT_ANOTHER_WAY)
+
+
+@transaction.atomic
+def _skip(run: CompactionRun, why: Why) -> bool:
+    """End a draft without applying it. False when it is none any more."""
+    row = lock(run.dialog)
+    drafts = CompactionRun.objects.filter(pk=run.pk, status=Status.DRAFT)
+    columns = columns_of(Reason(why))
+    skipped = drafts.update(status=Status.SKIPPED, phase=Status.SKIPPED, draft_until=None, **columns)
+    if skipped:
+        save(row)
+        compaction_on_commit(row.pk, run.pk)
+    return bool(skipped)

@@ -6,13 +6,13 @@ from collections.abc import Container
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.models import Course, Dialog, Message, MessageMark, ViewChange
-from dialogs.transcript.model_view import holding, load
-from dialogs.transcript.reads.lineage import Lineage, lineage_of
+from dialogs.transcript.model_view import Lineage, holding, lineage_of, load
 from dialogs.transcript.reads.path import course_branch, is_behind
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.writes.remediation import lift
@@ -23,7 +23,9 @@ Status = CompactionRun.Status
 
 def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> bool:
     """Compare and swap: what holds must still be what the run was made from, its leaf still on the branch."""
-    moved_since = ViewChange.objects.filter(course=run.course_id, changed_at__gt=run.queued_at)
+    # What seems still to come was made before the clock went back.
+    since = {"changed_at__gt": run.queued_at, "changed_at__lte": timezone.now()}
+    moved_since = ViewChange.objects.filter(course=run.course_id, **since)
     if not is_on_branch(row, run) or moved_since.exists():
         return False
     moved = Course.objects.filter(pk=run.course_id, head_run_id=run.parent_run_id).update(head_run=run)

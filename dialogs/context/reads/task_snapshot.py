@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialogs.context.border import read_context
+from dialogs.context.estimate import present_context
 from dialogs.context.material import SYSTEM, units_of, units_with_flat_images
-from dialogs.context.present import present_context
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog, Message
 from dialogs.models.message import MessageOrigin, Role

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -13,9 +16,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.common.errors import DialogError
-from dialogs.context.reads.standing_rules import standing_rules
+from dialogs.context.border import read_context
+from dialogs.context.carry_over import whole_branch
+from dialogs.context.material import SYSTEM, units_of
+from dialogs.llms.counter import counter_of
+from dialogs.models import Dialog, Message
+from dialogs.transcript.standing_rules import load, taken_back
 from dialogs.transcript.views import dialog_or_404, go_back
 from dialogs.transcript.writes import standing_rules as service
+from dialogs.turns.reads.turns import dialog_to_drive
+from health.compaction.reading.ledger import Entry, extract
+from health.compaction.reading.ledger_book import normal
 
 
 @never_cache
@@ -44,3 +55,46 @@ def change(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
         context = {"dialog": dialog, "rules": standing_rules(dialog), "draft": text}
         return render(request, "dialogs/standing_rules.html", context, status=422)
     return go_back(request, fallback=reverse("dialog_rules", args=[dialog.pk]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """`kind` is the ledger's word for it; empty where a person wrote the rule by hand, which has no `source`."""
+
+    text: str
+    kind: str
+    said_at: datetime
+    source: Message | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandingRules:
+    """Both newest first."""
+
+    in_force: tuple[Rule, ...]
+    taken_back: tuple[str, ...]
+
+
+def standing_rules(dialog: Dialog) -> StandingRules:
+    """Reads all that was said on the branch that is shown: linear in its text."""
+    by_hand = load(dialog.standing_rules)
+    known = {rule.key for rule in by_hand}
+    rules = [Rule(text=rule.text, kind="", said_at=rule.at) for rule in by_hand if rule.holds]
+    rules += [rule for rule in _laid_down(dialog) if normal(rule.text) not in known]
+    newest_first = sorted(rules, key=lambda rule: rule.said_at, reverse=True)
+    return StandingRules(in_force=tuple(newest_first), taken_back=taken_back(by_hand)[::-1])
+
+
+def _laid_down(dialog: Dialog) -> Iterator[Rule]:
+    branch = whole_branch(dialog_to_drive(dialog.pk)) if dialog.current_leaf_id else ()
+    said = {str(message.pk): message for message in branch}
+    for entry in _entries(dialog, branch):
+        source = said.get(entry.source_id)
+        if source is not None:
+            yield Rule(text=entry.text, kind=entry.kind.value, said_at=source.created_at, source=source)
+
+
+def _entries(dialog: Dialog, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
+    context = read_context(dialog, branch).whole() if branch else None
+    units = units_of(context, counter_of(dialog.llm)) if context else ()
+    return extract([unit for unit in units if unit.id != SYSTEM]).stated

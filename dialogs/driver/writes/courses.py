@@ -15,7 +15,7 @@ from dialogs.common.broadcast import changed_on_commit
 from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.compaction.writes.view_changes import resting
 from dialogs.context.carry_over import Handover, handover_for, is_answered, since_answer, unanswered_in
-from dialogs.context.present import present_tokens
+from dialogs.context.estimate import present_tokens
 from dialogs.llms.guard import active_guard
 from dialogs.models import Course, Dialog, Message, Question, Reminder
 from dialogs.models.message import MessageOrigin, Role

@@ -18,7 +18,7 @@ from django.utils import timezone
 from dialogs.models import Dialog, Generation
 from dialogs.models.dialog import PausedBy
 from dialogs.transcript.writes.dialog_row import close_answer, save
-from dialogs.turns.backoff import doubled
+from dialogs.turns.state import doubled
 from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.generations import add_generation
 from dialogs.turns.writes.lease import Claim, LeaseLost, fenced

@@ -7,7 +7,7 @@ from dataclasses import replace
 from django.db import transaction
 
 from dialogs.compaction.reads.compaction import FILLED, runs_of_turn
-from dialogs.context.present import present_tokens
+from dialogs.context.estimate import present_tokens
 from dialogs.llms.guard import Guard, guard_of, is_off
 from dialogs.models import Generation, Message
 from dialogs.models.dialog import PausedBy

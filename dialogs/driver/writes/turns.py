@@ -14,7 +14,7 @@ from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.compaction import REVIEW_SECONDS, queue_run, skip_run
 from dialogs.compaction.writes.manual_compaction import FRESH_START
 from dialogs.context.carry_over import handover_for
-from dialogs.context.present import present_tokens
+from dialogs.context.estimate import present_tokens
 from dialogs.driver.writes import courses
 from dialogs.llms.guard import active_guard, guard_of, may_be_guarded
 from dialogs.models import Course, Dialog, Generation, Message, QueuedMessage

@@ -7,28 +7,32 @@ from what was there before to what was left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
+from dialogs.common.errors import DialogError
 from dialogs.context.views.chart import HEADROOM, Tick, short
 from dialogs.learning.reads.insights.figures import Row, rows
-from dialogs.learning.reads.insights.patterns import Pattern, patterns
-from dialogs.learning.reads.insights.scope import Scope
-from dialogs.learning.reads.insights.series import Point, Series, series
+from dialogs.learning.reads.insights.series import Pattern, Point, Scope, Series, patterns, series
+from dialogs.learning.reads.proposals import decided_proposals, open_proposals
 from dialogs.learning.views.events import PERIODS, Asked
+from dialogs.learning.writes import proposals as service
 from dialogs.models import LLM, Agent, Dialog, Generation
-from dialogs.transcript.views import person_of, render_part
+from dialogs.transcript.views import number_or_zero, person_of, render_part, staff_only
 from dialogs.turns.reads.events import agents_to_choose, llms_to_choose
+from health.models import Proposal
 
 WIDTH, HEIGHT = 640.0, 220.0
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 10.0, 12.0, 26.0
@@ -209,3 +213,63 @@ def _stepped(limits: tuple[Point, ...], scale: _Scale) -> Iterator[str]:
         yield f"{scale.x(point.at)},{scale.y(held)}"
         held = point.values[0]
         yield f"{scale.x(point.at)},{scale.y(held)}"
+
+
+# A person waits for the page; the beat has more time.
+SECONDS = 4.0
+
+
+@staff_only
+@never_cache
+@require_safe
+def proposals(request: HttpRequest) -> HttpResponse:
+    context = {"waiting": list(open_proposals()), "decided": list(decided_proposals())}
+    return render(request, "dialogs/proposals.html", context)
+
+
+@staff_only
+@require_POST
+def look(request: HttpRequest) -> HttpResponse:
+    count = len(service.make_proposals(seconds=SECONDS))
+    said = ngettext("%(count)s new proposal.", "%(count)s new proposals.", count) % {"count": count}
+    messages.success(request, said if count else _("There is nothing new to propose."))
+    return redirect("proposals")
+
+
+@staff_only
+@require_POST
+def decide(request: HttpRequest, proposal_id: int) -> HttpResponse:
+    deed = DEEDS.get(request.POST.get("do", ""))
+    try:
+        if deed:
+            messages.success(request, deed(request, proposal_id))
+    except DialogError as error:
+        messages.error(request, str(error))
+    return redirect("proposals")
+
+
+def _accept(request: HttpRequest, proposal_id: int) -> str:
+    service.accept(proposal_id=proposal_id, by=person_of(request), change=_typed(request))
+    return _("It is in force. You can undo it below.")
+
+
+def _dismiss(request: HttpRequest, proposal_id: int) -> str:
+    service.dismiss(proposal_id=proposal_id, by=person_of(request))
+    return _("It is dismissed, and not proposed again this week.")
+
+
+def _undo(request: HttpRequest, proposal_id: int) -> str:
+    service.undo(proposal_id=proposal_id, by=person_of(request))
+    return _("What was in force before is in force again.")
+
+
+DEEDS: dict[str, Callable[[HttpRequest, int], str]] = {"accept": _accept, "dismiss": _dismiss, "undo": _undo}
+
+
+def _typed(request: HttpRequest) -> dict[str, Any] | None:
+    """The proposal as a person changed it; None where the form has no field for it."""
+    if Proposal.Kind.LIMIT in request.POST:
+        return {"limit": number_or_zero(request.POST["limit"].replace(",", ""))}
+    if Proposal.Kind.CHAIN in request.POST:
+        return {"chain": [name.strip() for name in request.POST["chain"].split(",") if name.strip()]}
+    return None

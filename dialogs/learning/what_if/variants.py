@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy
 from dialogs.common.errors import DialogError
 from dialogs.llms.guard import LMSTUDIO_CHAIN, active_guard, by_limit, config_of, room_of
 from dialogs.models import Agent, Dialog
-from health.compaction.config import CHAIN_ORDER, ContextConfig, How, chain_for
+from health.compaction.chain import DEFAULT_CHAIN
+from health.compaction.config import ContextConfig, How, chain_for
 from health.compaction.strategies import REGISTRY
 
 MOST_LIMITS, MOST_CHAINS, MOST_DIALOGS = 6, 4, 10
@@ -34,10 +35,9 @@ CHAINS: Mapping[str, Promise] = {
     "passages": gettext_lazy("passages only"),
     "window": gettext_lazy("a window of recent messages"),
 }
-_REST = tuple(name for name in CHAIN_ORDER if name != "hybrid")
 ORDERS: Mapping[str, Sequence[str]] = {
-    "recent": (*dict.fromkeys(("prioritize_recent", *_REST)), "hybrid"),
-    "chunks": (*dict.fromkeys(("content_type_chunking", *_REST)), "hybrid"),
+    "recent": (*dict.fromkeys(("prioritize_recent", *DEFAULT_CHAIN)), "hybrid"),
+    "chunks": (*dict.fromkeys(("content_type_chunking", *DEFAULT_CHAIN)), "hybrid"),
     "passages": (),
     "window": ("sliding_window",),
 }

@@ -19,8 +19,8 @@ from django.utils.functional import cached_property
 
 from dialogs.compaction.facts import LEAST_GAIN
 from dialogs.compaction.work import config_for
+from dialogs.context.estimate import growth_of
 from dialogs.context.material import Material, material
-from dialogs.context.present import growth_of
 from dialogs.learning.what_if.variants import Variant
 from dialogs.learning.writes import what_if as service
 from dialogs.llms.guard import active_guard, config_of

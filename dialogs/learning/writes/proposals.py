@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import ceil
 from time import monotonic
 from typing import Any
 
@@ -18,18 +19,33 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
+from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.settings.checking import faults_of
 from dialogs.compaction.writes.context_settings import save_settings
-from dialogs.learning.gathering import configured, happened, runs, subject_of
+from dialogs.context.estimate import growth_of
 from dialogs.learning.reads.proposals import least_limit, most_limit
-from dialogs.llms.guard import by_limit, config_of
+from dialogs.llms.guard import by_limit, config_of, guard_of, has_limit, room_of
 from dialogs.models import Agent, Dialog
+from dialogs.models.llm import ProviderKind
+from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.configured import ONLY, context_config, context_settings
-from health.critic.chains import ChainChange, Estimate, chain_change
-from health.critic.limits import LimitChange, limit_change
-from health.critic.patterns import Finding, findings
-from health.critic.proposable import NotProposable, check_change
-from health.models import ContextSettings, Proposal, SettingsChange
+from health.critic.chains import Chain, ChainChange, Estimate, Run, chain_change
+from health.critic.replay import (
+    COHERENCE_DROP,
+    LEAST,
+    LEAST_COHERENCE,
+    WINDOW,
+    Finding,
+    Growth,
+    Happened,
+    LimitChange,
+    Rules,
+    Subject,
+    findings,
+    limit_change,
+)
+from health.limits import P1_FACTOR_PERCENT
+from health.models import CompactionRun, ContextEvent, ContextSettings, Proposal, SettingsChange
 
 Kind, Status = Proposal.Kind, Proposal.Status
 # How long a declined proposal is not made again.
@@ -241,3 +257,109 @@ def _set_chain(chain: list[str], *, by: User) -> None:
     if fault:
         raise InvalidProposal(fault[1])
     save_settings(config=config, pruning_agent=row.pruning_agent, by=by, version=row.version)
+
+
+PROPOSABLE: Mapping[str, str] = {"limit": "limit", "chain": "chain"}
+
+
+class NotProposable(ValueError):
+    """This is not for the critic to change."""
+
+
+def check_change(kind: str, change: Mapping[str, Any]) -> None:
+    """Check what a proposal changes. Raises NotProposable for every key but the one of its kind, and for an unfit
+    value."""
+    key = PROPOSABLE.get(kind)
+    if key is None or set(change) != {key}:
+        raise NotProposable(f"{kind}: {', '.join(map(str, change)) or 'nothing'} cannot be proposed.")
+    value = change[key]
+    is_fit = _is_limit(value) if kind == "limit" else _is_chain(value)
+    if not is_fit:
+        raise NotProposable(f"{kind}: {value!r} cannot be proposed.")
+
+
+def _is_limit(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_chain(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(name, str) for name in value)
+
+
+MOST_DIALOGS = 20
+# Older runs were made by other versions, of other work.
+RUNS_OF = timedelta(days=90)
+MOST_RUNS = 5000
+
+
+def happened(now: datetime) -> Iterator[Happened]:
+    """The events of the last day that are parts of patterns."""
+    since = now - WINDOW
+    events = ContextEvent.objects.filter(code__in=LEAST, happened_at__gt=since, agent__isnull=False)
+    for code, agent_id, at in events.values_list("code", "agent_id", "happened_at"):
+        yield Happened(code=code, agent_id=agent_id, at=at)
+    drops = CompactionRun.objects.filter(coherence__lt=LEAST_COHERENCE, finished_at__gt=since)
+    for agent_id, finished_at in drops.values_list("dialog__agent_id", "finished_at"):
+        yield Happened(code=COHERENCE_DROP, agent_id=agent_id, at=finished_at or now)
+
+
+def subject_of(agent: Agent, config: ContextConfig, *, until: float) -> Subject | None:
+    """The agent with its newest dialogs, whoever owns them, as far as the time suffices. None without a limit."""
+    one = Dialog(agent=agent, llm=agent.llm)
+    guard = guard_of(one, config)
+    if guard is None or not has_limit(one):
+        return None
+    factor = P1_FACTOR_PERCENT / 100 if agent.is_p1 else 1.0
+    rules = Rules(limit=guard.limit, threshold=guard.config.warning_threshold, goal=guard.config.goal)
+    growths, rooms = [], [room_of(one)]
+    for dialog, growth in _growths(agent, until=until):
+        growths.append(growth)
+        rooms.append(room_of(dialog))
+    return Subject(
+        agent_id=agent.pk,
+        limit=max(by_limit(one, config).trace[0].tokens, ceil(config.min_limit / factor)),
+        cap=None if None in rooms else min(room for room in rooms if room is not None),
+        rules=rules,
+        factor=factor,
+        growths=tuple(growths),
+    )
+
+
+def _growths(agent: Agent, *, until: float) -> Iterator[tuple[Dialog, Growth]]:
+    found = Dialog.objects.filter(agent=agent, trashed_at=None, current_leaf__isnull=False)
+    for dialog in found.select_related("agent", "llm__provider", "current_leaf").order_by("-active_at")[:MOST_DIALOGS]:
+        if monotonic() > until:
+            return
+        guard = guard_of(dialog)
+        if guard is not None:
+            yield dialog, growth_of(dialog, reserve=guard.reserve)
+
+
+def runs(now: datetime) -> list[Run]:
+    """What the guard's own runs earned. LM Studio's chain is fixed, so its runs say nothing of the configured one."""
+    found = CompactionRun.objects.filter(
+        finished_at__gt=now - RUNS_OF, reward__isnull=False, estimated_before__isnull=False, trigger__in=BY_ITSELF
+    ).exclude(dialog__llm__provider__kind=ProviderKind.LMSTUDIO)
+    newest = found.select_related("dialog__llm__provider").order_by("-id").defer("view", "removed", "coverage")
+    return [
+        Run(
+            llm=run.dialog.llm.slug,
+            chain=configured(run.chain),
+            limit=run.limit_tokens,
+            estimated=run.estimated_before or 0,
+            reward=run.reward or 0.0,
+        )
+        for run in newest[:MOST_RUNS]
+    ]
+
+
+def configured(chain: list[str] | tuple[str, ...]) -> Chain:
+    """A chain without what `chain_for` puts before and behind it."""
+    names = list(chain)
+    if names[:1] == [TRIM]:
+        del names[0]
+    if names[:1] == [PASSAGES]:
+        del names[0]
+    elif names[-1:] == [PASSAGES]:
+        del names[-1]
+    return tuple(names)

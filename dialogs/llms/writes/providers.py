@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from dialogs.common.secrets import encrypt, may_hold_key, not_for_keys
 from dialogs.llms.reads import provider_at, providers_ready_by_environment
 from dialogs.models import LLM, Agent, LlmBounds, Provider
-from dialogs.models.llm import Origin, ToolCalling, WindowSource
+from dialogs.models.llm import Origin, ProviderKind, ToolCalling, WindowSource
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 from dialogs.providers.base import ModelFacts
 from health.tokens.windows import after_reload
@@ -40,16 +40,13 @@ def add_provider(
     label: str = "",
     api_key: str = "",
     api_key_env: str = "",
-    origin: str = Origin.ADMIN,
 ) -> Provider:
     """A new provider. Raises InvalidProvider, also when the name is taken."""
     try:
         address = clean_base_url(base_url, kind=kind)
     except InvalidAddress as error:
         raise InvalidProvider(str(error)) from error
-    provider = Provider(
-        name=name, kind=kind, base_url=address, label=label, api_key_env=api_key_env.strip(), origin=origin
-    )
+    provider = Provider(name=name, kind=kind, base_url=address, label=label, api_key_env=api_key_env.strip())
     _check(provider)
     if provider.api_key_env and not may_hold_key(provider.api_key_env):
         raise InvalidProvider(not_for_keys(provider.api_key_env))
@@ -83,12 +80,10 @@ def record_server(*, provider: Provider, is_ollama: bool | None) -> None:
 
 
 @transaction.atomic
-def add_llm(
-    *, provider: Provider, model_id: str, facts: ModelFacts | None = None, label: str = "", origin: str = Origin.ADMIN
-) -> LLM:
+def add_llm(*, provider: Provider, model_id: str, facts: ModelFacts | None = None) -> LLM:
     """This model of the provider, made when it is new; `facts` are recorded either way."""
     found = LLM.objects.filter(provider=provider, model_id=model_id).first()
-    llm = found or LLM(provider=provider, model_id=model_id, label=label, origin=origin)
+    llm = found or LLM(provider=provider, model_id=model_id)
     if found is None:
         _check(llm)
         llm.save()
@@ -98,13 +93,13 @@ def add_llm(
 
 
 @transaction.atomic
-def add_agent(*, llm: LLM, name: str = "", instructions: str = "") -> Agent:
+def add_agent(*, llm: LLM) -> Agent:
     """An agent to talk to this LLM with; the one that exists when there is one already."""
     found = llm.agents.filter(is_demo=False).first()
     if found:
         return found
-    name = (name or llm.label or llm.model_id)[:120]
-    return Agent.objects.create(name=name, slug=_free_slug(llm.model_id), instructions=instructions, llm=llm)
+    name = (llm.label or llm.model_id)[:120]
+    return Agent.objects.create(name=name, slug=_free_slug(llm.model_id), llm=llm)
 
 
 @transaction.atomic
@@ -117,7 +112,6 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
     _doubt_bounds(llm, facts.context_length)
     llm.detected_context_length = facts.context_length
     llm.limits_read_at = timezone.now()
-    llm.input_length = llm.input_length or facts.input_length
     llm.output_length = llm.output_length or facts.output_length
     said = _take_window(llm, facts)
     llm.save()
@@ -245,3 +239,72 @@ def _free_name(name: str) -> str:
     while Provider.objects.filter(name=free).exists():
         free, number = f"{name}-{number}", number + 1
     return free
+
+
+NAME = "demo"
+# A paragraph: seven such answers fill the window, so that a chat of a dozen messages is compacted twice, and most of it
+# stands each time.
+MAX_OUTPUT_TOKENS = 128
+DESCRIPTION = "A very small model that runs on this machine. For trying things out: do not trust its answers."
+INSTRUCTIONS = "You are a friendly demo assistant. Answer in a few short sentences."
+
+
+@transaction.atomic
+def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
+    """Point the demo at the server that was just configured. What an admin changed about its text stays."""
+    provider = _place_provider(base_url)
+    llm, _ = LLM.objects.get_or_create(
+        provider=provider, model_id=model_id, defaults={"label": "SmolLM2 135M (demo)", "origin": Origin.DEMO}
+    )
+    _set_window(llm, context_window=context_window)
+    _offer_no_tools(llm)
+    agent, _ = Agent.objects.get_or_create(
+        slug=NAME,
+        defaults={
+            "name": "SmolLM2",
+            "description": DESCRIPTION,
+            "instructions": INSTRUCTIONS,
+            "llm": llm,
+            "max_output_tokens": MAX_OUTPUT_TOKENS,
+            "is_demo": True,
+        },
+    )
+    Agent.objects.filter(pk=agent.pk).update(enabled=True)
+    return agent
+
+
+def _place_provider(base_url: str) -> Provider:
+    """Known by its origin: an admin may have a provider of that name."""
+    provider = Provider.objects.filter(origin=Origin.DEMO).first()
+    if provider is None:
+        taken = Provider.objects.filter(name=NAME).exists()
+        name = f"embedded-{NAME}" if taken else NAME
+        # The demo's server answers one request at a time.
+        provider = Provider(name=name, label="Demo (this machine)", origin=Origin.DEMO, max_concurrent=1)
+    provider.kind, provider.base_url, provider.enabled = ProviderKind.LLAMACPP, base_url, True
+    provider.save()
+    return provider
+
+
+def retire_demo() -> None:
+    """The embedded server does not run: nobody can start a dialog with the demo; its dialogs stay."""
+    Provider.objects.filter(origin=Origin.DEMO).update(enabled=False)
+    Agent.objects.filter(slug=NAME, is_demo=True).update(enabled=False)
+
+
+def _set_window(llm: LLM, *, context_window: int) -> None:
+    """The window is the server's; the ceiling follows it unless an admin chose another."""
+    if llm.optimal_max_tokens == small_window_ceiling(llm.context_length):
+        LLM.objects.filter(pk=llm.pk).update(optimal_max_tokens=None)
+    record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))
+
+
+def _offer_no_tools(llm: LLM) -> None:
+    """Our tools would fill the window of a demo model, which cannot use them. Written once: an admin may offer them
+    again.
+    """
+    llm.refresh_from_db()
+    if "tool_calling" not in llm.catalogue_values:
+        llm.tool_calling = ToolCalling.OFF
+        llm.catalogue_values = {**llm.catalogue_values, "tool_calling": ToolCalling.OFF}
+        llm.save(update_fields=["tool_calling", "catalogue_values"])

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from dialogs.common.errors import DialogError
 from dialogs.models import Agent, Dialog
-from dialogs.transcript.writes.trash import empty_trash
+from dialogs.transcript.writes.dialog_row import empty_trash
 from dialogs.transfer import export_json, export_markdown, import_dialog, parse_json
 
 

@@ -11,11 +11,12 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from mcp.server.stdio import stdio_server
 
-from dialogs.api.auth import authenticate, require_read
-from dialogs.api.errors import ApiError
-from dialogs.mcp_server.server import Owner
-from dialogs.mcp_server.stdio import owner_by_name, owner_with_key, serve
+from dialogs.api.auth import admit, authenticate, require_read
+from dialogs.api.errors import ApiError, disabled_owner
+from dialogs.common.threads import in_db, own_threads
+from dialogs.mcp_server.server import Owner, build_server
 
 
 class Command(BaseCommand):
@@ -59,3 +60,31 @@ def _with_key(variable: str) -> Owner:
     except ApiError as error:
         raise CommandError(error.message) from error
     return owner_with_key(secret)
+
+
+async def serve(owner: Owner) -> None:
+    """Answer until the client closes its end. The SDK keeps everything but the protocol off stdout."""
+    server = build_server(owner)
+    with own_threads():
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def owner_with_key(secret: str) -> Owner:
+    async def owner() -> User:
+        key = await in_db(authenticate)(secret)
+        require_read(key)
+        await admit(key)
+        return key.owner
+
+    return owner
+
+
+def owner_by_name(username: str) -> Owner:
+    async def owner() -> User:
+        found = await in_db(User.objects.filter(username=username, is_active=True).first)()
+        if found is None:
+            raise disabled_owner()
+        return found
+
+    return owner

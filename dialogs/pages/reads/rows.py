@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 from dialogs.common.errors import headline
 from dialogs.compaction.reads.compaction import OVERFLOWS, can_be_reported
 from dialogs.compaction.reads.compaction_rows import CompactionRow
-from dialogs.llms.learned_window import lowered, most_asked
+from dialogs.llms.windows import lowered, most_asked
 from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
-from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.models.message import BY_PEOPLE, INSERTED, MessageOrigin, Role
+from dialogs.transcript.attachments import Attachment
 from dialogs.transcript.model_view import load
-from dialogs.transcript.reads.attached import Attachment
 from dialogs.transcript.reads.marks import kept_since
 from dialogs.turns.reads.call_rows import CallRow
 from health.models import CompactionRun
@@ -26,7 +26,6 @@ from health.models import CompactionRun
 # Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
 ASIDE_FOLDED_ABOVE = (240, 3)
 SAID_FOLDED_ABOVE = (2_000, 30)
-SAID_BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 # The finish reason of an answer that `dialogs.driver.writes.cutting` cut.
 CUT = "compaction"
 # Finish reasons of answers that ended before their end.
@@ -157,7 +156,7 @@ class MessageRow:
     @cached_property
     def is_inserted(self) -> bool:
         """Said by Dominds itself, in the place of a person."""
-        return self.message.role == Role.USER and self.message.origin not in SAID_BY_PEOPLE
+        return self.message.role == Role.USER and self.message.origin not in BY_PEOPLE
 
     @property
     def is_marked(self) -> bool:

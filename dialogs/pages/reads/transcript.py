@@ -18,7 +18,8 @@ from dialogs.llms.guard import guard_of
 from dialogs.models import Course, Dialog, Generation, Message, MessageMark, Question, QueuedMessage
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow, Row, Visibility, hidden_or_shortened
-from dialogs.transcript.reads.attached import Attachment, attachments_of
+from dialogs.transcript.attachments import Attachment, attachments_of
+from dialogs.transcript.model_view import lineage_of
 from dialogs.transcript.reads.courses import (
     SHOWN_COURSES,
     EarlierCourse,
@@ -28,7 +29,6 @@ from dialogs.transcript.reads.courses import (
     earlier_ids,
     stretch,
 )
-from dialogs.transcript.reads.lineage import lineage_of
 from dialogs.turns.reads.call_rows import CallRow, call_rows
 from dominds.prepared import Many, prepared
 

@@ -1,4 +1,6 @@
-"""What a person does about the context: compact it, begin afresh, decide about previews, undo and redo."""
+"""What a person does about the context: compact it, begin afresh, decide about previews, undo and redo;
+and the list of tasks to clean contexts up.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +8,27 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dialogs.compaction.writes import manual_compaction, view_changes
 from dialogs.compaction.writes.compaction import cancel_run
-from dialogs.compaction.writes.drafts import discard as discard_draft
-from dialogs.compaction.writes.drafts import edit_draft
+from dialogs.compaction.writes.manual_compaction import discard as discard_draft
+from dialogs.compaction.writes.manual_compaction import edit_draft, report_and_continue
 from dialogs.models import Dialog, Message
 from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
 from dialogs.transcript.views import dialog_or_404, number_or_zero, person_of
+from dialogs.turns.reads.events import assignable, tasks_for
+from dialogs.turns.writes import events as service
+from dialogs.turns.writes.events import decline, dismiss
 
 TEXT = "text-"
 _RESET_QUESTION: dict[str, Promise | str] = {
@@ -109,3 +116,43 @@ def _texts(sent: QueryDict) -> dict[int, str]:
 
 undo = action(view_changes.undo, by=True)
 redo = action(view_changes.redo, by=True)
+
+
+MOST_CLOSED = 20
+
+
+@never_cache
+@require_safe
+def cleanup(request: HttpRequest) -> HttpResponse:
+    person, tasks = person_of(request), tasks_for(person_of(request))
+    context = {
+        "tasks": tasks.filter(closed_at=None),
+        "closed": tasks.exclude(closed_at=None).order_by("-closed_at")[:MOST_CLOSED],
+        "staff": User.objects.filter(is_staff=True, is_active=True).order_by("username"),
+        "person": person,
+    }
+    return render(request, "learning/cleanup.html", context)
+
+
+@require_POST
+def change(request: HttpRequest, task_id: int) -> HttpResponse:
+    """Save what is ticked and who does it; "close" also ends the task."""
+    person = person_of(request)
+    task = tasks_for(person).filter(pk=task_id, closed_at=None).first()
+    if task is None:
+        raise Http404(_("There is no such task."))
+    assignee = assignable(task).filter(pk=number_or_zero(request.POST.get("assignee", ""))).first()
+    # What a form without the checklist does not say stays.
+    done = request.POST.getlist("done") if "checklist" in request.POST else task.done
+    service.change_task(task=task, assignee=assignee, done=done)
+    if request.POST.get("do") == "close":
+        service.close_task(task=task, by=person)
+        messages.success(request, _("The task is closed."))
+    else:
+        messages.success(request, _("Saved."))
+    return redirect("cleanup")
+
+
+no_fresh_start = action(decline)
+no_loop = action(dismiss)
+report = action(report_and_continue, by=True)

@@ -27,7 +27,7 @@ from dialogs.pages.reads.page import choosable_llms, dialog_parts
 from dialogs.pages.reads.transcript import SHOWN_ROWS, course_page
 from dialogs.pages.views.lists import sidebar
 from dialogs.pages.writes import change_llm
-from dialogs.transcript.reads.attached import attached_image
+from dialogs.transcript.attachments import attached_image
 from dialogs.transcript.reads.courses import current_course, earlier_course
 from dialogs.transcript.views import View, dialog_or_404, number_or_zero, person_of, render_part, way_back, whole_text
 from dialogs.transcript.writes.marks import set_pin, set_priority

@@ -29,7 +29,7 @@ from dialogs.models import Dialog
 from dialogs.pages import writes
 from dialogs.pages.forms import ImportForm
 from dialogs.transcript.views import View, dialog_or_404, go_back, person_of, trash_days, way_back
-from dialogs.transcript.writes import trash as trash_can
+from dialogs.transcript.writes import dialog_row as trash_can
 from dialogs.transfer import export_json, export_markdown
 
 _TRASH_QUESTION: dict[str, Promise] = {

@@ -1,4 +1,6 @@
-"""How a person steers a dialog: a new course, an answer to the agent, its language, rest, and autonomous mode."""
+"""How a person steers a dialog: a new course, an answer to the agent, its language, rest, autonomous mode, and the
+reminders and Taskdoc that the agent writes too.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,13 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dialogs.context.reads.own_tools import own_tools_of
+from dialogs.agents import writes
+from dialogs.context.reads.prefix import own_tools_of
 from dialogs.context.reads.task_snapshot import task_snapshot
 from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, size_of_earlier, start_course
 from dialogs.llms.words import switched_off
 from dialogs.models import Dialog
-from dialogs.models.dialog import OwnTools, WorkLanguage
+from dialogs.models.dialog import Author, OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
 from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
@@ -173,3 +176,50 @@ def _start_form(request: HttpRequest, dialog: Dialog, **typed: Any) -> HttpRespo
         most=autonomous.MAX_GENERATIONS,
         **typed,
     )
+
+
+@require_POST
+def add(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    content = request.POST.get("content", "")
+    write = partial(writes.add_reminder, dialog=dialog, content=content, author=Author.PERSON)
+    return act(request, dialog, write, draft=content)
+
+
+@require_POST
+def edit(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    content = request.POST.get("content", "")
+    write = partial(
+        writes.update_reminder,
+        dialog=dialog,
+        number=number,
+        content=content,
+        author=Author.PERSON,
+        version=_version_read(request),
+    )
+    return act(request, dialog, write, draft=content)
+
+
+remove = action(writes.remove_reminder)
+restore = action(writes.restore_reminder)
+
+
+@require_POST
+def move(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    up = request.POST.get("direction") == "up"
+    return act(request, dialog, partial(writes.move_reminder, dialog=dialog, number=number, up=up))
+
+
+@require_POST
+def taskdoc(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(request, dialog_id)
+    content = request.POST.get("content", "")
+    write = partial(writes.write_taskdoc, dialog=dialog, content=content, version=_version_read(request))
+    return act(request, dialog, write, draft=content)
+
+
+def _version_read(request: HttpRequest) -> int:
+    """The version that the form was filled with. Zero is never current: a form without one overwrites nothing."""
+    return number_or_zero(request.POST.get("version", ""))

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from dialogs.llms.guard import may_be_guarded
 from dialogs.models import Dialog, Message, ToolCall
 from dialogs.models.dialog import PausedBy
-from dialogs.models.message import MessageOrigin, Role
+from dialogs.models.message import BY_PEOPLE, MessageOrigin, Role
 from dialogs.turns.reads.call_rows import RESULT
 from dominds.prepared import prepared
 from health.compaction.config import AtMilestone
@@ -33,7 +33,6 @@ Code = ContextEvent.Code
 COMPARED_CHARS = 5_000
 # Enough for the steps with their results; a round of very many calls shortens the stretch, and that is all.
 MOST_MESSAGES = 10 * MOST_STEPS
-BY_A_PERSON = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
 OVER = (ToolCall.Status.DONE, ToolCall.Status.FAILED)
 
 
@@ -101,7 +100,7 @@ def _answers(dialog: Dialog) -> list[Message]:
     found = {message.pk: message for message in shown}
     branch: list[Message] = []
     at: int | None = leaf.pk
-    while at in found and not (found[at].role == Role.USER and found[at].origin in BY_A_PERSON):
+    while at in found and not (found[at].role == Role.USER and found[at].origin in BY_PEOPLE):
         branch.append(found[at])
         at = found[at].parent_id
     ids = [message.pk for message in branch if message.role == Role.ASSISTANT][:MOST_STEPS]

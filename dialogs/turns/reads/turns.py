@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -20,7 +21,7 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
 from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
-from dominds.prepared import prepared
+from dominds.prepared import Many, prepared
 from health.loops import EVERY_CALLS
 from health.monitor.remediation import Due
 
@@ -28,6 +29,8 @@ from health.monitor.remediation import Due
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
+# So far the clock of another machine may be ahead.
+AHEAD = timedelta(minutes=10)
 
 
 def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
@@ -200,12 +203,17 @@ def seconds_until(moment: datetime | None) -> float | None:
 
 def is_stop_requested(dialog_id: UUID) -> bool:
     """Also true when the dialog is gone or in the trash: nobody waits for the answer then."""
-    return not _wanted(dialog_id)
+    return bool(unwanted([dialog_id]))
 
 
-@prepared(UUIDField())
-def _wanted(dialog_id: Any) -> QuerySet[Dialog, Any]:
-    return Dialog.objects.filter(pk=dialog_id, stop_requested=False).values_list("pk")
+def unwanted(dialog_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of these dialogs whose answer a person asks to stop, that are in the trash, or that are gone."""
+    return set(dialog_ids).difference(dialog_id for (dialog_id,) in _wanted(dialog_ids))
+
+
+@prepared(Many(UUIDField()))
+def _wanted(dialog_ids: Any) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.filter(pk__in=dialog_ids, stop_requested=False).order_by().values_list("pk")
 
 
 def is_message_waiting(dialog_id: UUID) -> bool:
@@ -214,8 +222,13 @@ def is_message_waiting(dialog_id: UUID) -> bool:
 
 
 def lease_free() -> Q:
-    """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing."""
-    return Q(lease_until=None) | Q(lease_until__lt=timezone.now())
+    """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing.
+
+    A lease that is to last longer than any does is from before the clock went back.
+    """
+    now, longest = timezone.now(), max(settings.DOMINDS_LEASE_SECONDS, settings.DOMINDS_BACKOFF_MAX_SECONDS)
+    beyond = now + timedelta(seconds=longest) + AHEAD
+    return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=beyond)
 
 
 def due_dialogs() -> list[UUID]:

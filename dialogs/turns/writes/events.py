@@ -10,6 +10,7 @@ begun afresh.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -19,14 +20,16 @@ from django.db.models import Max
 from django.utils import timezone
 
 from dialogs.models import Dialog
-from dialogs.transcript.writes.dialog_row import lock, save
+from dialogs.models.dialog import PausedBy
+from dialogs.transcript.reads.autonomous import active_run
+from dialogs.transcript.writes.dialog_row import close_answer, lock, save
+from dialogs.turns.reads.loops import stretch_of
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes.lease import Claim, fenced
 from health.compaction.config import AtMilestone
 from health.compaction.terms.pressure import Pressure
 from health.configured import context_config
-from health.events import record_event
-from health.loops import EVERY_CALLS
+from health.loops import EVERY_CALLS, LoopFinding, find_loop
 from health.models import CleanupTask, CompactionRun, ContextEvent
 
 Code = ContextEvent.Code
@@ -49,9 +52,13 @@ def log(
     limit: int | None = None,
     **facts: Any,
 ) -> ContextEvent:
-    """Record an event with the agent and LLM that the dialog has now: it may have others later."""
-    return record_event(
-        code,
+    """Record an event with the agent and LLM that the dialog has now: it may have others later.
+
+    `estimated` and `limit` are tokens as they were counted then; `facts` are numbers and names beside them. No text of
+    a dialog goes into it.
+    """
+    return ContextEvent.objects.create(
+        code=code,
         dialog_id=dialog.pk,
         owner_id=dialog.owner_id,
         agent_id=dialog.agent_id,
@@ -175,3 +182,50 @@ def decline(*, dialog: Dialog) -> None:
         event.facts[DECLINED] = True
         event.save(update_fields=["facts"])
     save(row)
+
+
+@transaction.atomic
+def look_for_loop(held: Claim) -> None:
+    """Look at what was done lately. What has led to something once does not do so again."""
+    row = fenced(held)
+    row.unchecked_calls = 0
+    row.save(update_fields=["unchecked_calls"])
+    stretch = stretch_of(row)
+    finding = find_loop(stretch.steps, over_hits=stretch.over_hits)
+    if finding is not None:
+        _act_on(row, finding)
+
+
+def _act_on(row: Dialog, finding: LoopFinding) -> None:
+    """Record the loop, and pause an autonomous run over it, unless a fresh start follows by itself. A client's dialog
+    is left alone.
+    """
+    if not row.is_client_driven:
+        escalate_in_circle(row)
+    pauses = active_run(row) is not None and not is_fresh_start_due(row)
+    log(
+        Code.LOOP_DETECTED,
+        row,
+        seen=[asdict(seen) for seen in finding.seen],
+        over_hits=finding.over_hits,
+        through=row.last_seq,
+        course=row.current_leaf.course_id if row.current_leaf else None,
+        paused=pauses,
+    )
+    if pauses:
+        row.paused_by = PausedBy.LOOP
+    if pauses and row.answer_due:
+        close_answer(row, "paused_by")
+    else:
+        save(row, "paused_by")
+
+
+@transaction.atomic
+def dismiss(*, dialog: Dialog) -> None:
+    """The notice is not wanted. Only what the agent does from now on counts."""
+    row = lock(dialog)
+    event = ContextEvent.objects.filter(dialog=row, code=Code.LOOP_DETECTED).order_by("-id").first()
+    if event is not None:
+        event.facts |= {"dismissed": True, "through": row.last_seq}
+        event.save(update_fields=["facts"])
+        save(row)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.db import transaction
-from django.db.models import BigIntegerField, CharField, QuerySet
+from django.db.models import BigIntegerField, CharField, QuerySet, TextField
 from django.utils import timezone
 
 from dialogs.llms.guard import bounds_of, guard_of, is_off, may_be_guarded
@@ -26,11 +26,10 @@ from dialogs.turns.writes import autonomous, remediation
 from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.lease import Claim, fenced, let_go
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
-from dominds.prepared import Many, prepared
+from dominds.prepared import Many, prepared, prepared_update
 from dominds.rows import add, change, new
 from health.models import HealthReading
-from health.monitor.levels import Level
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Level, Usage, UsageUnavailable
 from health.services import record_reading
 
 
@@ -62,6 +61,17 @@ class Sent:
     estimated_tokens: int | None = None
     # The longest answer that was asked for, where a shorter one had to do.
     asked_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What has come of an answer so far; `seq` counts its pieces."""
+
+    held: Claim
+    generation_id: int
+    text: str
+    reasoning: str
+    seq: int
 
 
 EMPTY = "empty_answer"
@@ -172,11 +182,17 @@ def clients(dialog: Dialog) -> Dialog | None:
     return dialog if dialog.is_client_driven else None
 
 
-def flush(held: Claim, *, generation_id: int, text: str, reasoning: str, seq: int) -> None:
-    """Keep what has come so far, in case this worker dies. One conditional update, fenced by token."""
-    Generation.objects.filter(pk=generation_id, fencing_token=held.token, status=Generation.Status.RUNNING).update(
-        partial_text=text, partial_reasoning=reasoning, stream_seq=seq
-    )
+def flush(partials: Iterable[Partial]) -> None:
+    """Keep what has come so far, in case this worker dies. Conditional updates, each fenced by its token, and each by
+    itself: in one transaction SQLite's writer would wait for Python between two of them, and all others for it."""
+    for one in partials:
+        _flush(one.generation_id, one.held.token, one.text, one.reasoning, one.seq)
+
+
+@prepared_update(BigIntegerField(), BigIntegerField(), TextField(), TextField(), BigIntegerField())
+def _flush(pk: Any, token: Any, text: Any, reasoning: Any, seq: Any) -> tuple[QuerySet[Generation], dict[str, Any]]:
+    running = Generation.objects.filter(pk=pk, fencing_token=token, status=Generation.Status.RUNNING)
+    return running, {"partial_text": text, "partial_reasoning": reasoning, "stream_seq": seq}
 
 
 @transaction.atomic(savepoint=False)

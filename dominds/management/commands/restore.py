@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dominds import backups
 from dominds.supervisor import lock
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 
 
 class Command(BaseCommand):

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.run import Options, up
 
 

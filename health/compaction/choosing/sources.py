@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from health.compaction.reading.kinds import kind_of
 from health.compaction.reading.text import CJK, of_text
 from health.compaction.terms.units import Kind, Role, Unit, tools_by_result
 from health.compaction.trimming.json_rows import in_rows
-from health.compaction.trimming.records import told_anew, without_records
+from health.compaction.trimming.records import Rows, told_anew, without_records
 
 # Words of a text: no marks of punctuation but what asks, and what code and sums are written with.
 _WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]++(?:[-./:@'’]++[^\W{CJK}]++)*+|[^\w\s.,;:!…\"“”()，。；：！、—–-]")
@@ -77,7 +77,7 @@ def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
         _in_force(source, stale.get(unit.id, ()))
         for at, unit in enumerate(units)
         if unit.id not in left and not (is_notice(unit) or unit.inserted)  # prompts of ours are over
-        for source in _sources(at, unit, tools.get(unit.id, ""), old.rows.get(unit.id, ()))
+        for source in _sources(at, unit, tools.get(unit.id, ""), old.rows.get(unit.id, {}))
         if source.call_id not in over
     ]
     again = _said_again(found, [unit.content for unit in units if unit.id in frame.kept])
@@ -180,8 +180,8 @@ def _in_force(source: Source, stale: Sequence[tuple[int, int]]) -> Source:
     return source._replace(chunks=chunks)
 
 
-def _sources(at: int, unit: Unit, tool: str, over: Collection[int]) -> Iterator[Source]:
-    """Those of one unit, without the records of it that are `over`."""
+def _sources(at: int, unit: Unit, tool: str, over: Rows) -> Iterator[Source]:
+    """Those of one unit, without what of its records is `over`."""
     if is_digest(unit):
         yield from _read_back(at, unit)
         return

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from health.compaction.reading.text import passages
 from health.compaction.reading.unread import read_or
 from health.compaction.reading.value_patterns import TALKING
-from health.compaction.reading.value_statements import HEARD, MOST_ECHOED, Statement, content_of, reply_to, tokens_of
+from health.compaction.reading.value_statements import HEARD, MOST_ECHOED, Statement, reply_to
+from health.compaction.reading.value_words import content_of, tokens_of
 from health.compaction.reading.values import Book, Said, heard
 from health.compaction.terms.units import STATES_REMEMBERED, WRITTEN, Unit, once
 

@@ -30,11 +30,13 @@ from health.compaction.reading.value_patterns import (
     ZH_COMMON,
     ZH_MEASURES,
 )
-from health.compaction.reading.value_statements import CJK_BEGINS, Statement, is_word
+from health.compaction.reading.value_statements import Statement
+from health.compaction.reading.value_words import CJK_BEGINS, is_word
 
 VALUE = "§"
 # What names a thing has so many words at most, or characters of Chinese.
 LONGEST, ZH_LONGEST = 3, 4
+LISTS = frozenset((",", "and", "or", "、", "和"))
 ENDS_CLAUSE = BREAKS.union("!?，。：；、！？")
 _OF_ROWS = frozenset[str]().union(*ROWS)
 
@@ -136,6 +138,8 @@ def _gaps(mine: tuple[str, ...], theirs: tuple[str, ...]) -> Iterator[Gap]:
         opens = not at + behind and _is_a_name(mine[: here - back]) and _is_a_name(theirs[: there - back])
         if not opens and len(same) == 1 and same[0] > CJK_BEGINS and _says(same[0]):
             continue  # one character that says something is half a word
+        if len(same) == 1 and same[0] in LISTS:
+            continue
         after = same if opens or len(same) > 1 or any(piece == VALUE or _says(piece) for piece in same) else ()
         if here - back > at and there - back > behind:
             yield Gap(_runs(mine[at : here - back], theirs[behind : there - back], before, after), before, after)

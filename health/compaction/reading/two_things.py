@@ -13,6 +13,7 @@ import itertools
 import re
 from collections.abc import Collection, Container, Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import CJK
@@ -30,8 +31,9 @@ from health.compaction.reading.value_patterns import (
     stem,
     units_of,
 )
-from health.compaction.reading.value_statements import CJK_BEGINS, Statement
-from health.compaction.reading.word_places import are_of_others, told_of
+from health.compaction.reading.value_statements import Statement
+from health.compaction.reading.value_words import CJK_BEGINS
+from health.compaction.reading.word_places import told_of
 
 # What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
 _SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"
@@ -43,9 +45,11 @@ ZH_COUNTED = re.compile(f"\\d ?[个位名把张扇间台辆条层件只本盏棵
 VERBS = frozenset(
     """
     is are was were has have need take cost use run start end open close leave arrive weigh pay last get begin meet
-    land depart go come sell want
+    land depart go goe come sell want
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
+# Of these something does many.
+MANY = frozenset("have need want sell".split())  # noqa: SIM905
 # What a sentence begins with that has no subject of its own.
 NOBODY = frozenset("i we you he she it they this that there what who how".split())  # noqa: SIM905
 # Before a thing these say that it is the newest or the one of before, not which one it is.
@@ -55,8 +59,7 @@ NOT_WHICH = frozenset(
     now a an of for to in on at with and by then so
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
-MOST_SUBJECT = 7  # tokens
-LABELLED = re.compile(r"(?:(?:the|in|on|at|for) ){0,2}([a-z]{2,20}+) (\d{1,6}|[a-hj-z])(?= ([a-z]{2,20}+))")
+MOST_SUBJECT = 9  # tokens
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
 ZH_LABELLED = re.compile(f"([a-z]{{1,20}}[_./-]?[a-z]{{1,20}})[表库层类包](?=[{CJK}])")
 ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
@@ -94,7 +97,9 @@ ENDED = re.compile(
     r"(?<!is )(?<!are )(?<!was )(?<!were )(?<!be )(?<!been )(?<!got )(?<!gets )\b"
     r"(?:cancel|skip|drop|scrap|forget|ignore|disregard|abandon|stop|quit)(?:[pl]?(?:ed|ing)|s)? ([a-z][a-z'· ]{1,80}+)"
 )
-PLACES = re.compile(r"\b(?:in|into|onto|before|after|until|from|at|on|by|when|while|because|since)\b")
+PLACES = re.compile(
+    r"\b(?:in|into|onto|under|along|behind|near|with|before|after|until|from|at|on|by|when|while|because|since)\b"
+)
 ANYTHING = frozenset("it that this them those everything all".split())  # noqa: SIM905
 DROPPED_INTO = re.compile(r"\bdrop\w{0,4} [a-z' ]{1,40}? (?:into|onto|off)\b")
 NO_LONGER = re.compile(r"\bno longer ([a-z]{2,20}+)")
@@ -111,11 +116,16 @@ ZH_PART = re.compile(f"的([{CJK}]{{2}})")
 ZH_WHOLE = re.compile(r"事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程")
 
 
-def tell_of_two(new: Statement, old: Statement, shared: Collection[str]) -> bool:
-    """Whether each states a value of another thing. Sentences of which one states only a name are not judged.
+class Head(NamedTuple):
+    """The words before a sentence's verb that say what it is about, the verb, and what follows."""
 
-    `shared` are the words of both.
-    """
+    words: tuple[str, ...]
+    verb: str
+    behind: str
+
+
+def tell_of_two(new: Statement, old: Statement) -> bool:
+    """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
     if _are_framed_otherwise(new.text, old.text):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
@@ -127,7 +137,6 @@ def tell_of_two(new: Statement, old: Statement, shared: Collection[str]) -> bool
     return (
         _count_two_things(new.text, old.text)
         or _begin_otherwise(new, old)
-        or are_of_others(new.tokens, old.tokens, shared)
         or _measure_otherwise(new.tokens, old.tokens)
         or _are_opposite(new, old)
         or _forbid_otherwise(new, old)
@@ -199,18 +208,22 @@ def counted_in(text: str) -> frozenset[str]:
 
 def _begin_otherwise(new: Statement, old: Statement) -> bool:
     """ "Platform 4 has" and "platform 6 has", "on Monday I have 3" and "on Tuesday I have 5"."""
-    mine, theirs = _label(new.text), _label(old.text)
-    if mine and theirs and mine[0] == theirs[0]:
-        return mine[1] != theirs[1]
-    framed, frame = FRAMED.match(new.text.lower()), FRAMED.match(old.text.lower())
-    if framed and frame and framed[1] != frame[1] and Sort.AMOUNT in new.values and Sort.AMOUNT in old.values:
+    framed, frame = _when(new.text), _when(old.text)
+    counted = {Sort.AMOUNT} if signs_of(new.text).changes else {Sort.AMOUNT, Sort.TIME}
+    if framed and frame and framed != frame and counted & new.values.keys() & old.values.keys():
         return True
     return _have_two_subjects(new, old)
 
 
+def _when(text: str) -> str:
+    found = FRAMED.match(text.lower())
+    day = SORTS[Sort.DAY].match(text)
+    return found[1] if found else day[0] if day else ""
+
+
 def _have_two_subjects(new: Statement, old: Statement) -> bool:
     """ "The connect timeout" and "the read timeout", "the roof" and "the roof insurance", "adults" and "children"."""
-    (mine, verb), (theirs, other_verb) = _subject(new.tokens), _subject(old.tokens)
+    (mine, verb, _), (theirs, other_verb, _) = _subject(new.tokens), _subject(old.tokens)
     shared = set(mine) & set(theirs)
     # "My appointment at the dentist", "my slot at the dentist": beside what is shared these say no more.
     plain = (ATTRIBUTES if shared else frozenset()) | new.names | old.names
@@ -221,20 +234,29 @@ def _have_two_subjects(new: Statement, old: Statement) -> bool:
 
 
 @lru_cache(maxsize=SENTENCES)
-def _label(text: str) -> tuple[str, str] | None:
-    found = LABELLED.match(text.lower())
-    return (stem(found[1]), found[2]) if found and stem(found[3]) in VERBS else None
-
-
-@lru_cache(maxsize=SENTENCES)
-def _subject(told: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The words before a sentence's verb that say what it is about, and the verb; nothing where somebody is told of."""
+def _subject(told: tuple[str, ...]) -> Head:
+    """Nothing where somebody is told of."""
     at = next((at for at, token in enumerate(told[:MOST_SUBJECT]) if token in VERBS), 0)
     begins = max((place + 1 for place, token in enumerate(told[:at]) if token in BREAKS), default=0)
     words = told[begins:at]
     if not words or not NOBODY.isdisjoint(words) or "§" in words:
-        return (), ""
-    return tuple(word for word in words if word not in DETERMINERS and word not in NOT_WHICH), told[at]
+        return Head((), "", "")
+    behind = next((token for token in told[at + 1 :] if token not in NOT_WHICH or PLACES.fullmatch(token)), "")
+    return Head(tuple(word for word in words if word not in DETERMINERS and word not in NOT_WHICH), told[at], behind)
+
+
+def begin_alike(new: Statement, old: Statement) -> bool:
+    """ "The tomatoes go …": what follows is told of the same."""
+    mine, theirs = _subject(new.tokens), _subject(old.tokens)
+    return bool(mine.words) and mine[:2] == theirs[:2] and mine.verb not in MANY
+
+
+def tell_more(new: Statement, old: Statement) -> bool:
+    """ "The car needs tyres" and "the car needs a wash", "the pump is in the cellar" and "the pump is loud"."""
+    mine, theirs = _subject(new.tokens), _subject(old.tokens)
+    if not mine.words or mine[:2] != theirs[:2]:
+        return False
+    return mine.verb in MANY or (PLACES.fullmatch(mine.behind) is None) != (PLACES.fullmatch(theirs.behind) is None)
 
 
 def _measure_otherwise(told: tuple[str, ...], other: tuple[str, ...]) -> bool:

@@ -17,7 +17,8 @@ from functools import lru_cache
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.value_patterns import CHANGES, SENTENCES, ZH_COMMON, stem
-from health.compaction.reading.value_statements import CJK_BEGINS, Statement
+from health.compaction.reading.value_statements import Statement
+from health.compaction.reading.value_words import CJK_BEGINS
 
 # A deed that is not to be done, or that something is not so.
 NOT_DONE = re.compile(
@@ -26,7 +27,7 @@ NOT_DONE = re.compile(
     r"|别(?!忘)|不用|不要|不想|不打算"
 )
 # These are done with anything: "I don't need the rug".
-ANY_DEED = frozenset("need want bother do".split())  # noqa: SIM905
+ANY_DEED = frozenset("need want bother do have".split())  # noqa: SIM905
 PERMITTED = frozenset("fine okay ok allowed welcome may can again now anymore please turn".split())  # noqa: SIM905
 # Words that say nothing of a thing.
 SMALL = STOPWORDS | ANY_DEED | PERMITTED | ZH_COMMON | frozenset("别现后今行以")
@@ -59,7 +60,7 @@ def _listed(text: str) -> tuple[str, ...]:
 def undoes(new: Statement, old: Statement) -> bool:
     """ "Don't order the rug", "emojis are fine now": says no more than that what was told or forbidden is not so."""
     sign, before = signs_of(new.text), signs_of(old.text)
-    if not new.content or new.has_value:
+    if not new.content or (new.has_value and not new.words <= old.words):
         return False
     if before.forbids and not sign.forbids:
         return sign.permits and _says_no_more(new, old)
@@ -75,7 +76,7 @@ def _not_done(text: str) -> re.Match[str] | None:
 
 def _says_no_more(new: Statement, old: Statement) -> bool:
     """Whether each word of it, of Chinese each character, is small, or the older sentence has it too."""
-    known = {piece for token in old.tokens for piece in (token, *token)}
+    known = {piece for token in old.tokens for piece in (token, f"{token}ing", *token)}
     pieces = (piece for token in new.tokens for piece in (token if token > CJK_BEGINS else (token,)))
     return all(not piece.isalpha() or piece in known or _is_small(piece) for piece in pieces)
 

@@ -41,11 +41,12 @@ COUNTS = (
 )
 # Chinese numerals, not 一, which seldom counts; and what is counted in.
 ZH_DIGITS = "二两三四五六七八九十"
-ZH_UNITS = "个位名张把扇间台辆条层件只本盏棵套份杯瓶箱袋块元斤克米秒分小天周月年次晚遍页字人岁居室片公里倍折"
+ZH_UNITS = "个位名张把扇间台辆条层件只本盏棵套份杯瓶箱袋块元斤克米秒分小天周年次晚遍页字人岁居室片公里倍折"
 _ENGLISH: Mapping[Sort, str] = {
     Sort.MARK: (
         r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
         r"|(?<![A-Za-z0-9_-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![A-Za-z0-9_:])"
+        r"|\b[A-Z]{1,3}\d{4,12}\b"
         # What programs call things, not where a sentence begins: a path, a name with _ or digits, an option.
         rf"|(?:(?<=[a-z:,\]] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
         r"|(?!and/or|he/she|his/her|[A-Z]?\d)[A-Za-z~](?=[A-Za-z0-9_./-]{0,80}[0-9_/])[A-Za-z0-9_-]{2,60}"
@@ -53,7 +54,7 @@ _ENGLISH: Mapping[Sort, str] = {
     ),
     Sort.DAY: (
         rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
-        rf"|\b\d{{4}}-\d\d-\d\d\b|\b(?i:{DAYS})s?\b"
+        rf"|\b\d{{4}}-\d\d-\d\d\b|\b(?i:{DAYS})s?\b|\b(?:end|middle|start|beginning) of (?i:{MONTH})\b"
         r"|(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
         r"(?=\W*$|[.,;:!?]| (?:by|instead|now|please|works|is|at|not|then|for|too)\b)"
     ),
@@ -65,19 +66,19 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.AMOUNT: (
         # 第3组 at the beginning is which one, not how many.
         r"(?<![A-Za-z0-9_.,/-])(?<!^第)[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgtKMGT][bB]|[KMGT]|k?[mg]|h)(?![A-Za-z0-9_]))?(?![A-Za-z0-9_/])"
-        rf"|\b(?:{COUNTS})\b"
+        rf"|\b(?:{COUNTS}|[Hh]alf an?|an? (?:half|whole)(?! (?:lot|new)\b))\b"
     ),
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
 }
 _CHINESE: Mapping[Sort, str] = {
     Sort.DAY: (
-        r"|\d{1,2}月\d{1,2}[日号]?|(?:周|星期|礼拜)[一二三四五六日天]"
+        rf"|\d{{1,2}}月\d{{1,2}}[日号]?|(?:\d{{1,2}}|[{ZH_DIGITS}一]{{1,2}})月[初中底末]|(?:周|星期|礼拜)[一二三四五六日天]"
         r"|(?<![\d路街道巷里弄村园苑])\d{1,2}号(?![楼线店机门房间会院桌位])"
     ),
     Sort.TIME: r"|[\d一二三四五六七八九十]{1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?",
     Sort.AMOUNT: (
         f"|[{ZH_DIGITS}一][百千万](?!别)[{ZH_DIGITS}一百千万]{{0,8}}"
-        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分)[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])"
+        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分(?!钟))[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])|(?:一(?=个?(?:小时|分钟|星期))|(?<![早晚前迟多少])半|一整)(?=[{ZH_UNITS}])"
     ),
     Sort.PLACE: r"|[^\W\da-zA-Z_送寄到在是去给就让]{2,4}(?:路|街|道|巷|里|弄|村|园|苑)\d+[号弄]?",
 }
@@ -105,9 +106,10 @@ DENIED = re.compile(
     r"|不[是在](?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
 )
 # In lower case; nothing else holds a value that is no name. Each is quick to see where it cannot begin.
-_VALUE_MARKS = re.compile(rf"[\d@§周期拜点{ZH_DIGITS}百千万]")
+_VALUE_MARKS = re.compile(rf"[\d@§周期拜点半整{ZH_DIGITS}百千万]")
 _VALUE_WORDS = re.compile(
-    r"half past|quarter |day|noon|midnight|o'clock|://|-(?<=[a-z:,] -)|_(?<=[a-z_]_)[a-z_]|/(?<=[a-z_]/)[a-z_]"
+    r"一个?[小分月星]|half |whole |end of |middle of |start of |beginning of |quarter |day|noon|midnight|o'clock|://"
+    r"|-(?<=[a-z:,] -)|_(?<=[a-z_]_)[a-z_]|/(?<=[a-z_]/)[a-z_]"
 )
 _COUNTS = re.compile(rf"\b(?:{COUNTS.lower()})\b")
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
@@ -163,7 +165,7 @@ SOMETIMES = Phrases.of(
     r"|(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
     r"|^(?:back )?in (?:19|20)\d\d\b|(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
     r"|(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b)",
-    r"去年|上次|上回|备用|周末|节假日|如果|要是|万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
+    r"去年|上次|上回|备用|周末|节假日|如果|要是|(?<![一二三四五六七八九十])万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
     r"|比如|例如|例子|有些?人|别人|人家",
 )
 ENDS = Phrases.of(
@@ -197,7 +199,8 @@ CHANGES = Phrases.of(
     r"的是|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
-    r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction)\s*[,.!:;—-]"
+    r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction|typo|my bad|apologies|update"
+    r"|[a-z]{2,12}+ that|i mis[a-z]{2,12}+)\s*[,.!:;—-]"
     r"|(?:rather|not|make (?:it|that)|no,? wait)\b"
     r"|(?:不|不对|错了|哦|啊|等等|等一下|算了)[，。！]|(?:还是|改成|换成)"
 )
@@ -236,13 +239,12 @@ PLAIN = """
     something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
     time times together told tomorrow tonight took turn turned turns typo under understood update used usual
     value venue visitors wait wants way week weekend weeks well went whole will wish without word words work
-    works world worth write wrong yay yea year years yep yesterday
+    works world worth write wrong yay yea year years yep yesterday mr mrs ms dr
 """
 ZH_COMMON = frozenset(
     "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时分用做来"
     "去说看想让请问好谢应该知道送寄找定写改换更由归"
 )
-ZH_WAYS = frozenset("去来上下前后")
 # What changes, in Chinese, and what stands between a number and what it counts.
 ZH_CHANGING = frozenset("改换调涨降挪延推迟提前减增升恢复变移至得约共需新旧现原")
 ZH_MEASURES = frozenset("个位名把张扇间台辆条层件只本盏棵套双份块根盘")

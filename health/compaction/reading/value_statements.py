@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from operator import add
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences
@@ -37,14 +36,12 @@ from health.compaction.reading.value_patterns import (
     ONES,
     QUOTED,
     REQUEST,
-    SHORTENED,
     SORTS,
     STARTS,
     TALKING,
     TELLS,
     THINGS,
     UNIT_WORDS,
-    WORDS,
     ZH_COMMON,
     ZH_GENERIC,
     ZH_NAME,
@@ -53,6 +50,7 @@ from health.compaction.reading.value_patterns import (
     raw_tokens,
     stem,
 )
+from health.compaction.reading.value_words import CJK_BEGINS, content_of, is_word, tokens_of
 from health.compaction.terms.units import Role
 
 # So many messages of the user are heard, the newest, each of so many characters at most: a run must not wait for this.
@@ -67,7 +65,6 @@ HEARD = 4_000
 VALUES = tuple(sort for sort in SORTS if sort is not Sort.NAME)
 # Words of a subject; words and Chinese pairs beside a value that has no subject.
 LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
-CJK_BEGINS = "\u2e80"
 MESSAGES = 4_096  # whose statements are remembered
 
 
@@ -356,33 +353,6 @@ def _names_something(word: str, names: frozenset[str]) -> bool:
     return word.lower() in names or (
         _is_telling(word.lower()) and not word[1:].islower() and "'" not in word and "’" not in word
     )
-
-
-def tokens_of(text: str) -> tuple[str, ...]:
-    return tuple([stem(token) if token[-1] == "s" else token for token in raw_tokens(text.lower())])
-
-
-def content_of(tokens: Sequence[str]) -> Iterator[str]:
-    """What says something: words, and pairs of Chinese."""
-    return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tokens)
-
-
-def _with_pairs(tokens: Iterable[str]) -> Iterator[str]:
-    for token in tokens:
-        if token > CJK_BEGINS:
-            yield from filter(_is_telling_pair, map(add, token, token[1:]))
-        elif is_word(token):
-            yield token
-
-
-@lru_cache(maxsize=WORDS)
-def _is_telling_pair(pair: str) -> bool:
-    return ZH_COMMON.isdisjoint(pair) and pair not in ZH_GENERIC
-
-
-@lru_cache(maxsize=WORDS)
-def is_word(token: str) -> bool:
-    return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)
 
 
 def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:

@@ -20,9 +20,11 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
+from health.compaction.reading.choices import MOST_CHOSEN, is_other_choice, own_values
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.two_things import counts_something_else, ends_another, tell_of_two
+from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.two_things import begin_alike, counts_something_else, ends_another, tell_of_two
 from health.compaction.reading.undoing import changes_a_part, undoes
 from health.compaction.reading.value_patterns import (
     ANYBODY,
@@ -35,11 +37,10 @@ from health.compaction.reading.value_patterns import (
     deeds_of,
     units_of,
 )
-from health.compaction.reading.value_statements import CJK_BEGINS, Said, Statement, statements, subjects
-from health.compaction.reading.word_places import heads_of, lead_of, marks_on, words_before
+from health.compaction.reading.value_statements import Said, Statement, statements, subjects
+from health.compaction.reading.value_words import CJK_BEGINS, content_of
+from health.compaction.reading.word_places import heads_of, marks_on, words_before
 
-# What is chosen is said in few characters.
-MOST_CHOSEN = 120
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
 # linear in what was said.
 MOST_LOOKED_UP, MOST_COMPARED = 64, 8
@@ -177,14 +178,18 @@ class Book:
         shared = _shared(new, old)
         if not (_may_take_place(new, old, shared) or self._names_more(new, old, shared)):
             return False
+        if signs_of(new.text).changes and begin_alike(new, old):
+            return not tell_of_another(new, old)
         weight = self._weights.of(shared)
         apart = min(self._apart.of((one.key & self._topics) - shared - one.names) for one in (new, old))
         least = LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED
         return weight >= least * (weight + apart) and self._is_near(new, old) and not tell_of_another(new, old)
 
     def _names_more(self, new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-        """The names of the old one and another, in a change of the same thing."""
-        if not old.names < new.names or not old.names or signs_of(new.text).adds or not signs_of(new.text).changes:
+        """The names of the old one and another, in a change of the same thing, or beside all that was told of it."""
+        if not old.names < new.names or not old.names or signs_of(new.text).adds:
+            return False
+        if not signs_of(new.text).changes and not {*filter(str.isalpha, old.tokens)} - STOPWORDS <= {*new.tokens}:
             return False
         return self._weights.of(shared - old.names) >= LEAST_WEIGHT
 
@@ -271,22 +276,16 @@ def _in_place_of(old: Statement, new: Statement) -> Statement:
     )
 
 
-def _own(one: Statement, other: Statement) -> Mapping[Sort, frozenset[str]]:
-    """The values of a sentence that the other does not have; what both name is the subject."""
-    own = {sort: values - other.values.get(sort, frozenset()) for sort, values in one.values.items()}
-    return {sort: values for sort, values in own.items() if values}
-
-
 def _people(one: Statement, other: Statement) -> list[str]:
     """Its own names, not those of rooms: "C3"."""
-    return [name for name in _own(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
+    return [name for name in own_values(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
 
 
 def _common(new: Statement, old: Statement) -> Sort | None:
     """The sort of value that both state, and differently."""
     if new.values.keys().isdisjoint(old.values):
         return None
-    ours, theirs = _own(new, old), _own(old, new)
+    ours, theirs = own_values(new, old), own_values(old, new)
     both = min(ours.keys() & theirs.keys(), default=None)
     if both is Sort.NAME and min(ours) is not min(theirs):
         return None
@@ -317,38 +316,7 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         if ends_another(new, old, shared):
             return False
         return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
-    return _is_other_choice(new, old, shared)
-
-
-def _is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """Two short wishes that were taken note of, each with something of its own."""
-    wishes = new.heard and old.heard and max(len(new.text), len(old.text)) <= MOST_CHOSEN
-    if (
-        not wishes
-        or _told_exactly(_own(new, old))
-        or _told_exactly(_own(old, new))
-        or (signs_of(new.text).ends and signs_of(old.text).ends)
-    ):
-        return False
-    if signs_of(new.text).deeds or signs_of(old.text).deeds:
-        return False
-    if signs_of(new.text).forbids and signs_of(old.text).forbids and not signs_of(new.text).changes:
-        return False
-    mine, theirs = new.content | new.words, old.content | old.words
-    return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
-
-
-def _told_exactly(values: Mapping[Sort, frozenset[str]]) -> bool:
-    """By a day, a time, a mark, digits: "as two lines" chooses as "as a table" does."""
-    in_words = (Sort.AMOUNT,) if all(map(str.isalpha, values.get(Sort.AMOUNT, ()))) else ()
-    return bool(values.keys() - CHOSEN.union(in_words))
-
-
-def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
-    """Of a person much may be true at once, unless a change is told of."""
-    if about & new.names and not signs_of(new.text).changes:
-        return bool(about & new.topics - new.names)
-    return bool(about)
+    return is_other_choice(new, old, shared)
 
 
 def _unsaid(words: Iterable[str], one: Statement) -> set[str]:
@@ -364,10 +332,10 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
         return True
     if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
         return True
-    if tell_of_two(new, old, shared):
+    if tell_of_two(new, old):
         return True
-    lead = lead_of(new)
-    return bool(lead and (led := lead_of(old))) and lead.isdisjoint(led)
+    lead, known = _lead(new), old.content if signs_of(new.text).changes else frozenset[str]()
+    return bool(lead and (led := _lead(old))) and lead.isdisjoint(led | known)
 
 
 def _is_done_otherwise(new: Statement, old: Statement) -> bool:
@@ -387,6 +355,13 @@ def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str])
     mine = marks_on(new.text, shared)
     theirs = marks_on(old.text, shared) if mine else {}
     return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
+
+
+def _lead(one: Statement) -> frozenset[str]:
+    """What a Chinese sentence begins with, before its value: that is what it is about."""
+    if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
+        return frozenset()
+    return frozenset(content_of(one.tokens[: one.tokens.index("§")]))
 
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:

@@ -17,24 +17,13 @@ from health.compaction.reading.value_patterns import (
     INDEFINITE,
     OF,
     SENTENCES,
-    ZH_COMMON,
-    ZH_WAYS,
     marks_of,
     may_hold_values,
 )
-from health.compaction.reading.value_statements import CJK_BEGINS, Statement, content_of, is_word
+from health.compaction.reading.value_words import is_word
 
 # Behind other small words may stand what a value is for.
 HEADED = frozenset(("of", "to"))
-# In Chinese: what something is of, which way it is, 的, and the thing.
-ZH_OWNED = re.compile(f"(?=([{CJK}]{{2}})的([{CJK}]{{2,4}}))")
-# These tell no thing from another: now, newest, final, former, our, this time, right.
-ZH_NO_OWNERS = frozenset(
-    """
-    现在 目前 如今 眼下 最新 最终 最后 最近 原来 原先 原本 当初 之前 以前 先前 刚才 刚刚 后来 今后 以后
-    我们 咱们 你们 他们 大家 自己 上次 上回 这次 这回 本次 正确 实际 确切 具体 准确 真正 完整 全部 所有
-    """.split()  # noqa: SIM905 (a list of words reads best as text)
-)
 # Whom a Chinese sentence begins with: the speaker, somebody of the speaker's, a nickname.
 ZH_KIN = (
     "爸妈|父母|爷爷|奶奶|外公|外婆|姥姥|姥爷|爸爸|妈妈|哥哥|姐姐|弟弟|妹妹|太太|老婆|妻子|老公|丈夫|先生|孩子|儿子|女儿"
@@ -94,24 +83,6 @@ def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def are_of_others(told: tuple[str, ...], other: tuple[str, ...], things: Collection[str]) -> bool:
-    """In Chinese: 妈妈的航班 and 爸爸的航班, 红色的箱子 and 蓝色的箱子."""
-    mine = {(thing, owner) for owner, behind in owners_of(told) for thing in things if thing in behind}
-    theirs = {(thing, owner) for owner, behind in owners_of(other) for thing in things if thing in behind}
-    return not {thing for thing, _ in mine}.isdisjoint(thing for thing, _ in theirs) and mine.isdisjoint(theirs)
-
-
-@lru_cache(maxsize=SENTENCES)
-def owners_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """What Chinese things are of, or which way they are, with what stands behind 的."""
-    found = ZH_OWNED.findall(" ".join(told))
-    return tuple((owner, behind) for owner, behind in found if owner not in ZH_NO_OWNERS and _tells_apart(owner))
-
-
-def _tells_apart(owner: str) -> bool:
-    return owner[-1] not in "新旧" and not (ZH_COMMON - ZH_WAYS).intersection(owner)
-
-
 def marks_on(text: str, nouns: Collection[str]) -> dict[tuple[str, int], set[str]]:
     """These nouns with their marks; a change may name both: "from version two to version three"."""
     found: dict[tuple[str, int], set[str]] = {}
@@ -119,10 +90,3 @@ def marks_on(text: str, nouns: Collection[str]) -> dict[tuple[str, int], set[str
         if noun in nouns:
             found.setdefault((noun, at), set()).add(mark)
     return found
-
-
-def lead_of(one: Statement) -> frozenset[str]:
-    """What a Chinese sentence begins with, before its value: that is what it is about."""
-    if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
-        return frozenset()
-    return frozenset(content_of(one.tokens[: one.tokens.index("§")]))

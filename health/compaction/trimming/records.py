@@ -8,7 +8,8 @@
     close     ticket=C-71               → ticket: id=C-71 closed           stands
 
 A record is an object of JSON, wherever it stands in a result, that repeats what the call named, or that begins with
-its id. It takes the place of an earlier one that has no key beside its own, where no argument of the two calls differs.
+its id. It takes the place of an earlier one that has no key beside its own, where no argument of the two calls differs;
+where it has fewer keys and none of its own, what it tells otherwise leaves the earlier one.
 What several records of one result have in common names none of them. An error replaces nothing.
 """
 
@@ -22,14 +23,15 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from health.compaction.reading.importance import mentions_error
-from health.compaction.reading.text import of_text
+from health.compaction.reading.text import CJK, of_text
 from health.compaction.terms.units import Role, Unit, once
 from health.compaction.trimming.payload_json import parse, written
 
 # What is longer is no record of one thing.
 MOST_CHARS = 8_000
 # A shorter value names nothing: a switch, a page.
-LEAST_NAME = 3
+NAMES = re.compile(rf"...|[A-Za-z]\d|[{CJK}]{{2}}", re.DOTALL)
+SWITCHES = ("True", "False")
 # Of the records that have a name, so many of the newest are compared.
 MOST_COMPARED = 4
 # What the first key of a record is called, where it tells which one it is.
@@ -39,13 +41,15 @@ GONE: Final = object()
 
 Name = tuple[str, str]
 Record = Mapping[str, str]
+# Keys of records, these by their numbers in the result.
+Rows = Mapping[int, Collection[str]]
 
 
 class ToldAnew(NamedTuple):
-    """The ids of the results that a later one takes the place of; of others, which of their records are told anew."""
+    """The ids of the results that a later one takes the place of; of others, which keys of which records it tells."""
 
     results: frozenset[str]
-    rows: Mapping[str, frozenset[int]]
+    rows: Mapping[str, Rows]
 
 
 class Answered(NamedTuple):
@@ -63,7 +67,7 @@ class Answered(NamedTuple):
         return [
             (key, value)
             for key, value in record.items()
-            if len(value) >= LEAST_NAME and (value in named or (key == first and IDENTIFIES.search(key)))
+            if NAMES.search(value) and (value in named or (key == first and IDENTIFIES.search(key)))
         ]
 
     def agrees(self, later: Answered) -> bool:
@@ -73,38 +77,42 @@ class Answered(NamedTuple):
 @once
 def told_anew(units: Sequence[Unit]) -> ToldAnew:
     """Which results, and which records of results, are no longer the newest that was told."""
-    gone: set[tuple[str, int]] = set()
+    whole: set[str] = set()
+    rows: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     calls: dict[tuple[str, tuple[Name, ...]], Answered] = {}
     known: dict[Name, deque[tuple[Answered, int]]] = defaultdict(lambda: deque(maxlen=MOST_COMPARED))
     for one in _answered(units):
         call = one.tool, tuple(sorted(one.arguments.items()))
         if one.arguments:
-            gone.update([(calls[call].id, 0)] if call in calls else ())
+            whole.update([calls[call].id] if call in calls else ())
             calls[call] = one
-        gone.update(_replaced(one, known))
+        for old, number, keys in _replaced(one, known):
+            rows[old.id][number].update(keys)
+            whole.update([old.id] if not number and rows[old.id][0] == old.records[0].keys() else ())
         _learn(one, known)
-    rows: dict[str, set[int]] = defaultdict(set)
-    for name, number in gone:
-        rows[name].add(number)
-    whole = frozenset(name for name, number in gone if not number)
-    return ToldAnew(whole, {name: frozenset(numbers) for name, numbers in rows.items() if name not in whole})
+    return ToldAnew(frozenset(whole), {name: found for name, found in rows.items() if name not in whole})
 
 
-def _replaced(one: Answered, known: Mapping[Name, Collection[tuple[Answered, int]]]) -> Iterator[tuple[str, int]]:
-    """The records that one of this result takes the place of."""
+def _replaced(
+    one: Answered, known: Mapping[Name, Collection[tuple[Answered, int]]]
+) -> Iterator[tuple[Answered, int, Collection[str]]]:
+    """The records that one of this result takes the place of, with those of their keys that it tells anew."""
     for record in one.records:
         for name in one.names_of(record):
             for old, number in known.get(name, ()):
-                if old.agrees(one) and _takes_place(record, old.records[number], name, one):
-                    yield old.id, number
+                if old.agrees(one) and (keys := _told_by(record, old.records[number], name, one)):
+                    yield old, number, keys
 
 
-def _takes_place(new: Record, old: Record, name: Name, by: Answered) -> bool:
-    """Whether it says all that the older says: of what the call named itself, else with another value that is no id."""
-    if not old.keys() <= new.keys():
-        return False
-    other = [key for key, value in old.items() if new[key] != value]
-    return by.arguments.get(name[0]) == name[1] or (bool(other) and not any(map(IDENTIFIES.search, other)))
+def _told_by(new: Record, old: Record, name: Name, by: Answered) -> Collection[str]:
+    """All keys where it says all that the older says: of what the call named itself, else with another value that is no
+    id. Those with another value, where it says nothing else, switches aside."""
+    other = [key for key, value in old.items() if new.get(key, value) != value]
+    is_changed = bool(other) and not any(map(IDENTIFIES.search, other))
+    if old.keys() <= new.keys():
+        return old.keys() if is_changed or by.arguments.get(name[0]) == name[1] else ()
+    own = [key for key in new.keys() - old.keys() if new[key] not in SWITCHES]
+    return other if is_changed and not own and all(new[key] for key in other) else ()
 
 
 def _learn(one: Answered, known: Mapping[Name, deque[tuple[Answered, int]]]) -> None:
@@ -112,7 +120,7 @@ def _learn(one: Answered, known: Mapping[Name, deque[tuple[Answered, int]]]) -> 
     often = Counter(pair for record in one.records for pair in record.items())
     for number, record in enumerate(one.records):
         for pair in record.items():
-            if often[pair] == 1 and len(pair[1]) >= LEAST_NAME:
+            if often[pair] == 1 and NAMES.search(pair[1]):
                 known[pair].append((one, number))
 
 
@@ -164,20 +172,21 @@ def _nested(value: Any) -> Iterator[Any]:
             yield from _nested(one)
 
 
-def without_records(text: str, numbers: Collection[int]) -> str:
-    """JSON without these of its records, and without what held nothing else."""
-    if not numbers:
+def without_records(text: str, rows: Rows) -> str:
+    """JSON without these keys of its records, and without what held nothing else."""
+    if not rows:
         return text
-    left = _without(parse(text), numbers, count())
+    left = _without(parse(text), rows, count())
     return "" if left is GONE else written(left)
 
 
-def _without(value: Any, numbers: Collection[int], number: Iterator[int]) -> Any:
+def _without(value: Any, rows: Rows, number: Iterator[int]) -> Any:
     if not isinstance(value, dict | list):
         return value
-    at = next(number)
+    over = rows.get(next(number), ())
     pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
-    kept = [(key, one) for key, part in pairs if (one := _without(part, numbers, number)) is not GONE]
-    if at in numbers or (pairs and not kept):
+    left = [(key, _without(part, rows, number)) for key, part in pairs]
+    kept = [(key, part) for key, part in left if part is not GONE and key not in over]
+    if pairs and not kept:
         return GONE
-    return dict(kept) if isinstance(value, dict) else [one for _, one in kept]
+    return dict(kept) if isinstance(value, dict) else [part for _, part in kept]

@@ -37,7 +37,7 @@ Applied = CompactionRun.Status.APPLIED
 LONG = 30
 # About half of 4,000 tokens, and an answer of more than the other half.
 HALF_FULL = [*long_history(11), user("Tell me everything.")]
-LONG_ANSWER = [f" {word}" for word in long_text(3, sentences=90).split()]
+LONG_ANSWER = [f" {piece}." for piece in long_text(3, sentences=90).removesuffix(".").split(". ")]
 
 
 def contents(request: dict[str, Any]) -> str:

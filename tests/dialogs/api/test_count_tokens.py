@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
 from dialogs.api.writes.api_keys import create_key
-from dialogs.context.present import present_tokens
+from dialogs.context.estimate import present_tokens
 from dialogs.models import Agent, Dialog
 from health.tokens.counters import count_text
 from health.tokens.messages import count_messages

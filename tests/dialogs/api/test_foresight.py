@@ -13,7 +13,7 @@ from dialogs.api.reads.clients import longest_known
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import Target, direct_agent
 from dialogs.context.border import chat_request, read_context
-from dialogs.context.present import offered_tools
+from dialogs.context.estimate import offered_tools
 from dialogs.models import LLM, Agent, ApiKey, Course, Dialog
 from dialogs.models.llm import ProviderKind
 from dialogs.providers.base import ChatRequest

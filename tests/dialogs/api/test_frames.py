@@ -107,9 +107,28 @@ async def test_another_question_after_the_same_examples_is_another_conversation(
     for question in ("One?", "Two?", "Three?"):
         await client_of_alice.ask(*EXAMPLES, user(question))
 
-    assert await Dialog.objects.acount() == 3
-    framed = [one.content async for one in Message.objects.filter(parts__framed=True)]
-    assert sorted(framed) == sorted(3 * [one["content"] for one in EXAMPLES])
+    titles = [dialog.title async for dialog in Dialog.objects.order_by("created_at")]
+    assert len(titles) == 3
+    assert titles[-1] == "Three?", "by now it is known that what stands before it is no question of this conversation"
+
+
+async def test_a_history_that_was_brought_along_again_and_again_stays_a_persons(
+    guarded_client: Client, play: Play
+) -> None:
+    """Whoever brings one history into several conversations has laid down in each what stands in it."""
+    read = await sync_to_async(play)(*answers(24))
+    laid_down = ("The harbour closes on 14 March.", "Never use the eval builtin.")
+    history = [user(laid_down[0]), assistant("Is that so?"), user(TASK), assistant("Ok.")]
+
+    for number in range(4):
+        said_so_far = [*history, user(f"Try {number}. {long_text(number, 4)}")]
+        for turn in range(6):
+            answer = text_of(await guarded_client.stream(*said_so_far))
+            said_so_far += [assistant(answer), user(f"And {turn}? {long_text(100 * number + turn, 24)}")]
+
+    assert await CompactionRun.objects.filter(status="applied").aexists()
+    assert not await Message.objects.filter(parts__framed=True).aexists()
+    assert [told for told in laid_down for request in read() if told not in contents(request)] == []
 
 
 async def test_a_history_that_was_brought_along_once_is_a_persons(client_of_alice: Client, play: Play) -> None:
@@ -118,6 +137,19 @@ async def test_a_history_that_was_brought_along_once_is_a_persons(client_of_alic
 
     answer = (await client_of_alice.ask(*history)).json()["choices"][0]["message"]["content"]
     await client_of_alice.ask(*history, assistant(answer), user("Go on."))
+
+    assert await Dialog.objects.acount() == 1
+    assert not await Message.objects.filter(parts__framed=True).aexists()
+
+
+async def test_a_history_of_which_the_client_drops_the_middle_stays_a_persons(
+    client_of_alice: Client, play: Play
+) -> None:
+    await sync_to_async(play)(*answers(3))
+    asked = user("What do I need for the boat, and by when?")
+    first = (await client_of_alice.ask(*EXAMPLES, asked)).json()["choices"][0]["message"]["content"]
+
+    await client_of_alice.ask(*EXAMPLES[:2], asked, assistant(first), user("And then?"))
 
     assert await Dialog.objects.acount() == 1
     assert not await Message.objects.filter(parts__framed=True).aexists()
@@ -135,32 +167,20 @@ async def test_other_instructions_before_the_same_words_are_another_conversation
     assert await Dialog.objects.acount() == 2
 
 
-async def test_the_task_of_a_framed_conversation_stays_and_the_frame_lays_down_no_rule(
+async def test_the_task_of_a_framed_conversation_stays_and_files_that_are_rewritten_each_turn_cost_few_compactions(
     guarded_client: Client, play: Play
 ) -> None:
     read = await sync_to_async(play)(*answers(20))
-    coder = Coder(guarded_client)
-
-    for turn in range(20):
-        await coder.ask(TASK if turn == 0 else f"Add f{turn}.", sentences=30)
-
-    assert await CompactionRun.objects.filter(status="applied").aexists()
-    sent = [contents(request) for request in read()]
-    assert all(TASK in request for request in sent)
-    assert not any(f"] {CANNED_RULE}" in request for request in sent)
-    assert await Dialog.objects.acount() == 1
-
-
-async def test_files_that_are_rewritten_each_turn_cost_no_compaction_each_turn(
-    guarded_client: Client, play: Play
-) -> None:
-    await sync_to_async(play)(*answers(20))
     coder, runs = Coder(guarded_client), [0]
 
     for turn in range(20):
         await coder.ask(TASK if turn == 0 else f"Add f{turn}.", sentences=30)
         runs.append(await CompactionRun.objects.filter(status="applied").exclude(trigger="carried").acount())
 
+    sent = [contents(request) for request in read()]
+    assert all(TASK in request for request in sent)
+    assert not any(f"] {CANNED_RULE}" in request for request in sent), "the frame lays down no rule"
+    assert await Dialog.objects.acount() == 1
     first = next(turn for turn, number in enumerate(runs) if number)
     assert 20 - first >= 9
     assert 3 * (runs[-1] - 1) <= 20 - first

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from dialogs.api import answers
+from dialogs.api import openapi
 from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Agent, Dialog, Provider
 from tests.dialogs.api.conftest import Client, Play, assistant, said, user
@@ -81,13 +81,13 @@ def _check(response: Any, raw: bytes, body: bytes) -> None:
     documented = {413} if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE else {200, 400, 404}
     assert response.status_code in documented, (response.status_code, raw[:300], body[:2000])
     if response.status_code != 200:
-        answers.Refusal.model_validate_json(raw)
+        openapi.Refusal.model_validate_json(raw)
     elif response.headers["Content-Type"] == "application/json":
-        answers.Completion.model_validate_json(raw)
+        openapi.Completion.model_validate_json(raw)
     else:
         *events, last, _end = raw.decode().split("\n\n")
         # A failure that comes late, as on a busy machine, is an event.
         if last != "data: [DONE]":
-            answers.Refusal.model_validate_json(last.removeprefix("data: "))
+            openapi.Refusal.model_validate_json(last.removeprefix("data: "))
         for event in (event for event in events if not event.startswith(":")):
-            answers.Chunk.model_validate_json(event.removeprefix("data: "))
+            openapi.Chunk.model_validate_json(event.removeprefix("data: "))

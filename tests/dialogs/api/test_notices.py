@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialogs.api.canonical import chained
-from dialogs.api.notices import (
+from dialogs.api.chunks import (
     COMPACTED,
     COMPACTING,
     FULL,

@@ -9,8 +9,8 @@ from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from jsonschema import Draft202012Validator
 
-from dialogs.api import answers
-from dialogs.api.failures import KNOWN
+from dialogs.api import openapi
+from dialogs.api.errors import KNOWN
 from dialogs.api.openapi import document
 from dialogs.models import LLM, Agent, Provider
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, long_history, said, user
@@ -101,7 +101,7 @@ async def test_a_stream_is_made_of_the_chunks_that_it_describes(guarded_client: 
     chunk = validator("Chunk")
     assert [list(chunk.iter_errors(one)) for one in chunks] == [[]] * len(chunks)
     told = {name for one in chunks for name in one}
-    assert told == set(answers.Chunk.model_fields)
+    assert told == set(openapi.Chunk.model_fields)
 
 
 async def test_it_takes_no_chunk_with_a_field_of_an_upstreams() -> None:
@@ -116,7 +116,7 @@ async def test_the_list_says_which_number_it_tells(client_of_alice: Client, guar
 
     assert listed["helper"]["context_length"] == 3500
     assert listed["helper"]["dominds"] == {"context_length_is": "kept_to", "window": 100_000}
-    assert answers.Model.model_validate(listed["scripted/tiny"])
+    assert openapi.Model.model_validate(listed["scripted/tiny"])
 
 
 async def test_the_list_holds_what_can_be_asked(

@@ -11,7 +11,7 @@ import redis
 from django.conf import settings as configured
 from django.contrib.auth.models import User
 
-from dialogs.api import rate
+from dialogs.api import auth
 from dialogs.api.errors import ApiError
 from dialogs.api.writes.api_keys import create_key
 from dialogs.models import ApiKey
@@ -30,13 +30,13 @@ def valkey() -> Iterator[redis.Redis]:
 def key(alice: User, valkey: redis.Redis) -> ApiKey:
     """At most three requests a minute, and none yet."""
     key = create_key(owner=alice, name="Laptop", requests_per_minute=3)[0]
-    valkey.delete(rate.redis_key(key))
+    valkey.delete(auth.redis_key(key))
     return key
 
 
 async def outcome(key: ApiKey) -> ApiError | None:
     try:
-        await rate.admit(key)
+        await auth.admit(key)
     except ApiError as refused:
         return refused
     return None
@@ -48,8 +48,8 @@ async def outcomes(key: ApiKey, times: int) -> list[ApiError | None]:
 
 def age_first(valkey: redis.Redis, key: ApiKey, milliseconds: int) -> None:
     """As if the first request had come that much earlier."""
-    moment = int(valkey.lindex(rate.redis_key(key), 0))
-    valkey.lset(rate.redis_key(key), 0, moment - milliseconds)
+    moment = int(valkey.lindex(auth.redis_key(key), 0))
+    valkey.lset(auth.redis_key(key), 0, moment - milliseconds)
 
 
 def test_of_many_requests_at_once_no_more_than_the_limit_get_in(key: ApiKey) -> None:
@@ -93,16 +93,16 @@ def test_no_more_is_kept_than_a_minute_of_requests(key: ApiKey, valkey: redis.Re
 
     asyncio.run(outcome(key))
 
-    assert valkey.llen(rate.redis_key(key)) == 1
+    assert valkey.llen(auth.redis_key(key)) == 1
 
 
 def test_a_refused_request_does_not_lengthen_the_wait(key: ApiKey, valkey: redis.Redis) -> None:
     asyncio.run(outcomes(key, 3))
-    noted = valkey.lrange(rate.redis_key(key), 0, -1)
+    noted = valkey.lrange(auth.redis_key(key), 0, -1)
 
     asyncio.run(outcomes(key, 5))
 
-    assert valkey.lrange(rate.redis_key(key), 0, -1) == noted
+    assert valkey.lrange(auth.redis_key(key), 0, -1) == noted
 
 
 def test_a_lowered_limit_holds_at_once(key: ApiKey) -> None:
@@ -114,7 +114,7 @@ def test_a_lowered_limit_holds_at_once(key: ApiKey) -> None:
 
 def test_one_keys_requests_are_not_anothers(key: ApiKey, alice: User, valkey: redis.Redis) -> None:
     other = create_key(owner=alice, name="Phone", requests_per_minute=3)[0]
-    valkey.delete(rate.redis_key(other))
+    valkey.delete(auth.redis_key(other))
     asyncio.run(outcomes(key, 3))
 
     assert asyncio.run(outcome(other)) is None
@@ -123,7 +123,7 @@ def test_one_keys_requests_are_not_anothers(key: ApiKey, alice: User, valkey: re
 def test_what_is_kept_goes_away_by_itself(key: ApiKey, valkey: redis.Redis) -> None:
     asyncio.run(outcome(key))
 
-    assert 0 < valkey.pttl(rate.redis_key(key)) <= MINUTE
+    assert 0 < valkey.pttl(auth.redis_key(key)) <= MINUTE
 
 
 def test_the_servers_default_holds_for_keys_without_a_limit(key: ApiKey, settings: Any) -> None:
@@ -141,7 +141,7 @@ def test_without_a_limit_redis_is_not_asked(key: ApiKey, valkey: redis.Redis) ->
     found = asyncio.run(outcomes(key, 10))
 
     assert found.count(None) == 10
-    assert not valkey.exists(rate.redis_key(key))
+    assert not valkey.exists(auth.redis_key(key))
 
 
 def test_while_redis_is_away_everyone_gets_in_and_it_is_said_once(

@@ -1,4 +1,4 @@
-"""`manage.py mcp`, as far as it refuses to start. How it serves: tests/dialogs/mcp_server/test_real_processes.py."""
+"""`manage.py mcp`, as far as it refuses to start. How it serves: tests/clients/test_mcp.py."""
 
 from __future__ import annotations
 

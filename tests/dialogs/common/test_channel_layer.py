@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import redis.asyncio as redis
@@ -12,7 +13,7 @@ from channels_redis.core import RedisChannelLayer
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from dialogs.common.broadcast import group_name
+from dialogs.common.broadcast import group_name, stream_state
 from dialogs.common.channel_layer import ChannelLayer
 from dialogs.models import Dialog
 from dialogs.pages import consumers
@@ -81,7 +82,7 @@ async def test_an_open_tab_outlives_a_redis_that_is_away(
         await until(socket, 'id="transcript"')
 
         with monkeypatch.context() as patch:
-            patch.setattr(RedisChannelLayer, "receive_single", refused)
+            patch.setattr(ChannelLayer, "receive_single", refused)
             await asyncio.sleep(0.7)
         await rename(dialog)
 
@@ -136,7 +137,7 @@ async def test_a_receiver_ends_when_it_is_cancelled_even_if_the_redis_client_for
                 forgotten.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(RedisChannelLayer, "receive_single", forgetful)
+    monkeypatch.setattr(ChannelLayer, "receive_single", forgetful)
     layer = get_channel_layer()
     assert layer is not None
     receiving = asyncio.create_task(layer.receive(await layer.new_channel()))
@@ -147,3 +148,43 @@ async def test_a_receiver_ends_when_it_is_cancelled_even_if_the_redis_client_for
 
     assert forgotten.is_set()
     assert receiving.cancelled()
+
+
+async def test_for_an_event_that_a_tab_hears_redis_is_asked_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is there; to their queues; and from the queue."""
+    asked: list[object] = []
+    real = redis.Connection.send_packed_command
+
+    async def counted(self: redis.Connection, command: Any, check_health: bool = True) -> None:
+        asked.append(command)
+        await real(self, command, check_health)
+
+    monkeypatch.setattr(redis.Connection, "send_packed_command", counted)
+    layer, dialog_id = get_channel_layer(), uuid4()
+    assert layer is not None
+    channel = await layer.new_channel()
+    await layer.group_add(group_name(dialog_id), channel)
+
+    for seq in (1, 2):
+        # The first opens connections.
+        asked.clear()
+        is_heard = await stream_state(dialog_id, generation_id=1, seq=seq, text="word", reasoning="")
+        heard = await layer.receive(channel)
+        assert (is_heard, heard["seq"]) == (True, seq)
+
+    assert len(asked) == 3
+
+
+async def test_a_queue_that_nobody_takes_from_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, dialog_id = get_channel_layer(), uuid4()
+    assert layer is not None
+    monkeypatch.setattr(layer, "capacity", 2)
+    channel = await layer.new_channel()
+    await layer.group_add(group_name(dialog_id), channel)
+
+    for seq in range(5):
+        await stream_state(dialog_id, generation_id=1, seq=seq, text="", reasoning="")
+
+    assert [(await layer.receive(channel))["seq"] for _ in range(2)] == [0, 1]
+    async with redis.from_url(settings.REDIS_URL) as server:
+        assert await server.zcard(f"asgi{layer.non_local_name(channel)}") == 0

@@ -118,7 +118,7 @@ def test_of_all_that_changes_within_a_moment_redis_is_asked_once(monkeypatch: py
     ours, theirs = uuid4(), uuid4()
     real = ChannelLayer.with_listeners
 
-    async def counted(self: ChannelLayer, groups: Collection[str], *, since: float) -> list[str]:
+    async def counted(self: ChannelLayer, groups: Collection[str], *, since: float) -> dict[str, list[str]]:
         asked.append(len(groups))
         return await real(self, groups, since=since)
 

@@ -20,8 +20,7 @@ from dialogs.compaction.writes.context_settings import save_settings
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.llms.guard import by_limit
 from dialogs.models import Dialog
-from dialogs.transcript.writes.dialog_row import lock
-from dialogs.transcript.writes.trash import erase_dialog
+from dialogs.transcript.writes.dialog_row import erase_dialog, lock
 from dialogs.turns.reads.turns import dialog_to_drive
 from health import rewards
 from health.compaction.accounts import reward

@@ -13,8 +13,8 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.border import chat_request
+from dialogs.context.estimate import next_context, present_context
 from dialogs.context.material import Material, material
-from dialogs.context.present import next_context, present_context
 from dialogs.context.reads.sent_messages import seen_by_generation
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role

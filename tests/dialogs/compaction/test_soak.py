@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from dialogs.context.border import chat_request
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Dialog, Generation
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import long_text

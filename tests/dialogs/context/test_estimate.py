@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.context.estimate import Estimate, Foretold, Sizing, estimate, foretold
+from dialogs.context.estimate import Estimate, Foretold, Sizing, estimate, foretold, present_context
 from dialogs.context.material import units_of
-from dialogs.context.present import present_context
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms.counter import counter_of
 from dialogs.models import LLM, Blob, Dialog

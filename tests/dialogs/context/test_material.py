@@ -8,8 +8,8 @@ import pytest
 
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import queue_run
+from dialogs.context.estimate import next_context, present_context
 from dialogs.context.material import Material, material, of_the_floor, with_unanswered
-from dialogs.context.present import next_context, present_context
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, by_limit
 from dialogs.models import Course, Dialog, Message, MessageMark

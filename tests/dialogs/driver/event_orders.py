@@ -27,7 +27,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import claim_run, finish_run, queue_run
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.border import chat_request
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.driver import run as driver
 from dialogs.driver.writes.courses import start_course, unanswered
 from dialogs.llms.guard import by_limit

@@ -146,7 +146,7 @@ def answers(chance: Random) -> Iterator[dict[str, Any]]:
             yield said(900, words, delay=0.1 * chance.random())
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 100))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 100))])
 def test_what_two_tabs_and_two_workers_do_at_once_loses_nothing(
     alice: User, dialog: Dialog, play: Play, seed: int
 ) -> None:

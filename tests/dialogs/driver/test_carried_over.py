@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.context.carry_over import ENDING, OPENING, handover_for
-from dialogs.context.reads.standing_rules import standing_rules
+from dialogs.context.views.standing_rules import standing_rules
 from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, start_course
 from dialogs.models import LLM, Agent, Course, Dialog, Message, Question
 from dialogs.models.agent import WhenFull
@@ -93,8 +93,14 @@ def test_a_rule_of_the_first_course_stands_in_the_third(dialog: Dialog, play: Pl
     assert RULE in sent(requests()[-1])
 
 
-@pytest.mark.parametrize("when_full", [WhenFull.COMPACT, WhenFull.REMIND])
-@pytest.mark.parametrize("answered", [True, False])
+@pytest.mark.parametrize(
+    ("when_full", "answered"),
+    [
+        (WhenFull.COMPACT, True),
+        (WhenFull.REMIND, False),
+        *(pytest.param(*both, marks=pytest.mark.long) for both in ((WhenFull.COMPACT, False), (WhenFull.REMIND, True))),
+    ],
+)
 def test_a_server_that_refuses_whatever_is_sent_gets_no_course_after_course(
     dialog: Dialog, play: Play, when_full: str, answered: bool
 ) -> None:

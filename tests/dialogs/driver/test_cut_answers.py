@@ -14,7 +14,7 @@ from asgiref.sync import async_to_sync
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.context import estimate as sizes
 from dialogs.context.border import chat_request, read_context
-from dialogs.context.continuing import request_to_go_on
+from dialogs.driver.calls import request_to_go_on
 from dialogs.driver.prefill import find_out
 from dialogs.llms.counter import counter_of
 from dialogs.llms.reads import settings_for

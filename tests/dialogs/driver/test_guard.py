@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.driver import compact, guarding
+from dialogs.driver import guarding
 from dialogs.driver.watch import Watch
 from dialogs.models import Dialog, Generation, Message, MessageMark
 from dialogs.turns.writes.messages import retry
@@ -316,7 +316,7 @@ def test_a_person_who_tries_again_after_it_was_given_up_has_compactions_again(di
 def test_a_compaction_that_nobody_can_take_up_does_not_keep_the_turn_for_ever(
     dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compact, "perform", lambda _run_id, **_how: None)
+    monkeypatch.setattr("dialogs.driver.run.make_run", lambda _run_id, **_how: None)
     play(said(10, "Here."))
     guard(dialog)
     a_history(dialog, pairs=18)

@@ -106,11 +106,19 @@ def tell(alice: User, agent: Agent, tmp_path: Path) -> Tell:
     return lambda: Telling(alice, agent, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def told_once() -> dict[str, Any]:
+    return {}
+
+
 @pytest.fixture
-def undisturbed(tell: Tell) -> dict[str, Any]:
-    telling = tell()
-    assert telling.go_on()
-    return telling.outcome()
+def undisturbed(tell: Tell, told_once: dict[str, Any]) -> dict[str, Any]:
+    """The outcome of the story without a death, which each test compares with."""
+    if not told_once:
+        telling = tell()
+        assert telling.go_on()
+        told_once.update(telling.outcome())
+    return told_once
 
 
 def assert_nothing_is_lost_or_doubled(telling: Telling, undisturbed: dict[str, Any]) -> None:
@@ -135,11 +143,28 @@ def test_the_story_without_a_death(undisturbed: dict[str, Any]) -> None:
     assert undisturbed["dialog"][:3] == (False, False, "limit"), "at rest, as far as the person allowed"
 
 
+LATER_AND_LATER = range(12, 40)
+SOME = [17, *(pytest.param(number, marks=pytest.mark.long) for number in LATER_AND_LATER)]
+
+
 @pytest.mark.parametrize("moment", Moment)
-@pytest.mark.parametrize("every", [pytest.param(23, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
-def test_a_worker_may_be_killed_at_any(moment: Moment, every: int, tell: Tell, undisturbed: dict[str, Any]) -> None:
-    # The kinds of moments take turns.
-    for number in count(1 + 3 * moment.value % every, every):
+@pytest.mark.parametrize("number", SOME)
+def test_every_worker_may_be_killed_on_the_way(
+    moment: Moment, number: int, tell: Tell, undisturbed: dict[str, Any]
+) -> None:
+    telling = tell()
+
+    while not telling.go_on(Kill(moment, number)):
+        assert len(telling.deaths) < 40, "the workers get nowhere"
+
+    assert len(telling.deaths) >= 2
+    assert_nothing_is_lost_or_doubled(telling, undisturbed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", Moment)
+def test_one_worker_may_be_killed_at_any(moment: Moment, tell: Tell, undisturbed: dict[str, Any]) -> None:
+    for number in count(1):
         telling = tell()
         if telling.go_on(Kill(moment, number)):
             break
@@ -147,14 +172,3 @@ def test_a_worker_may_be_killed_at_any(moment: Moment, every: int, tell: Tell, u
         assert_nothing_is_lost_or_doubled(telling, undisturbed)
 
     assert number > 90, "the story has more such moments than that"
-
-
-@pytest.mark.parametrize("steps", [17, *(pytest.param(steps, marks=pytest.mark.long) for steps in range(12, 40))])
-def test_every_worker_may_be_killed_after_some_steps(steps: int, tell: Tell, undisturbed: dict[str, Any]) -> None:
-    telling = tell()
-
-    while not telling.go_on(Kill(Moment.AFTER_STEP, steps)):
-        assert len(telling.deaths) < 40, "the workers get nowhere"
-
-    assert len(telling.deaths) >= 2
-    assert_nothing_is_lost_or_doubled(telling, undisturbed)

@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from dialogs.common import outages
-from dialogs.driver import generate, streaming
+from dialogs.driver import generate, under_way
 from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.writes import generations, lease
 from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
@@ -58,7 +58,7 @@ def expect_one_whole_answer(dialog: Dialog) -> None:
     ("module", "name"),
     [
         (generations, "flush"),
-        (streaming, "is_stop_requested"),
+        (under_way, "unwanted"),
         (lease, "renew"),
         (generations, "finish"),
     ],

@@ -15,7 +15,7 @@ from django.conf import LazySettings, settings
 from dialogs.compaction.pruning_agent import TooLarge, pruning_llm, request_for
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import queue_run
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.llms.counter import counter_without_tools
 from dialogs.llms.guard import LMSTUDIO_CHAIN, by_limit
 from dialogs.models import LLM, Agent, Dialog, Provider

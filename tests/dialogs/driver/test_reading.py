@@ -11,9 +11,9 @@ from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.context.border import Context, chat_request
-from dialogs.context.continuing import continuing
+from dialogs.context.estimate import next_context, present_context
 from dialogs.context.material import of_the_floor
-from dialogs.context.present import next_context, present_context
+from dialogs.driver.calls import continuing
 from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, MessageMark, RemediationPrompt
 from dialogs.models.message import MessageOrigin, Role

@@ -12,7 +12,7 @@ from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
 from dialogs.compaction.reads.compaction import open_run
-from dialogs.compaction.writes import drafts
+from dialogs.compaction.writes import manual_compaction
 from dialogs.compaction.writes.view_changes import apply_draft
 from dialogs.models import CompactionDisplay, Dialog, Generation
 from dialogs.turns.writes.messages import request_stop
@@ -98,7 +98,9 @@ def test_what_is_discarded_is_not_made_again_for_this_request(reviewed: Dialog, 
     requests = play(said(None, "Done."))
 
     ask(reviewed)
-    drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
+    drive_until_idle(
+        reviewed, beside=once_it_is_a_draft(lambda run: manual_compaction.discard(dialog=run.dialog, run_id=run.pk))
+    )
 
     run = CompactionRun.objects.get()
     assert (run.status, run.why["code"]) == (Status.SKIPPED, "discarded")
@@ -109,7 +111,9 @@ def test_a_request_that_does_not_fit_without_it_is_given_up(reviewed: Dialog, pl
     requests = play(said(None, "Done."))
 
     ask(reviewed)
-    drive_until_idle(reviewed, beside=once_it_is_a_draft(lambda run: drafts.discard(dialog=run.dialog, run_id=run.pk)))
+    drive_until_idle(
+        reviewed, beside=once_it_is_a_draft(lambda run: manual_compaction.discard(dialog=run.dialog, run_id=run.pk))
+    )
 
     assert requests() == []
     failed = Generation.objects.get()
@@ -122,7 +126,7 @@ def test_who_edits_is_waited_for_but_not_for_ever(reviewed: Dialog, play: Play) 
     until: list[Any] = []
 
     def edit(run: CompactionRun) -> None:
-        drafts.edit_draft(dialog=run.dialog, run_id=run.pk, texts={})
+        manual_compaction.edit_draft(dialog=run.dialog, run_id=run.pk, texts={})
         until.append(CompactionRun.objects.get().draft_until)
         run_out(run)
 

@@ -17,9 +17,9 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from dialogs.agents.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema, wire
+from dialogs.agents.tools.memory import ASK
 from dialogs.agents.tools.recall import RECALL
 from dialogs.agents.tools.registry import IN_LARGE_ROOMS, own_tools
-from dialogs.agents.tools.steering import ASK
 from dialogs.context.carry_over import OPENING
 from dialogs.driver import run_tools
 from dialogs.driver.generate import generate

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.context.reads.sent_messages import seen_by_generation
 from dialogs.llms.guard import guard_of
 from dialogs.models import Blob, Dialog, Generation

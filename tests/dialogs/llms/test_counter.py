@@ -16,8 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dialogs.context.estimate import Sizing, estimate, foretold
-from dialogs.context.present import present_context
+from dialogs.context.estimate import Sizing, estimate, foretold, present_context
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms import counter as server_counter
 from dialogs.llms.counter import calibration_of, counter_of

@@ -14,8 +14,7 @@ from mcp import Client, MCPError
 from mcp.types import CallToolResult
 
 from dialogs.common.threads import close_threads
-from dialogs.mcp_server.server import build_server
-from dialogs.mcp_server.tools import TOOLS
+from dialogs.mcp_server.server import TOOLS, build_server
 from dialogs.models import Dialog, Message
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun

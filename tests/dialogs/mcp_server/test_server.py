@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from mcp import Client, MCPError
 from mcp.types import CallToolResult
 
-from dialogs.mcp_server.tools import TOOLS
+from dialogs.mcp_server.server import TOOLS
 from tests.dialogs.mcp_server.conftest import Worked, arguments_for, in_session, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.mcp_server.tools import TOOLS
+from dialogs.mcp_server.server import TOOLS
 from dialogs.models import ClientConversation, Dialog
 from dialogs.transcript.writes.dialog_row import add_message
 from tests.dialogs.mcp_server.conftest import Worked, arguments_for, ask, call, complaint, text_of

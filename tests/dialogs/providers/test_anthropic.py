@@ -20,7 +20,7 @@ from dialogs.providers.base import (
     ToolCallReady,
     UsageReported,
 )
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Upstream, as_json, as_stream, named
 from tests.dialogs.providers.worlds import (
     Answer,

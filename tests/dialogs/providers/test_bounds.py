@@ -9,7 +9,7 @@ import zlib
 import pytest
 from django.conf import LazySettings
 
-from dialogs.providers import bounds
+from dialogs.providers import http
 from dialogs.providers.base import AnswerEndless, BadAnswer, ProviderError, TextDelta
 from tests.dialogs.providers.test_bad_upstreams import WIRED
 from tests.dialogs.providers.upstream import Reply, Upstream, as_json, upstream
@@ -41,7 +41,7 @@ async def test_a_redirect_takes_neither_key_nor_conversation_anywhere(
 async def test_an_event_without_end_is_given_up(
     world: OpenAIWorld | AnthropicWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "LONGEST_EVENT_BYTES", 100_000)
+    monkeypatch.setattr(http, "LONGEST_EVENT_BYTES", 100_000)
     kind = "application/x-ndjson" if world.kind == "ollama" else "text/event-stream"
     world.server.on(
         world.path, Reply(content_type=kind, pieces=(b'data: {"x": "', *[b"y" * 5_000] * 100), ending="hang")
@@ -71,7 +71,7 @@ async def test_signs_of_life_without_an_answer_are_given_up(
 async def test_many_events_may_be_longer_than_one(
     world: OpenAIWorld | AnthropicWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "LONGEST_EVENT_BYTES", 2_000)
+    monkeypatch.setattr(http, "LONGEST_EVENT_BYTES", 2_000)
     world.answers(Answer(text=("word " * 100,) * 40))
 
     events = await events_of(world.provider())
@@ -82,7 +82,7 @@ async def test_many_events_may_be_longer_than_one(
 async def test_a_body_without_end_is_given_up(
     world: OpenAIWorld | AnthropicWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "LONGEST_BODY_BYTES", 100_000)
+    monkeypatch.setattr(http, "LONGEST_BODY_BYTES", 100_000)
     for path in (world.models_path, world.path):
         world.server.on(path, Reply(status=500, pieces=(b"[", *[b"1," * 2_000] * 100), ending="hang"))
 

@@ -32,7 +32,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.registry import KINDS
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Upstream
 from tests.dialogs.providers.worlds import (
     MODEL,

@@ -10,7 +10,7 @@ from dialogs.providers.base import (
     ProviderFailed,
     UsageReported,
 )
-from health.monitor.usage import Usage
+from health.monitor.levels import Usage
 from tests.dialogs.providers.upstream import Reply, Upstream, as_json, as_stream, data
 from tests.dialogs.providers.worlds import (
     LlamaCppWorld,

@@ -23,7 +23,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.ollama import wire_request
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Reply, Upstream, as_json
 from tests.dialogs.providers.worlds import Answer, OllamaWorld, error_of, events_of, line, request
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.providers.overflow import Overflow, classify
+from dialogs.providers.errors import Overflow, classify
 
 LM_STUDIO_KEEP = (
     "Trying to keep the first 6269 tokens when context the overflows. However, the model is loaded with context "

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.providers.base import RequestRefused
-from dialogs.providers.parts import Data, ImageAt, Part, Text, read_part
+from dialogs.providers.options import Data, ImageAt, Part, Text, read_part
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 

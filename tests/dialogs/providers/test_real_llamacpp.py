@@ -22,7 +22,7 @@ from dialogs.providers.base import (
     UsageReported,
 )
 from dialogs.providers.llamacpp import LlamaCpp
-from health.monitor.usage import Usage
+from health.monitor.levels import Usage
 from tests.dialogs.providers.worlds import error_of, events_of, request
 
 WINDOW = 512

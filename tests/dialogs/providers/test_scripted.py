@@ -27,7 +27,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.registry import make_provider
 from dialogs.providers.scripted import Scripted, Step
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.worlds import error_of, events_of, request
 
 USER = ChatMessage(role="user", content="go")

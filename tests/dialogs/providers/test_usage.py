@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dialogs.providers.usage import Dialect, later, normalise
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Usage, UsageUnavailable
 
 
 def usage(prompt: int, completion: int, total: int | None = None, cached: int | None = None) -> Usage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.llms.writes.demo import install_demo, retire_demo
+from dialogs.llms.writes.providers import install_demo, retire_demo
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.dialog import Stop
 from dialogs.sample.reads import SAID, own_sample, player, tour_of

@@ -139,7 +139,7 @@ def test_a_press_compacts_it_though_half_of_it_must_stay(sample: Dialog) -> None
     press(sample, Stop.COMPACTION)
     run = CompactionRun.objects.get(dialog=sample)
 
-    perform(run.pk)
+    perform(run.pk, embedder="static")
 
     run.refresh_from_db()
     assert run.status == "applied"

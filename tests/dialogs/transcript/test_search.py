@@ -10,8 +10,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.writes import create_dialog
 from dialogs.providers.base import ToolCall
 from dialogs.transcript.search import KEPT_BYTES, QUERY_WORDS, index_words, query_words, search
-from dialogs.transcript.writes.dialog_row import add_message
-from dialogs.transcript.writes.trash import erase_dialog
+from dialogs.transcript.writes.dialog_row import add_message, erase_dialog
 from dialogs.transfer.exporting import export_json
 from dialogs.transfer.importing import import_dialog
 from dialogs.turns.writes.tool_calls import add_calls

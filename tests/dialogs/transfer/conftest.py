@@ -23,12 +23,11 @@ from dialogs.models import (
     ViewChange,
 )
 from dialogs.transcript.standing_rules import StandingRule, dump
-from dialogs.transcript.writes.trash import BLOB_KEYS
+from dialogs.transcript.writes.dialog_row import BLOB_KEYS
 from dialogs.turns.writes.events import log
 from health.compaction.snapshot import as_json, begun
 from health.models import CompactionRun, ContextEvent
-from health.monitor.levels import Configured
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import Configured, Usage, UsageUnavailable
 from health.services import record_reading
 from tests.builders import keep_blob
 from tests.dialogs.transfer.compactions import add_compactions

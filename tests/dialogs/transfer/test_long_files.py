@@ -17,8 +17,8 @@ from dialogs.common.errors import DialogError
 from dialogs.models import Blob, Dialog, Message
 from dialogs.pages.writes import restore_dialog, trash_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs
-from dialogs.transcript.writes.trash import erase_dialog
-from dialogs.transfer import bulk, export_json, import_dialog, importing
+from dialogs.transcript.writes.dialog_row import erase_dialog
+from dialogs.transfer import export_json, import_dialog, importing, references
 from tests.dialogs.transfer.conftest import Writer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def long_file(dialog: Dialog, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Of 45 messages, five of which are written at a time."""
-    monkeypatch.setattr(bulk, "BATCH", 5)
+    monkeypatch.setattr(references, "BATCH", 5)
     writer, parent = Writer(dialog), None
     for number in range(45):
         parent = writer.say(f"Message {number}", parent=parent, role="assistant" if number % 2 else "user")

@@ -14,7 +14,7 @@ from dialogs.compaction.writes.bring_back import bring_back
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.border import chat_request
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Course, Dialog, Message
 from dialogs.providers.base import ChatMessage
 from dialogs.transcript.writes.marks import set_priority

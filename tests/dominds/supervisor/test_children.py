@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dialogs.common.leash import watch
 from dominds.supervisor.children import Child, Children, GiveUp, Restart, after_death, cause_of_death
-from dominds.supervisor.errors import CannotStart, GaveUp
+from dominds.supervisor.lock import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 from tests.environment import free_port
 
@@ -69,6 +70,13 @@ def test_a_childs_process_can_be_found_by_its_name(children: Children, tmp_path:
     children.start(python(SLEEP))
 
     assert is_alive(int((tmp_path / "run" / "child.pid").read_text()))
+
+
+def test_a_child_stands_back_as_far_as_it_is_told(children: Children) -> None:
+    children.start(replace(python(SLEEP), nice=5))
+    pid = children.runs["child"].process.pid
+
+    assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 5
 
 
 def test_a_child_that_dies_is_started_again_and_said_so(children: Children, terminal: io.StringIO) -> None:

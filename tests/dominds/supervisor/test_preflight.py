@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dominds.supervisor import lock, preflight, probes, valkey
-from dominds.supervisor.errors import CannotStart
+from dominds.supervisor import lock, prepare, probes, valkey
+from dominds.supervisor.lock import CannotStart
 from tests.shell import ROOT
 from tests.stack import settings_of
 
@@ -24,23 +24,23 @@ def taken_port() -> Any:
 
 def test_a_taken_port_is_said_with_another_to_try(taken_port: int) -> None:
     with pytest.raises(CannotStart, match=rf"port {taken_port}: Address already in use.*--port {taken_port + 1}"):
-        preflight.check_port("127.0.0.1", taken_port)
+        prepare.check_port("127.0.0.1", taken_port)
 
 
 def test_a_free_port_is_fine() -> None:
-    preflight.check_port("127.0.0.1", probes.free_port())
+    prepare.check_port("127.0.0.1", probes.free_port())
 
 
 def test_an_address_of_another_machine_is_said() -> None:
     with pytest.raises(CannotStart, match=r"Cannot listen on 192\.0\.2\.1"):
-        preflight.check_port("192.0.2.1", 8000)
+        prepare.check_port("192.0.2.1", 8000)
 
 
 def test_a_full_disk_is_said_with_both_numbers(tmp_path: Path, settings: Any) -> None:
     settings.DOMINDS_MIN_FREE_MB = 1e12
 
     with pytest.raises(CannotStart, match=r"Only \d+ MB are free for .*; 1000000000000 MB are needed"):
-        preflight.check_disk(tmp_path)
+        prepare.check_disk(tmp_path)
 
 
 def test_a_data_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
@@ -48,26 +48,26 @@ def test_a_data_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     file.touch()
 
     with pytest.raises(CannotStart, match="set DOMINDS_DATA_DIR to another folder"):
-        preflight.check_writable(file / "data")
+        prepare.check_writable(file / "data")
 
 
 def test_what_is_installed_is_found() -> None:
-    preflight.check_programs(demo=True)
+    prepare.check_programs(demo=True)
 
 
 def test_a_program_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "PROGRAMS", ("daphne", "no_such_program"))
+    monkeypatch.setattr(prepare, "PROGRAMS", ("daphne", "no_such_program"))
 
     with pytest.raises(CannotStart, match=r"no_such_program not installed. Run `make install`"):
-        preflight.check_programs(demo=False)
+        prepare.check_programs(demo=False)
 
 
 def test_missing_weights_can_be_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dominds.supervisor.llama_server.weights", lambda: None)
 
-    preflight.check_programs(demo=False)
+    prepare.check_programs(demo=False)
     with pytest.raises(CannotStart, match="start with --no-demo"):
-        preflight.check_programs(demo=True)
+        prepare.check_programs(demo=True)
 
 
 def test_a_missing_valkey_is_said(settings: Any) -> None:
@@ -117,10 +117,10 @@ def test_an_address_to_listen_on_becomes_one_to_open(host: str, reachable: str) 
 
 def test_a_server_on_every_address_is_told_to_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DOMINDS_ALLOWED_HOSTS", raising=False)
-    silent = preflight.host_hint("127.0.0.1")
-    said = preflight.host_hint("0.0.0.0")
+    silent = prepare.host_hint("127.0.0.1")
+    said = prepare.host_hint("0.0.0.0")
     monkeypatch.setenv("DOMINDS_ALLOWED_HOSTS", "dominds.example.com")
-    obeyed = preflight.host_hint("0.0.0.0")
+    obeyed = prepare.host_hint("0.0.0.0")
 
     assert "DOMINDS_ALLOWED_HOSTS" in said
     assert silent == obeyed == ""
@@ -142,7 +142,7 @@ def test_what_an_earlier_start_left_open_is_closed_to_others(tmp_path: Path) -> 
     for path in (data_dir, *data_dir.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
-    preflight.make_private(data_dir)
+    prepare.make_private(data_dir)
 
     modes = {str(path.relative_to(data_dir)): path.stat().st_mode & 0o777 for path in data_dir.rglob("*")}
     assert data_dir.stat().st_mode & 0o777 == 0o700

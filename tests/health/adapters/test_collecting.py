@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from health.compacting import no_collection
+from health.services import no_collection
 
 
 def test_nothing_is_looked_for_inside_and_again_afterwards() -> None:

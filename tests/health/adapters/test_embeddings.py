@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from health.adapters import embeddings, minilm, static_vectors, weights
+from health.adapters import embeddings, minilm
 from health.adapters.embeddings import (
     RETRY_SECONDS,
     Cache,
@@ -22,7 +22,7 @@ from health.adapters.embeddings import (
     canonical,
     embedder,
 )
-from health.adapters.weights import Unavailable
+from health.adapters.minilm import Unavailable
 from health.compaction.choosing.scoring import coherence
 from health.compaction.terms.ports import Embed
 from health.compaction.terms.units import Kind
@@ -301,23 +301,23 @@ class TestCaches:
 class TestTheFiles:
     def test_a_package_that_is_not_there_says_what_to_do(self) -> None:
         with pytest.raises(Unavailable, match="make install"):
-            weights.folder("no_such_package_of_ours")
+            minilm.folder("no_such_package_of_ours")
 
     def test_another_file_than_the_one_we_know_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "model.safetensors").write_bytes(b"other weights")
 
         with pytest.raises(Unavailable, match="is not the file we know"):
-            weights.check(tmp_path, minilm.SHA256)
+            minilm.check(tmp_path, minilm.SHA256)
 
     def test_a_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match=r"model\.safetensors cannot be read"):
-            weights.check(tmp_path, minilm.SHA256)
+            minilm.check(tmp_path, minilm.SHA256)
 
 
 @cache
 def real_models() -> Embeddings:
     """On a clock that stands still, so that a busy machine is not taken for a slow model."""
-    load = {"minilm": minilm.MiniLM, "static": static_vectors.StaticVectors}
+    load = {"minilm": minilm.MiniLM, "static": embeddings.StaticVectors}
     return Embeddings(load, clock=lambda: 0.0)
 
 
@@ -331,7 +331,7 @@ class TestTheRealModels:
     def embed(self, kind: str, *texts: str) -> Row:
         answer = real_models().run(kind)(Embed(texts=texts))
         assert answer is not None
-        assert answer.name == {"minilm": minilm.NAME, "static": static_vectors.NAME}[kind]
+        assert answer.name == {"minilm": minilm.NAME, "static": embeddings.NAME}[kind]
         return answer.vectors
 
     def test_know_what_is_close(self, kind: str) -> None:
@@ -396,7 +396,7 @@ def test_torchs_threads_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch
 def test_minilm_agrees_with_sentence_transformers_own_way() -> None:
     library = pytest.importorskip("sentence_transformers")
     texts = ["hello there", "The signing key leaked in March. " * 20, "naïve café 你好"]
-    reference = library.SentenceTransformer(str(weights.folder(minilm.PACKAGE) / "model"), device="cpu")
+    reference = library.SentenceTransformer(str(minilm.folder(minilm.PACKAGE) / "model"), device="cpu")
 
     ours = minilm.MiniLM().encode(texts)
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from health.compacting import compact_messages
 from health.compaction.chain import SHORTENING, compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import LEAST_ROOM, OPENING, is_handover, least_of, must_stay
@@ -25,6 +24,7 @@ from health.compaction.terms.outcome import Code, CompactionOutcome, Status
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, total
+from health.services import compact_messages
 from tests.health.compaction import histories
 from tests.health.compaction.builders import KIT, a_round, a_state, a_talk, a_unit, ids, p1, pinned, play
 

@@ -25,30 +25,24 @@ chains = st.one_of(
     st.lists(st.sampled_from(NAMES), min_size=1, max_size=5).map(tuple),
     st.none(),  # the configured one
 )
-thorough = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def compacted(state: ContextState, chain: Sequence[str] | None) -> CompactionOutcome:
-    return run(compact(state, KIT, chain=chain))
-
-
-@thorough
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(states(), chains)
 def test_every_law_holds_whatever_is_compacted_by_whatever_chain(
     state: ContextState, chain: Sequence[str] | None
 ) -> None:
-    outcome = compacted(state, chain)
+    outcome = run(compact(state, KIT, chain=chain))
 
     assert broken(state.units, outcome.state.units, gave_way=outcome.gave_way) == []
+    the_limit_is_obeyed_or_the_outcome_says_exactly_why_not(state, outcome)
+    what_was_removed_and_what_stands_are_all_there_was(state, outcome)
+    what_is_not_applied_is_not_changed_and_what_is_applied_was_worth_it(state, outcome)
+    protected_units_stand_byte_for_byte_unless_they_gave_way_by_name(state, outcome)
+    compacting_the_result_again_changes_nothing(outcome, chain)
 
 
-@thorough
-@given(states(), chains)
-def test_the_limit_is_obeyed_or_the_outcome_says_exactly_why_not(
-    state: ContextState, chain: Sequence[str] | None
-) -> None:
-    outcome = compacted(state, chain)
-
+def the_limit_is_obeyed_or_the_outcome_says_exactly_why_not(state: ContextState, outcome: CompactionOutcome) -> None:
     if outcome.status is Status.FAILED:
         is_strict = state.config.recovery_mode is RecoveryMode.ERROR
         floor = floor_of(state, KIT) if is_strict else least_of(state)
@@ -62,22 +56,7 @@ def test_the_limit_is_obeyed_or_the_outcome_says_exactly_why_not(
         assert outcome.estimated_tokens_after == outcome.state.estimated_tokens
 
 
-@thorough
-@given(states(), chains)
-def test_compacting_the_result_again_changes_nothing(state: ContextState, chain: Sequence[str] | None) -> None:
-    once = compacted(state, chain)
-
-    twice = compacted(once.state, chain)
-
-    assert twice.state == once.state
-    assert twice.status in {Status.SKIPPED, once.status}
-
-
-@thorough
-@given(states(), chains)
-def test_what_was_removed_and_what_stands_are_all_there_was(state: ContextState, chain: Sequence[str] | None) -> None:
-    outcome = compacted(state, chain)
-
+def what_was_removed_and_what_stands_are_all_there_was(state: ContextState, outcome: CompactionOutcome) -> None:
     left = {unit.id for unit in outcome.state.units}
     before = {unit.id for unit in without_ledger(state).units}
     assert set(outcome.removed_ids) | (left & before) == before
@@ -85,13 +64,9 @@ def test_what_was_removed_and_what_stands_are_all_there_was(state: ContextState,
     assert set(outcome.removed_ids) <= {receipt.source_id for receipt in outcome.coverage}
 
 
-@thorough
-@given(states(), chains)
-def test_what_is_not_applied_is_not_changed_and_what_is_applied_was_worth_it(
-    state: ContextState, chain: Sequence[str] | None
+def what_is_not_applied_is_not_changed_and_what_is_applied_was_worth_it(
+    state: ContextState, outcome: CompactionOutcome
 ) -> None:
-    outcome = compacted(state, chain)
-
     if outcome.status is not Status.APPLIED:
         assert outcome.state is state
         return
@@ -100,15 +75,18 @@ def test_what_is_not_applied_is_not_changed_and_what_is_applied_was_worth_it(
     assert gained >= state.config.min_gain * state.estimated_tokens or not state.fits
 
 
-@thorough
-@given(states(), chains)
-def test_protected_units_stand_byte_for_byte_unless_they_gave_way_by_name(
-    state: ContextState, chain: Sequence[str] | None
+def protected_units_stand_byte_for_byte_unless_they_gave_way_by_name(
+    state: ContextState, outcome: CompactionOutcome
 ) -> None:
-    outcome = compacted(state, chain)
-
     now_standing = {unit.id: unit for unit in outcome.state.units}
     may = outcome.gave_way - (never_shortened(state.units) if waits(state.units) else frozenset())
     for unit in state.units:
         if unit.id in protected_ids(state.units):
             assert (now_standing.get(unit.id) == unit) == (unit.id not in may)
+
+
+def compacting_the_result_again_changes_nothing(once: CompactionOutcome, chain: Sequence[str] | None) -> None:
+    twice = run(compact(once.state, KIT, chain=chain))
+
+    assert twice.state == once.state
+    assert twice.status in {Status.SKIPPED, once.status}

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from health.compacting import compact_messages
 from health.compaction.reading import features, text, value_statements
 from health.compaction.reading.messages import parse
 from health.compaction.reading.text import Looked, Looks, of_text
@@ -19,6 +18,7 @@ from health.compaction.reading.values import Said, heard
 from health.compaction.terms.outcome import CompactionOutcome
 from health.compaction.terms.units import Role
 from health.compaction.trimming import payloads
+from health.services import compact_messages
 from tests.health.compaction.histories import histories
 from tests.health.test_compacting_properties import as_messages
 from tests.overflow.talk import SYSTEM, Talk, prose

@@ -14,9 +14,8 @@ from time import process_time
 
 import pytest
 
-from health.adapters.embeddings import Embeddings
+from health.adapters.embeddings import Embeddings, StaticVectors
 from health.adapters.minilm import MiniLM
-from health.adapters.static_vectors import StaticVectors
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, How
 from health.compaction.laws.invariants import broken

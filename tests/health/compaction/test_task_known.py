@@ -12,8 +12,7 @@ from benchmarks.questions import of_made_chats
 from benchmarks.recordings import Moment
 from benchmarks.whole_messages import bm25_messages
 from health.adapters import embeddings
-from health.adapters.embeddings import Embeddings
-from health.adapters.static_vectors import StaticVectors
+from health.adapters.embeddings import Embeddings, StaticVectors
 from health.compaction.choosing.worth import EMBEDDED_SHARE
 from health.compaction.terms.ports import Embed, Embedded
 from health.services import compact_messages

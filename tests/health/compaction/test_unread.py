@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from health.compacting import compact_messages
 from health.compaction.reading.force import in_force
 from health.compaction.reading.ledger import carry, extract
 from health.compaction.terms.outcome import CompactionOutcome, Status
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import Role, Unit
+from health.services import compact_messages
 from tests.health.compaction.builders import KIT
 from tests.health.compaction.test_newest_value import ASIDES, said
 from tests.health.compaction.test_read_once import nothing_remembered

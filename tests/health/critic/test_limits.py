@@ -5,9 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.critic.limits import Subject, limit_change
-from health.critic.patterns import Finding
-from health.critic.replay import Growth, Happening, Rules, replay
+from health.critic.replay import Finding, Growth, Happening, Rules, Subject, limit_change, replay
 
 FOUND = [Finding(code="OVER_HIT", agent_id=1, count=5)]
 RULES = Rules(limit=5000)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from health.critic.patterns import COHERENCE_DROP, LEAST, Finding, Happened, findings
+from health.critic.replay import COHERENCE_DROP, LEAST, Finding, Happened, findings
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DAY = timedelta(hours=24)

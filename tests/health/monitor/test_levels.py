@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from health.monitor.levels import Configured, Level, Reason, context_window, read, thresholds, usable
-from health.monitor.usage import Usage, UsageUnavailable
+from health.monitor.levels import (
+    Configured,
+    Level,
+    Reason,
+    Usage,
+    UsageUnavailable,
+    context_window,
+    read,
+    thresholds,
+    usable,
+)
 
 
 def usage(prompt_tokens: int, *, completion_tokens: int = 10) -> Usage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from health.monitor.percent import clamped, percent_text
+from health.monitor.levels import clamped, percent_text
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from health.tokens.characters import rough
-from health.tokens.counters import counter_for
+from health.tokens.counters import counter_for, rough
 
 ENGLISH = "She asked whether the invoices of last spring had been paid, and nobody in the office could tell. "
 CODE = "def total(items: list[Item]) -> int:\n    return sum(item.price * item.count for item in items)\n"

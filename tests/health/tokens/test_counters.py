@@ -13,8 +13,8 @@ import pytest
 from health.compaction.terms.ports import Counter, Grade
 from health.tokens import counters, vocabularies
 from health.tokens.counters import PIECE, RememberingCounter, count_text, counter_for
-from health.tokens.encoders import by_tiktoken
 from health.tokens.families import Vocabulary
+from health.tokens.vocabularies import by_tiktoken
 
 ONE_OF_EACH = ("gpt-4", "gpt-4o", "llama-3", "llama-2", "mistral-7b-v0.1", "mistral-7b-v0.3", "mistral-nemo")
 PANGRAM = "The quick brown fox jumps over the lazy dog. 敏捷的棕色狐狸跳过了懒狗。 def f(x): return x**2  # 1234567"

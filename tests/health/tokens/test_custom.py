@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from health.compaction.terms.ports import Grade
-from health.tokens.custom import configured_counter, tokenizer_fault
+from health.tokens.counters import configured_counter, tokenizer_fault
 from health.tokens.families import Vocabulary, family_of
 
 

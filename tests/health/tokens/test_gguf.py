@@ -11,8 +11,7 @@ import pytest
 from benchmarks import llama, prose
 from health.tokens.counters import counter_for
 from health.tokens.families import Vocabulary
-from health.tokens.gguf import TOKENS, byte_pairs, metadata
-from health.tokens.vocabularies import SOURCES, _checked
+from health.tokens.vocabularies import SOURCES, TOKENS, _checked, byte_pairs, metadata
 
 
 def text(value: str) -> bytes:

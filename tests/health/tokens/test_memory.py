@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from health.tokens.memory import Memory
+from health.tokens.counters import Memory
 
 
 def test_it_forgets_what_was_not_asked_for_and_stays_bounded() -> None:

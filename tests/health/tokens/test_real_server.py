@@ -25,6 +25,7 @@ def address() -> Iterator[str]:
 
 CHAT = prose.conversation(prose.ENGLISH, answer=500)[:25]
 ENDS = range(4, len(CHAT) + 1, 2)
+FEW = ENDS[: LEARNING + 1]
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +36,11 @@ def reported(address: str) -> list[int]:
 
 def learned(model: str, reported: Sequence[int], tools: Sequence[Mapping[str, Any]] = ()) -> Calibration:
     calibration: Calibrating = Uncalibrated()
-    for end, count in zip(ENDS, reported, strict=True):
+    for end, count in zip(ENDS, reported, strict=False):
         raw = RawEstimate(text=count_messages(CHAT[:end], model), tools=tools_tokens(model, tools))
         calibration = learn(calibration, raw, reported=count)
     assert isinstance(calibration, Calibration)
-    assert len(calibration.samples) == 11
+    assert len(calibration.samples) == len(reported)
     return calibration
 
 
@@ -60,7 +61,7 @@ def test_after_five_generations_any_models_count_is_foretold_within_two_percent(
 def test_a_template_that_leaves_the_tools_out_is_found_out(address: str) -> None:
     """The demo's model has such a one."""
     tools = [wire(tool) for tool in MEMORY]
-    reported = [llama.prompt_tokens(address, CHAT[:end], tools) for end in ENDS]
+    reported = [llama.prompt_tokens(address, CHAT[:end], tools) for end in FEW]
 
     known = learned(llama.MODEL, reported, tools)
 

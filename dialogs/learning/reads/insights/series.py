@@ -1,4 +1,5 @@
-"""What the chart of one agent with one LLM draws: measured prompt tokens, limits in force, compactions. Bounded.
+"""Whose numbers Insights tell (`Scope`); what the chart of one agent with one LLM draws, measured prompt tokens, limits
+in force, compactions; and the patterns of the last day. Bounded.
 
 Few rows stand for themselves; of many, the most of each hour or day, which both databases find as the beginning of a
 moment's text in UTC.
@@ -6,19 +7,67 @@ moment's text in UTC.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
+from typing import Any, TypeVar, cast
 
-from django.db.models import CharField, Count, Max, QuerySet
+from django.db.models import CharField, Count, F, Max, Model, QuerySet
 from django.db.models.functions import Cast, Substr
 
 from dialogs.compaction.reads.compaction import BY_THE_GUARD
-from dialogs.learning.reads.insights.scope import Row, Scope
 from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog
-from health.models import CompactionRun, ContextEvent
+from health.critic.replay import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Finding, frequent
+from health.models import CompactionRun, ContextEvent, HealthReading, Proposal
+
+Row = TypeVar("Row", bound=Model)
+BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """None: everybody's, any agent, any LLM, from the beginning."""
+
+    owner_id: int | None = None
+    agent_id: int | None = None
+    llm_id: int | None = None
+    since: datetime | None = None
+
+    def of(self, *, agent_id: int, llm_id: int) -> Scope:
+        return replace(self, agent_id=agent_id, llm_id=llm_id)
+
+    def events(self) -> QuerySet[ContextEvent]:
+        rows = ContextEvent.objects.order_by()
+        return self._cut(rows, owner="owner", agent="agent", llm="llm", when="happened_at")
+
+    def runs(self) -> QuerySet[CompactionRun]:
+        """A run is of the agent and the LLM that its dialog has now."""
+        rows = CompactionRun.objects.order_by()
+        return self._cut(rows, owner="dialog__owner", agent="dialog__agent", llm="dialog__llm", when="queued_at")
+
+    def readings(self) -> QuerySet[HealthReading]:
+        """The readings with a number: those without are of providers that report no usage."""
+        rows = HealthReading.objects.filter(prompt_tokens__isnull=False).order_by()
+        dialog = "generation__dialog"
+        return self._cut(
+            rows, owner=f"{dialog}__owner", agent=f"{dialog}__agent", llm="generation__llm", when="read_at"
+        )
+
+    def _cut(self, rows: QuerySet[Row], *, owner: str, agent: str, llm: str, when: str) -> QuerySet[Row]:
+        wanted: dict[str, Any] = {
+            owner: self.owner_id,
+            agent: self.agent_id,
+            # Always some: else SQLite takes an index without the moment, in which not all is that is counted.
+            f"{when}__gte": self.since or BEGINNING,
+        }
+        if self.llm_id is not None:
+            # As a sum it hides from SQLite an index that is no help: one LLM has most of the rows.
+            rows = cast("QuerySet[Row]", rows.alias(the_llm=F(llm) + 0).filter(the_llm=self.llm_id))
+        return rows.filter(**{name: value for name, value in wanted.items() if value is not None})
+
 
 MOST_POINTS, MOST_MARKS = 60, 40
 # Up to so long, the most of each so many letters of "2026-11-22 01:30": ten minutes, an hour, a day.
@@ -114,3 +163,40 @@ def _steps(limits: Iterable[Point]) -> Iterator[Point]:
     for at, point in enumerate(ordered):
         if at in (0, len(ordered) - 1) or point.values != ordered[at - 1].values:
             yield point
+
+
+MOST = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    agent: Agent
+    finding: Finding
+    proposal_id: int | None = None
+
+    @property
+    def code(self) -> str:
+        """The code of its events; a drop in coherence is none."""
+        return "" if self.finding.code == COHERENCE_DROP else self.finding.code
+
+
+def patterns(owner_id: int | None, *, now: datetime) -> list[Pattern]:
+    """The patterns in the events of one person's dialogs, or of everybody's; the most frequent first."""
+    found = frequent(_counted(Scope(owner_id=owner_id, since=now - WINDOW)))[:MOST]
+    agents = Agent.objects.in_bulk({one.agent_id for one in found})
+    waiting = Proposal.objects.filter(status=Proposal.Status.OPEN, agent__in=agents)
+    proposals = dict(waiting.order_by("id").values_list("agent", "id")) if found else {}
+    return [
+        Pattern(agent=agents[one.agent_id], finding=one, proposal_id=proposals.get(one.agent_id))
+        for one in found
+        if one.agent_id in agents
+    ]
+
+
+def _counted(scope: Scope) -> Counter[tuple[int, str]]:
+    events = scope.events().filter(code__in=LEAST).values_list("code", "agent")
+    drops = scope.runs().filter(coherence__lt=LEAST_COHERENCE).values_list("dialog__agent")
+    return Counter(
+        {(agent, code): count for code, agent, count in events.annotate(count=Count("*")) if agent}
+        | {(agent, COHERENCE_DROP): count for agent, count in drops.annotate(count=Count("*"))}
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dialogs.context.estimate import present_context
 from dialogs.context.material import units_of
-from dialogs.context.present import present_context
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.reading.importance import importances

@@ -203,7 +203,7 @@ def test_an_address_is_asked_and_called_like_a_program(agent: Agent, make_server
 
 
 def test_a_call_leaves_no_process_behind(make_server: MakeServer, pid_file: Path) -> None:
-    assert call(make_server(), "add", first=2, second=3) == "5"
+    assert call(make_server("sdk"), "add", first=2, second=3) == "5"
 
     assert_ends(pid_file)
 
@@ -235,15 +235,15 @@ def test_a_server_that_dies_in_a_call_fails_that_call_only(make_server: MakeServ
 
 
 def test_a_tool_that_hangs_is_given_up_and_its_program_ended(make_server: MakeServer, pid_file: Path) -> None:
-    with pytest.raises(ToolError, match="lab did not answer within 4 seconds"):
-        call(make_server(timeout_seconds=4), "hang")
+    with pytest.raises(ToolError, match="lab did not answer within 2 seconds"):
+        call(make_server(timeout_seconds=2), "hang")
 
     assert_ends(pid_file)
 
 
 def test_a_program_that_hears_nothing_is_killed(make_server: MakeServer, pid_file: Path) -> None:
-    with pytest.raises(ToolError, match="did not answer within 6 seconds"):
-        call(make_server("deaf", timeout_seconds=6), "add")
+    with pytest.raises(ToolError, match="did not answer within 2 seconds"):
+        call(make_server("deaf", timeout_seconds=2), "add")
 
     assert_ends(pid_file)
 
@@ -251,8 +251,8 @@ def test_a_program_that_hears_nothing_is_killed(make_server: MakeServer, pid_fil
 def test_a_program_that_prints_garbage_is_given_up_quietly(
     make_server: MakeServer, pid_file: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ToolError, match=r"did not answer within 6 seconds\..* not MCP\. Its last words: n") as failure:
-        call(make_server("garbage", timeout_seconds=6), "add")
+    with pytest.raises(ToolError, match=r"did not answer within 2 seconds\..* not MCP\. Its last words: n") as failure:
+        call(make_server("garbage", timeout_seconds=2), "add")
 
     assert_ends(pid_file)
     assert len(str(failure.value)) < 600
@@ -270,7 +270,7 @@ def test_a_program_that_greets_before_it_serves_is_used(make_server: MakeServer)
 )
 def test_whether_a_call_was_asked_for_is_known(make_server: MakeServer, how: str, tool: str, unsent: bool) -> None:
     with pytest.raises(TransientError) as failure:
-        call(make_server(how, timeout_seconds=4), tool)
+        call(make_server(how, timeout_seconds=2), tool)
 
     assert failure.value.unsent is unsent
 
@@ -423,7 +423,7 @@ def test_a_listing_keeps_what_an_agent_is_told(make_server: MakeServer, pid_file
     tools = asyncio.run(read_tools(make_server()))
 
     add = next(tool for tool in tools if tool["name"] == "add")
-    assert len(tools) == 9
+    assert len(tools) == 8
     assert add["description"] == "Add two numbers."
     assert add["inputSchema"]["required"] == ["first", "second"]
     assert add["annotations"]["readOnlyHint"] is True
@@ -442,7 +442,7 @@ def test_stale_servers_are_asked_and_the_others_left_alone(agent: Agent, make_se
 
     for server in (new, known, broken, just_failed):
         server.refresh_from_db()
-    assert len(new.tools) == 9
+    assert len(new.tools) == 8
     assert (known.problem, just_failed.problem) == ("", "as before")
     assert "cannot be started" in broken.problem
 
@@ -456,7 +456,7 @@ def test_a_failure_is_tried_again_after_some_minutes(agent: Agent, make_server: 
     async_to_sync(refresh_stale)(agent)
 
     server.refresh_from_db()
-    assert (server.problem, len(server.tools)) == ("", 9)
+    assert (server.problem, len(server.tools)) == ("", 8)
 
 
 def test_a_server_that_cannot_be_asked_keeps_its_tools(agent: Agent, make_server: MakeServer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.api.reads.offered import listed_llms, offered_agents, offered_llms, offered_models
+from dialogs.api.reads.api_keys import listed_llms, offered_agents, offered_llms, offered_models
 from dialogs.models import LLM, Agent, Provider
 
 

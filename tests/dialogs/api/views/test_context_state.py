@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.api.writes.api_keys import create_key
-from dialogs.context.present import present_tokens
+from dialogs.context.estimate import present_tokens
 from dialogs.models import LLM, Agent, Course, Dialog, Message
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import post_message

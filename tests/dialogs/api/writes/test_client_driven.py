@@ -17,7 +17,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes import manual_compaction, view_changes
 from dialogs.compaction.writes.bring_back import bring_back
 from dialogs.compaction.writes.compaction import cancel_run, queue_run
-from dialogs.compaction.writes.drafts import discard
+from dialogs.compaction.writes.manual_compaction import discard
 from dialogs.context.beginning import standing_now
 from dialogs.context.material import material
 from dialogs.driver.writes import courses

@@ -7,8 +7,7 @@ import pytest
 from dialogs.agents.writes import add_reminder, write_taskdoc
 from dialogs.compaction.reads.budget import Budget
 from dialogs.compaction.reads.budget import budget as budget_of
-from dialogs.context.estimate import Foretold, estimate, foretold
-from dialogs.context.present import offered_tools, present_context
+from dialogs.context.estimate import Foretold, estimate, foretold, offered_tools, present_context
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM, Dialog, Message

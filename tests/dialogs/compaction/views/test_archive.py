@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Course, Dialog, Message
 from dialogs.transcript import model_view
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -225,19 +225,6 @@ def test_from_the_transcript_the_socket_brings_what_changed(
 
     assert response.status_code == 204
     assert Course.objects.get(dialog=dialog).head_run_id != compacted.pk
-
-
-def test_the_archive_of_another_is_not_there(
-    as_bob: Client, dialog: Dialog, history: list[Message], compacted: CompactionRun
-) -> None:
-    assert as_bob.get(url(dialog)).status_code == 404
-    assert as_bob.get(url(dialog, f"{history[3].pk}/")).status_code == 404
-    assert as_bob.post(f"/dialogs/{dialog.pk}/messages/{history[3].pk}/bring-back/").status_code == 404
-    assert history[3].content not in sent(dialog)
-
-
-def test_a_stranger_is_asked_to_sign_in(client: Client, dialog: Dialog) -> None:
-    assert client.get(url(dialog))["Location"].startswith("/login/")
 
 
 def test_a_message_of_another_dialog_is_not_there(as_alice: Client, dialog: Dialog, compacted: CompactionRun) -> None:

@@ -105,10 +105,6 @@ def test_without_javascript_it_is_a_page_with_a_way_back(as_alice: Client, dialo
     assert found.offences == []
 
 
-def test_the_budget_of_another_is_not_there(as_bob: Client, dialog: Dialog) -> None:
-    assert as_bob.get(url(dialog)).status_code == 404
-
-
 CONFIG = ContextConfig(per_llm=(LlmLimit(type="tiny", limit=4000, follow_default=True),))
 EVERY = (
     effective_limit(CONFIG, agent_limit=900, is_p1=True, window=2000, reserve=200),

@@ -96,10 +96,6 @@ def test_the_log_of_rewards_is_taken_out_and_leaves_a_trace(
     assert as_alice.get(f"{URL}rewards.jsonl").status_code == 405
 
 
-def test_who_is_not_signed_in_is_asked_to(client: Client, db: Any) -> None:
-    assert client.get(URL).headers["Location"].startswith("/login/")
-
-
 def test_alice_finds_the_page_in_the_menu(as_alice: Client) -> None:
     assert URL in page(as_alice, "/").links()
 

@@ -11,7 +11,7 @@ from dialogs.compaction.writes.bring_back import bring_back, line_with
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.border import chat_request
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Course, Dialog, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript import model_view

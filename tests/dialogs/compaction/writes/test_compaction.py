@@ -25,7 +25,7 @@ from dialogs.compaction.writes.compaction import (
     report,
 )
 from dialogs.compaction.writes.manual_compaction import request, reset
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.llms.guard import by_limit
 from dialogs.models import Course, Dialog, Message, ViewChange
 from dialogs.models.message import MessageOrigin, Role

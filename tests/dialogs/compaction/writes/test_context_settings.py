@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from dialogs.compaction.reads.compaction_phases import phase
+from dialogs.compaction.reads.compaction_rows import phase
 from dialogs.compaction.settings.fields import FIELDS, value_at
 from dialogs.compaction.writes.context_settings import SettingsOutdated, changes, flat, save_settings
 from dialogs.models import Agent

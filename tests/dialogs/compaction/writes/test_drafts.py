@@ -11,10 +11,9 @@ from django.utils import timezone
 from dialogs.common.errors import DialogError, InvalidMessage
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import cancel_run
-from dialogs.compaction.writes.drafts import edit_draft
-from dialogs.compaction.writes.manual_compaction import request
+from dialogs.compaction.writes.manual_compaction import edit_draft, request
 from dialogs.compaction.writes.view_changes import apply_draft
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import Dialog, Message
 from dialogs.sweeper import sweep
 from dialogs.turns.reads.turns import dialog_to_drive

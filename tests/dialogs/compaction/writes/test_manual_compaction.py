@@ -13,7 +13,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes import manual_compaction
 from dialogs.compaction.writes.compaction import NothingToCompact
 from dialogs.compaction.writes.manual_compaction import request, reset
-from dialogs.context.present import present_context
+from dialogs.context.estimate import present_context
 from dialogs.models import CompactionDisplay, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message

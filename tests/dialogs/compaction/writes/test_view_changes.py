@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import apply_draft, redo, undo
 from dialogs.context.border import chat_request
-from dialogs.context.present import offered_tools, present_context
+from dialogs.context.estimate import offered_tools, present_context
 from dialogs.models import Course, Dialog, Message, ViewChange
 from dialogs.providers.base import ChatRequest
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -206,6 +208,16 @@ def test_the_record_of_a_change_names_what_held_before_and_what_holds_now(
 
     changes = ViewChange.objects.order_by("-id").values_list("before", "after")[:2]
     assert list(changes) == [(None, edited.first.pk), (edited.first.pk, None)]
+
+
+def test_a_change_made_before_the_clock_went_back_stands_in_no_compactions_way(
+    alice: User, dialog: Dialog, history: None
+) -> None:
+    """Nothing could be compacted until the clock had caught up, and what did not fit was refused."""
+    undo(dialog=dialog, run_id=compacted(dialog, alice).pk, by=alice)
+    ViewChange.objects.update(changed_at=timezone.now() + timedelta(hours=1))
+
+    assert status_of(compacted(dialog, alice)) == Status.APPLIED
 
 
 def test_nothing_is_undone_while_the_agent_answers(alice: User, dialog: Dialog) -> None:

@@ -9,8 +9,8 @@ from django.test import Client
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.context.border import chat_request
-from dialogs.context.present import next_context
-from dialogs.context.reads.standing_rules import standing_rules
+from dialogs.context.estimate import next_context
+from dialogs.context.views.standing_rules import standing_rules
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
 from dialogs.transcript.writes.standing_rules import MOST_RULES, lay_down
@@ -133,14 +133,6 @@ def test_more_rules_than_a_dialog_may_have_are_refused(alice_client: Client, dia
         lay_down(dialog=dialog, text=f"Rule {number}")
 
     assert change(alice_client, dialog, change="add", text=NEW) == 422
-
-
-def test_bob_sees_and_changes_none_of_it(client: Client, bob: User, dialog: Dialog) -> None:
-    client.force_login(bob)
-
-    assert client.get(f"/dialogs/{dialog.pk}/rules/").status_code == 404
-    assert change(client, dialog, change="add", text=NEW) == 404
-    assert Dialog.objects.get(pk=dialog.pk).standing_rules == []
 
 
 def test_what_stands_in_a_rule_is_no_markup(alice_client: Client, dialog: Dialog) -> None:

@@ -167,11 +167,6 @@ def test_the_file_has_every_event_and_no_formula(as_alice: Client, dialog: Dialo
     assert "attachment" in response["Content-Disposition"]
 
 
-def test_a_stranger_signs_in_first(client: Client, db: Any) -> None:
-    assert client.get(EVENTS).status_code == 302
-    assert client.get(COUNTS).status_code == 302
-
-
 def test_the_filters_offer_only_what_something_happened_to(as_alice: Client, dialog: Dialog) -> None:
     Agent.objects.create(name="Never used", slug="never", llm=dialog.llm)
     LLM.objects.create(provider=dialog.llm.provider, model_id="never-used")

@@ -177,7 +177,3 @@ def test_doing_it_here_comes_to_its_end(as_alice: Client, helper: Agent) -> None
 
 def test_the_first_dialog_is_waited_for(as_alice: Client) -> None:
     assert "With your first message" in page(as_alice, WHAT_IF).text
-
-
-def test_a_stranger_signs_in_first(client: Client, db: Any) -> None:
-    assert client.get(WHAT_IF).status_code == 302

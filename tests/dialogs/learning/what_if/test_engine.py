@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from dialogs.context.present import growth_of
+from dialogs.context.estimate import growth_of
 from dialogs.learning.what_if import work
 from dialogs.learning.what_if.variants import NO_LIMIT, Variant
 from dialogs.learning.what_if.work import Course, read_course, replayed

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.llms.writes.demo import install_demo, retire_demo
+from dialogs.llms.writes.providers import install_demo, retire_demo
 from dialogs.models import LLM, Agent, Provider
 
 pytestmark = pytest.mark.django_db

@@ -99,10 +99,6 @@ def test_an_overflow_can_be_reported_in_its_row_and_in_the_panel(
     assert ContextEvent.objects.filter(code="REPORTED").exists() == bool(buttons)
 
 
-def test_nobody_reports_for_another(as_bob: Client, dialog: Dialog) -> None:
-    assert as_bob.post(f"/dialogs/{dialog.pk}/report/").status_code == 404
-
-
 def test_an_offered_fresh_start_can_be_declined(as_alice: Client, dialog: Dialog) -> None:
     guard(dialog)
     log("OVER_HIT", dialog, escalated="offer")

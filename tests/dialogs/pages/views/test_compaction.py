@@ -1,4 +1,4 @@
-"""Compaction in the transcript: actions by POST, the forms that ask first, and whose dialog it is."""
+"""Compaction in the transcript: actions by POST, the forms that ask first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.writes.messages import post_message
 from health.compaction.terms.reasons import Reason, Why
 from health.models import CompactionRun
-from tests.builders import a_generation, an_answer
+from tests.builders import an_answer
 from tests.dialogs.compacting_builders import a_history, estimated, guard
 from tests.dialogs.compaction_runs import a_run, an_applied_run
 from tests.dialogs.pages.views.pages import HTMX, Page, menus, page
@@ -43,54 +43,6 @@ def url(dialog: Dialog, action: str) -> str:
 
 def written(run: CompactionRun) -> int:
     return next(at for at, entry in enumerate(run.view) if "message" not in entry)
-
-
-# --- Who may ------------------------------------------------------------------------------------
-
-ACTIONS = (
-    "compaction",
-    "compaction/reset",
-    *(f"compactions/{{run}}/{what}" for what in ("cancel", "apply", "discard", "edit", "undo", "redo")),
-    *(f"messages/{{message}}/{what}" for what in ("compact", "pin", "priority", "done")),
-)
-READING = (
-    "compaction",
-    "compaction/reset",
-    "compactions/{run}/summary",
-    "compactions/{run}/seen",
-    "generations/{generation}/seen",
-)
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-@BOTH
-def test_the_dialog_of_another_is_not_there(
-    as_bob: Client, dialog: Dialog, draft: CompactionRun, action: str, headers: dict[str, str]
-) -> None:
-    before = (Dialog.objects.values().get(), CompactionRun.objects.values().get())
-    there = url(dialog, action.format(run=draft.pk, message=draft.leaf_id))
-
-    response = as_bob.post(there, {"pinned": "1", "priority": "1", "text-0": "x"}, headers=headers)
-
-    assert response.status_code == 404
-    assert (Dialog.objects.values().get(), CompactionRun.objects.values().get()) == before
-    assert not MessageMark.objects.exists()
-
-
-@pytest.mark.parametrize("action", READING)
-def test_another_reads_nothing(as_bob: Client, as_alice: Client, dialog: Dialog, action: str) -> None:
-    run = a_run(dialog, status="applied", view=[{"content": "Secret", "kind": "summary"}])
-    there = url(dialog, action.format(run=run.pk, generation=a_generation(dialog).pk))
-
-    assert as_bob.get(there).status_code == 404
-    assert as_alice.get(there).status_code == 200
-
-
-@pytest.mark.parametrize("action", ACTIONS[2:])
-def test_actions_are_posted(as_alice: Client, dialog: Dialog, action: str) -> None:
-    there = url(dialog, action.format(run=1, message=1))
-
-    assert as_alice.get(there).status_code == 405
 
 
 # --- Compacting ---------------------------------------------------------------------------------

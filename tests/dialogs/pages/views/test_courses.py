@@ -166,19 +166,6 @@ def test_a_course_that_is_none_or_of_another_branch_is_not_there(
     assert as_alice.get(url(second, 7), headers=headers).status_code == 404
 
 
-@BOTH
-def test_the_courses_and_results_of_another_are_not_there(
-    as_bob: Client, call: ToolCall, second: Dialog, headers: dict[str, str]
-) -> None:
-    for path in (url(second), f"/dialogs/{second.pk}/calls/{call.pk}/"):
-        assert as_bob.get(path, headers=headers).status_code == 404
-
-
-def test_a_stranger_is_asked_to_sign_in(client: Client, second: Dialog, call: ToolCall) -> None:
-    for path in (url(second), f"/dialogs/{second.pk}/calls/{call.pk}/"):
-        assert client.get(path)["Location"].startswith("/login/")
-
-
 def test_courses_are_only_looked_at(as_alice: Client, second: Dialog) -> None:
     assert as_alice.post(url(second)).status_code == 405
 
@@ -243,12 +230,6 @@ def test_begun_empty_the_divider_says_so(as_alice: Client, ruled: Dialog) -> Non
     as_alice.post(f"/dialogs/{ruled.pk}/course/", {"what": "empty"})
 
     assert "Nothing was carried over." in words(page(as_alice, f"/dialogs/{ruled.pk}/"))
-
-
-def test_bob_neither_takes_a_handover_away_nor_goes_back(as_bob: Client, second: Dialog) -> None:
-    start = f"/dialogs/{second.pk}/courses/2/"
-
-    assert {as_bob.post(start + path).status_code for path in ("handover/", "back/")} == {404}
 
 
 def test_beginning_a_course_by_hand_offers_both_ways(as_alice: Client, ruled: Dialog) -> None:

@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.api.writes.api_keys import create_key
-from dialogs.mcp_server.tools import TOOLS
+from dialogs.mcp_server.server import TOOLS
 from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.writes.messages import post_message
 from dominds.asgi import application

@@ -76,12 +76,6 @@ def test_not_now_takes_it_away(as_alice: Client, dialog: Dialog) -> None:
     assert SAID[0] not in page(as_alice, url(dialog)).text
 
 
-def test_another_person_can_neither_see_nor_dismiss_it(as_bob: Client, as_alice: Client, dialog: Dialog) -> None:
-    assert as_bob.post(reverse("loop_dismiss", args=[dialog.pk])).status_code == 404
-
-    assert SAID[0] in page(as_alice, url(dialog)).text
-
-
 def test_a_resting_agent_has_the_reason_beside_its_goal(as_alice: Client, dialog: Dialog) -> None:
     start_run(dialog=dialog, goal="Win", max_generations=9)
     Dialog.objects.update(paused_by="loop", wake_seq=0, handled_seq=0)

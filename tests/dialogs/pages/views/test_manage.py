@@ -1,4 +1,4 @@
-"""What is done to a whole dialog from a list: by its owner only, with and without htmx."""
+"""What is done to a whole dialog from a list: with and without htmx."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from dialogs.turns.writes.messages import post_message
 from tests.dialogs.conftest import Maker
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 
-ACTIONS = ("rename", "archive", "unarchive", "trash", "restore", "erase")
-PATHS = (*(f"{action}/" for action in ACTIONS), "export.json", "export.md")
-
 
 def where(dialog: Dialog) -> str:
     """The shelf that it is on now; "nowhere" once erased."""
@@ -25,23 +22,6 @@ def where(dialog: Dialog) -> str:
     if row is None:
         return "nowhere"
     return "trash" if row.trashed_at else "archived" if row.archived_at else "active"
-
-
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
-def test_the_dialog_of_another_is_not_there(as_bob: Client, dialog: Dialog, method: str, path: str) -> None:
-    assert getattr(as_bob, method)(f"/dialogs/{dialog.pk}/{path}").status_code == 404
-    assert where(dialog) == "active"
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_a_stranger_is_asked_to_sign_in(client: Client, dialog: Dialog, path: str) -> None:
-    assert client.post(f"/dialogs/{dialog.pk}/{path}")["Location"].startswith("/login/")
-
-
-@pytest.mark.parametrize("action", ["rename", "archive", "unarchive", "restore"])
-def test_looking_at_an_action_does_nothing(as_alice: Client, dialog: Dialog, action: str) -> None:
-    assert as_alice.get(f"/dialogs/{dialog.pk}/{action}/").status_code == 405
 
 
 @pytest.mark.parametrize(

@@ -231,24 +231,6 @@ def test_only_the_last_message_can_be_edited(as_alice: Client, dialog: Dialog) -
     assert said(dialog) == ["First", "Hi.", "Second", "Hi."]
 
 
-ACTIONS = ("send/", "retry/", "stop/", "llm/", "messages/{0}/edit/", "messages/{0}/show/", "queued/{1}/cancel/")
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_only_the_owner_acts(as_bob: Client, client: Client, dialog: Dialog, action: str) -> None:
-    question = ask(dialog)
-    post_message(dialog=dialog, content="Waiting")
-    queued = QueuedMessage.objects.get(dialog=dialog)
-    address = url(dialog, action.format(question.pk, queued.pk))
-    fields = {"content": "From Bob", "llm": dialog.llm_id}
-
-    assert as_bob.post(address, fields).status_code == 404
-    assert as_bob.post(address, fields, headers=HTMX).status_code == 404
-    assert client.post(address, fields).headers["Location"].startswith("/login/")
-    assert said(dialog) == ["Hello"]
-    assert QueuedMessage.objects.filter(dialog=dialog).exists()
-
-
 @pytest.mark.parametrize("action", ["messages/{0}/edit/", "messages/{0}/show/"])
 def test_a_message_of_another_dialog_is_not_found(
     as_bob: Client, as_alice: Client, dialog: Dialog, a_dialog: object, action: str
@@ -268,11 +250,6 @@ def test_taking_back_what_was_sent_meanwhile_is_refused_with_the_reason(as_alice
     response = as_alice.post(url(dialog, f"queued/{10**17}/cancel/"), headers=HTMX)
 
     assert (response.status_code, "it was sent" in response.content.decode()) == (422, True)
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_reading_an_action_is_not_allowed(as_alice: Client, dialog: Dialog, action: str) -> None:
-    assert as_alice.get(url(dialog, action.format(1, 1))).status_code == 405
 
 
 def test_a_post_without_a_token_is_refused(alice: object, dialog: Dialog) -> None:

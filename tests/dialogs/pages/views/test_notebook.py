@@ -1,4 +1,4 @@
-"""The notebook on the page: what it shows, what a person does to it, and that nobody else may."""
+"""The notebook on the page: what it shows, and what a person does to it."""
 
 from __future__ import annotations
 
@@ -56,36 +56,6 @@ def html(client: Client, dialog: Dialog, dom_id: str) -> str:
     found = element(client.get(f"/dialogs/{dialog.pk}/").content.decode(), dom_id)
     assert found is not None, dom_id
     return found.inner
-
-
-# --- Who may ----------------------------------------------------------------------------------
-
-
-@EVERY_ACTION
-@BOTH
-def test_the_notebook_of_another_is_not_there(
-    as_bob: Client, dialog: Dialog, action: str, headers: dict[str, str]
-) -> None:
-    before = everything(dialog)
-
-    response = as_bob.post(url(dialog, action), FORM, headers=headers)
-
-    assert response.status_code == 404
-    assert b"Apples" not in response.content
-    assert everything(dialog) == before
-
-
-@EVERY_ACTION
-def test_a_stranger_is_asked_to_sign_in(client: Client, dialog: Dialog, action: str) -> None:
-    before = everything(dialog)
-
-    assert client.post(url(dialog, action), FORM)["Location"].startswith("/login/")
-    assert everything(dialog) == before
-
-
-@EVERY_ACTION
-def test_looking_at_an_action_does_nothing(as_alice: Client, dialog: Dialog, action: str) -> None:
-    assert as_alice.get(url(dialog, action)).status_code == 405
 
 
 # --- What a person does -----------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.models import LLM, AutonomousRun, Dialog, Provider, Question, ToolCall
@@ -15,8 +14,6 @@ from tests.builders import an_answer
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 
-ACTIONS = ("course", "language", "pause", "go-on", "run", "run/end", "questions/1/answer")
-ASKING_FIRST = ("course", "run")
 BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
 RUN = {"goal": "Tidy the archive", "max_generations": "300"}
 
@@ -38,38 +35,6 @@ def asked(dialog: Dialog) -> Question:
         message=an_answer(dialog), position=0, call_id="1", name="ask_human", status="waiting"
     )
     return Question.objects.create(dialog=dialog, tool_call=call, text="Which box?")
-
-
-# --- Who may ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-@BOTH
-def test_the_dialog_of_another_is_not_there(
-    as_bob: Client, dialog: Dialog, action: str, headers: dict[str, str]
-) -> None:
-    before = Dialog.objects.values().get()
-
-    response = as_bob.post(url(dialog, action), RUN | {"language": "zh-hans", "answer": "x"}, headers=headers)
-
-    assert response.status_code == 404
-    assert Dialog.objects.values().get() == before
-    assert not AutonomousRun.objects.exists()
-
-
-@pytest.mark.parametrize("action", ASKING_FIRST)
-def test_another_is_not_even_asked(as_bob: Client, dialog: Dialog, action: str) -> None:
-    assert as_bob.get(url(dialog, action)).status_code == 404
-
-
-@pytest.mark.parametrize("action", sorted(set(ACTIONS) - set(ASKING_FIRST)))
-def test_looking_at_an_action_does_nothing(as_alice: Client, dialog: Dialog, action: str) -> None:
-    assert as_alice.get(url(dialog, action)).status_code == 405
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_a_stranger_is_asked_to_sign_in(client: Client, dialog: Dialog, action: str) -> None:
-    assert client.post(url(dialog, action))["Location"].startswith("/login/")
 
 
 # --- A new course, an answer, a language, a rest -----------------------------------------------
@@ -190,13 +155,6 @@ def test_own_tools_are_switched_off_and_on_and_the_page_says_what_they_cost(as_a
     as_alice.post(url(dialog, "own-tools"), {"own_tools": "automatic"})
     assert Dialog.objects.get().own_tools == "automatic"
     assert as_alice.post(url(dialog, "own-tools"), {"own_tools": "some"}).status_code == 404
-
-
-def test_bob_neither_sees_nor_changes_the_settings(client: Client, bob: User, dialog: Dialog) -> None:
-    client.force_login(bob)
-
-    assert client.get(url(dialog, "settings")).status_code == 404
-    assert client.post(url(dialog, "own-tools"), {"own_tools": "off"}).status_code == 404
 
 
 @pytest.mark.parametrize("language", ["", "xx", "English"])

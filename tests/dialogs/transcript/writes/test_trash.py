@@ -23,7 +23,7 @@ from dialogs.models import (
     Reminder,
     ToolCall,
 )
-from dialogs.transcript.writes.trash import BLOB_KEYS, _erase_if_still_due, empty_trash, erase_dialog
+from dialogs.transcript.writes.dialog_row import BLOB_KEYS, _erase_if_still_due, empty_trash, erase_dialog
 from health.models import HealthReading
 from tests.builders import keep_blob
 

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from dialogs.models import Dialog
-from dialogs.turns.reads.turns import dialog_to_drive
-from dialogs.turns.writes.lease import Claim, LeaseLost, fenced
+from dialogs.turns.reads.turns import dialog_to_drive, due_dialogs
+from dialogs.turns.writes.lease import Claim, LeaseLost, claim, fenced
 from health.loops import EVERY_CALLS
 
 pytestmark = pytest.mark.django_db
+
+
+def test_a_lease_from_before_the_clock_went_back_keeps_nobody_out(dialog: Dialog) -> None:
+    """Whoever held it has died: no worker took the dialog up until the clock had caught up."""
+    held = timezone.now() + timedelta(hours=1)
+    Dialog.objects.update(wake_seq=1, lease_until=held)
+
+    assert due_dialogs() == [dialog.pk]
+    assert claim(dialog.pk) is not None
+
+
+def test_a_clock_that_is_a_little_ahead_elsewhere_is_believed(dialog: Dialog) -> None:
+    Dialog.objects.update(wake_seq=1, lease_until=timezone.now() + timedelta(minutes=5))
+
+    assert due_dialogs() == []
+    assert claim(dialog.pk) is None
 
 
 def as_it_is_written(dialog: Dialog) -> tuple[Claim, Dialog]:

@@ -15,9 +15,8 @@ from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.events import cause_of
 from dialogs.turns.reads.loops import loop_notice, stretch_of
 from dialogs.turns.writes.autonomous import start_run
-from dialogs.turns.writes.events import is_fresh_start_due, log
+from dialogs.turns.writes.events import dismiss, is_fresh_start_due, log, look_for_loop
 from dialogs.turns.writes.lease import Claim
-from dialogs.turns.writes.loops import dismiss, look_for_loop
 from dialogs.turns.writes.messages import go_on, post_message
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump

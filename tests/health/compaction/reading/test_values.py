@@ -117,6 +117,13 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~We have 985 euros to spend on the fair.", "935 euros is all there is for the fair."),
         ("~The address for the desk is 18 Tanner Row.", "Could the driver bring the desk to 7 Mill Lane?"),
         ("~The plane was due at 9:40, they said yesterday.", "Yesterday they moved the plane to 11:10."),
+        ("~Bring half a loaf for the picnic.", "Bring a whole loaf for the picnic."),
+        ("~The visa for Peru runs out at the end of May.", "The visa for Peru runs out on 9 June, I looked."),
+        (
+            "~The bees go to the meadow behind the mill.",
+            "It rained too much: the bees go to the orchard by the canal now.",
+        ),
+        ("~The tour covers Rome, Siena and Pisa.", "The tour now covers Lucca, Prato and Assisi."),
     ],
 )
 def test_what_is_said_anew_of_a_subject_takes_the_place_of_what_was_said(said: tuple[str, ...]) -> None:
@@ -130,6 +137,9 @@ def test_what_is_said_anew_of_a_subject_takes_the_place_of_what_was_said(said: t
     "said",
     [
         ("~The museum opens at 10:30.", "Sorry, 9:30."),
+        ("~My locker has number LK40718.", "Typo: LK40781."),
+        ("~The museum opens at 10:30.", "Strike that, 9:30."),
+        ("~The museum opens at 10:30.", "I misread, 9:30."),
         ("~The museum opens at 10:30.", "9:30, I misread the poster."),
         ("~The vet has time on Wednesday.", "No, Thursday."),
         ("~The vet has time on Wednesday.", "Thursday!"),
@@ -181,6 +191,8 @@ def test_a_value_without_a_subject_corrects_what_was_said_just_before(said: tupl
         ("~They charge 480 euros for the cellar.", "We gave notice for the cellar."),
         ("~The lock gate is on version 3.1.", "The lock gate goes from version 3.1 to version 4.0."),
         ("~I asked Ruben about the insurance.", "So Fatima replaces Ruben on the insurance."),
+        ("~Our agent at the harbour is Ms Petrov.", "Ms Petrov retired; Mr Osei is our agent at the harbour."),
+        ("~Ask Helga before you sell the boat.", "You don't have to ask Helga before selling."),
     ],
 )
 def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tuple[str, ...]) -> None:
@@ -309,6 +321,12 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Cut headlines after 60 characters.", "By the way, cut captions after 200."),
         ("On workdays wake me at 6:45.", "On Sundays wake me at 9:00."),
         ("The train is at 9:40.", "I missed the train at 8:10."),
+        ("The mill needs a new wheel.", "The mill needs a roof now."),
+        ("The pump is in the shed.", "The pump is loud."),
+        ("Never give the parrot salt.", "The parrot can whistle now."),
+        ("Our agent at the harbour is Ms Petrov.", "Ms Petrov had lunch at the harbour with Mr Osei."),
+        ("The lease runs until the end of May.", "The permit runs until the end of July."),
+        ("Fix E40117 in the parser.", "Fix E50224 in the printer."),
         ("The choir sings at 18:00.", "Last Monday the choir sang at 17:00."),
     ],
 )
@@ -418,6 +436,18 @@ def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]
         ("合唱排练在周二。", "合唱团上周二没有来。"),
         ("我的航班13:05起飞。", "我差点误了6:40的航班。"),
         ("~调试日志保留3天。", "调试日志现在保留5天。"),
+        ("~缓存保留十分钟。", "让缓存保留一个小时。"),
+        ("~每个月定投三百。", "七月起每个月定投四百五。"),
+        ("~护照四月底到期。", "护照5月9日到期。"),
+        ("~乌鸦吃半片药。", "乌鸦吃一整片药了。"),
+        ("~小岚3月9日去看牙医。", "牙医把我们挪到了3月14日。"),
+        ("~修船报价一万一。", "砍完价，修船他们给到九千五。"),
+        ("周一来了40个人。", "周二来了55个人。"),
+        ("周一的会9:00开始。", "周二的会10:30开始。"),
+        ("买豆腐。", "豆腐涨价了。"),
+        ("甲级要40分。", "丁级要65分。"),
+        ("~读书会18:30开场。", "读书会晚半小时，19:00。"),
+        ("猫吃半罐。", "狗吃一整罐。"),
     ],
 )
 def test_the_same_holds_in_chinese(said: tuple[str, ...]) -> None:

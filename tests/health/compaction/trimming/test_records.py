@@ -96,7 +96,7 @@ def standing(*asked: Asked) -> list[object]:
     units = parse(rounds(*asked)).units
     old = told_anew(units)
     told = [unit for unit in units if unit.answers and unit.id not in old.results]
-    left = [without_records(unit.content, old.rows.get(unit.id, ())) for unit in told]
+    left = [without_records(unit.content, old.rows.get(unit.id, {})) for unit in told]
     return [json.loads(text) for text in left if text]
 
 
@@ -114,8 +114,33 @@ NEXT = {"berth_id": "B-18", "state": "free"}
         ([("list", {"quay": "north"}, [FREE, NEXT]), ("list", {"free": False}, [LET])], [[NEXT], [LET]]),
         ([("list", {}, [FREE]), ("let", {"berth": "B-17"}, LET)], [LET]),
         ([("list", {}, {"all": [FREE], "note": None}), ("let", {}, LET)], [{"note": None}, LET]),
+        (
+            [("show", {"berth": "B-17"}, FREE | {"metres": 9}), ("let", {"berth": "B-17"}, LET | {"ok": True})],
+            [{"berth_id": "B-17", "metres": 9}, LET | {"ok": True}],
+        ),
+        (
+            [
+                ("list", {}, [{"boat": "T2"} | FREE, {"boat": "T3"}]),
+                ("let", {"boat": "T2"}, {"boat": "T2", "state": "let"}),
+            ],
+            [[{"boat": "T2", "berth_id": "B-17"}, {"boat": "T3"}], {"boat": "T2", "state": "let"}],
+        ),
+        (
+            [("show", {"船": "海燕"}, {"船": "海燕", "泊位": 4}), ("move", {"船": "海燕"}, {"船": "海燕", "泊位": 9})],
+            [{"船": "海燕", "泊位": 9}],
+        ),
     ],
-    ids=["a row", "deep in both", "the newest in a list", "two lists", "nothing is left", "what else it said"],
+    ids=[
+        "a row",
+        "deep in both",
+        "the newest in a list",
+        "two lists",
+        "nothing is left",
+        "what else it said",
+        "fewer keys",
+        "a short name",
+        "a name of two characters",
+    ],
 )
 def test_a_record_within_a_list_is_told_anew(asked: list[Asked], stands: list[object]) -> None:
     assert standing(*asked) == stands
@@ -126,11 +151,12 @@ def test_a_record_within_a_list_is_told_anew(asked: list[Asked], stands: list[ob
     [
         [("list", {}, [FREE, NEXT]), ("let", {"berth": "B-19"}, LET | {"berth_id": "B-19"})],
         [("list", {"day": "1 May"}, [FREE, NEXT]), ("list", {"day": "2 May"}, [LET, NEXT])],
-        [("list", {}, [FREE | {"metres": 9}, NEXT]), ("let", {"berth": "B-17"}, LET)],
+        [("list", {}, [FREE | {"metres": 9}, NEXT]), ("let", {"berth": "B-17"}, LET | {"skipper": "Ines"})],
+        [("list", {}, [FREE | {"metres": 9}, NEXT]), ("let", {"berth": "B-17"}, FREE)],
         [("boats", {}, [{"boat": at, "berth": "B-17"} for at in "ab"]), ("show", LET, {"boat": "c", "berth": "B-17"})],
         [("list", {}, [FREE, NEXT]), ("let", {"berth": "B-17"}, {"error": "berth B-17: refused"})],
     ],
-    ids=["another record", "another day", "what else it said", "what several share", "an error"],
+    ids=["another record", "another day", "what else both said", "nothing new", "what several share", "an error"],
 )
 def test_what_only_looks_alike_within_a_list_stands(asked: list[Asked]) -> None:
     assert standing(*asked) == [result for _, _, result in asked]

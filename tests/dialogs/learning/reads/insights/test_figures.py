@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dialogs.learning.reads.insights import figures as module
 from dialogs.learning.reads.insights.figures import MOST_PAIRS, Figures, Took, rows, sample, table
-from dialogs.learning.reads.insights.scope import Scope
+from dialogs.learning.reads.insights.series import Scope
 from dialogs.models import Agent, Dialog
 from health.models import ContextEvent, LlmCalibration
 from tests.dialogs.compacting_builders import guard

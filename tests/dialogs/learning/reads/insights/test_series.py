@@ -8,8 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.learning.reads.insights import series as module
-from dialogs.learning.reads.insights.scope import Scope
-from dialogs.learning.reads.insights.series import Series, series
+from dialogs.learning.reads.insights.series import Scope, Series, series
 from dialogs.models import Dialog
 from health.models import HealthReading
 from tests.dialogs.compacting_builders import guard

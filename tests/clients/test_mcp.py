@@ -12,10 +12,10 @@ from asgiref.sync import async_to_sync
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.clients.conftest import Served
 from tests.dialogs.mcp_server.conftest import text_of
-from tests.stack import ROOT, Stack, stack
+from tests.stack import ROOT, Stack
 
-__all__ = ["stack"]
 pytestmark = pytest.mark.stack
 
 ALICES = """
@@ -23,10 +23,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from dialogs.models import *
 from dialogs.turns.writes.messages import post_message
-alice, bob = (User.objects.create_user(name) for name in ("alice", "bob"))
-provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json", enabled=False)
+alice, bob = User.objects.get(username="alice"), User.objects.create_user("bob")
+provider = Provider.objects.create(name="off", kind="scripted", base_url="off.json", enabled=False)
 llm = LLM.objects.create(provider=provider, model_id="tiny")
-agent = Agent.objects.create(name="Helper", slug="helper", llm=llm)
+agent = Agent.objects.create(name="Silent", slug="silent", llm=llm)
 dialog = Dialog.objects.create(owner=alice, agent=agent, llm=llm, active_at=timezone.now())
 Course.objects.create(dialog=dialog, number=1)
 post_message(dialog=dialog, content="How do pumps work?")
@@ -36,9 +36,9 @@ MANAGE = [sys.executable, "manage.py", "mcp"]
 
 
 @pytest.fixture(scope="module")
-def world(stack: Stack) -> Stack:
-    stack.shell(ALICES)
-    return stack
+def world(served: Served) -> Stack:
+    served.stack.shell(ALICES)
+    return served.stack
 
 
 def key_of(world: Stack, name: str) -> str:

@@ -1,5 +1,5 @@
-"""Connecting a server: what a person writes, and asking the server what it serves, before and while it is added.
-Called by a person's click, never in a transaction.
+"""Connecting a server: which ones are offered, what a person writes, and asking the server what it serves, before and
+while it is added. Called by a person's click, never in a transaction.
 """
 
 from __future__ import annotations
@@ -15,15 +15,138 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.llms.connecting.offers import ADVICE, OFFERS, Offer
 from dialogs.llms.reads import llms_at, provider_at, settings_for
 from dialogs.llms.words import kept_by_agent
 from dialogs.llms.writes.providers import InvalidProvider, clean_api_key, connect, record_server
 from dialogs.models import LLM, Agent
+from dialogs.models.llm import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.addresses import InvalidAddress, clean_base_url, native_root
 from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """One choice. `name` becomes the provider's; `hint` says how the server is made ready."""
+
+    name: str
+    label: str | Promise
+    kind: ProviderKind
+    address: str
+    hint: Promise
+    is_hosted: bool = False
+
+
+A_KEY = gettext_lazy("Make a key in your account there, and write it below. Then choose the models to talk with.")
+OFFERS: dict[str, Offer] = {
+    offer.name: offer
+    for offer in (
+        Offer(
+            name="lmstudio",
+            label="LM Studio",
+            kind=ProviderKind.LMSTUDIO,
+            address="http://127.0.0.1:1234",
+            hint=gettext_lazy(
+                "In LM Studio, open Developer, start the server and load a model. Dominds counts with the window that "
+                "the model is loaded with; choose it when you load the model."
+            ),
+        ),
+        Offer(
+            name="ollama",
+            label="Ollama",
+            kind=ProviderKind.OLLAMA,
+            address="http://127.0.0.1:11434",
+            hint=gettext_lazy(
+                "Ollama serves as soon as it runs. Dominds asks it for the context length of the LLM's page with every "
+                "request, and forbids it to drop old messages."
+            ),
+        ),
+        Offer(
+            name="llamacpp",
+            label="llama.cpp",
+            kind=ProviderKind.LLAMACPP,
+            address="http://127.0.0.1:8080",
+            hint=gettext_lazy("Start llama-server with a model. It tells how large a window one request has."),
+        ),
+        Offer(
+            name="vllm",
+            label="vLLM",
+            kind=ProviderKind.OPENAI,
+            address="http://127.0.0.1:8000/v1",
+            hint=gettext_lazy("Start it with “vllm serve”. It tells each model's window."),
+        ),
+        Offer(
+            name="openai",
+            label="OpenAI",
+            kind=ProviderKind.OPENAI,
+            address="https://api.openai.com/v1",
+            hint=A_KEY,
+            is_hosted=True,
+        ),
+        Offer(
+            name="anthropic",
+            label="Anthropic",
+            kind=ProviderKind.ANTHROPIC,
+            address="https://api.anthropic.com",
+            hint=A_KEY,
+            is_hosted=True,
+        ),
+        Offer(
+            name="openrouter",
+            label="OpenRouter",
+            kind=ProviderKind.OPENAI,
+            address="https://openrouter.ai/api/v1",
+            hint=gettext_lazy(
+                "Make a key in your account there. It lists some hundred models: write a part of the name."
+            ),
+            is_hosted=True,
+        ),
+        Offer(
+            name="hosted",
+            label=gettext_lazy("Another hosted service"),
+            kind=ProviderKind.OPENAI,
+            address="https://",
+            hint=gettext_lazy(
+                "Google Gemini, Mistral, DeepSeek, Groq, Qwen, Moonshot and most others speak OpenAI's chat "
+                "completions. Their pages tell the address, which often ends with /v1, and where to make a key."
+            ),
+            is_hosted=True,
+        ),
+        Offer(
+            name="openai-compatible",
+            label=gettext_lazy("Any OpenAI-compatible server"),
+            kind=ProviderKind.OPENAI,
+            address="http://127.0.0.1:8000/v1",
+            hint=gettext_lazy("Any server that speaks OpenAI's chat completions. The address usually ends with /v1."),
+        ),
+    )
+}
+FIRST = "lmstudio"
+
+UNREACHABLE = (
+    gettext_lazy("Does the server run? Is the port right?"),
+    gettext_lazy(
+        "127.0.0.1 is the machine that Dominds runs on. A server elsewhere must listen on the network, not only there."
+    ),
+    gettext_lazy("In a container, 127.0.0.1 is the container: use the address of the machine around it."),
+)
+NOT_THIS_KIND = (
+    gettext_lazy("Something answers there, but not as this kind of server does."),
+    gettext_lazy("Is it another kind? Is the address complete?"),
+)
+# What to look at, by the provider's error.
+ADVICE: dict[str, tuple[Promise, ...]] = {
+    "provider_unreachable": UNREACHABLE,
+    "authentication_refused": (
+        gettext_lazy("The server wants a key, or another one than this. Write it into the form."),
+    ),
+    "bad_answer": NOT_THIS_KIND,
+    "model_not_found": NOT_THIS_KIND,
+    "provider_failed": (gettext_lazy("The server answers, but with an error of its own. Its log says more."),),
+    "rate_limited": (gettext_lazy("The server asks to wait. Try again in a minute."),),
+}
+
 
 EXACT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 # The longest that all questions of one click may take together: a person waits for the page.

@@ -1,0 +1,147 @@
+"""One look at the database serves all answers that come; where nobody looks on, Redis is asked seldom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+
+from dialogs.common import broadcast
+from dialogs.driver import live as live_module
+from dialogs.driver import under_way
+from dialogs.driver.live import LiveAnswer, show
+from dialogs.driver.under_way import until_stopped
+from dialogs.models import Agent, Dialog, Generation
+from dialogs.pages.writes import create_dialog
+from dialogs.providers.base import TextDelta
+from dialogs.turns.writes.lease import Claim
+from dialogs.turns.writes.messages import post_message
+from tests.builders import a_generation
+
+ANSWERS = 3
+SOON = 10
+
+
+@pytest.fixture
+def generations(alice: User, agent: Agent) -> list[Generation]:
+    """Answers that come, each in a dialog of its own."""
+    dialogs = [create_dialog(owner=alice, agent=agent) for _ in range(ANSWERS)]
+    for dialog in dialogs:
+        post_message(dialog=dialog, content="Hello")
+        dialog.refresh_from_db()
+    return [a_generation(dialog) for dialog in dialogs]
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[set[UUID]]:
+    """Which dialogs each look was about."""
+    found: list[set[UUID]] = []
+    real = under_way.unwanted
+
+    def noted(dialog_ids: Sequence[UUID]) -> set[UUID]:
+        found.append(set(dialog_ids))
+        return real(dialog_ids)
+
+    monkeypatch.setattr(under_way, "unwanted", noted)
+    monkeypatch.setattr(under_way, "LOOK_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", 0.0)
+    return found
+
+
+def comes(generation: Generation) -> asyncio.Task[None]:
+    live = LiveAnswer()
+    live.add(TextDelta(f"Word of {generation.pk}"))
+    claim = Claim(generation.dialog_id, generation.fencing_token, 1)
+    return asyncio.create_task(until_stopped(claim, generation.pk, live))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_all_answers_that_come_are_looked_at_and_kept_together(
+    generations: list[Generation], looks: list[set[UUID]]
+) -> None:
+    stopped, *others = generations
+
+    async def until_one_is_stopped() -> None:
+        tasks = [comes(generation) for generation in generations]
+        while await Generation.objects.filter(stream_seq=1).acount() < ANSWERS:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await Dialog.objects.filter(pk=stopped.dialog_id).aupdate(stop_requested=True)
+        await asyncio.wait_for(tasks[0], SOON)
+        assert [task.done() for task in tasks] == [True, False, False]
+        before = len(looks)
+        while len(looks) == before:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+
+    async_to_sync(until_one_is_stopped)()
+
+    assert looks[0] == {generation.dialog_id for generation in generations}
+    assert looks[-1] == {generation.dialog_id for generation in others}
+    assert [one.partial_text for one in Generation.objects.order_by("pk")] == [
+        f"Word of {generation.pk}" for generation in generations
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_looks_once_no_answer_comes(generations: list[Generation], looks: list[set[UUID]]) -> None:
+    async def one_that_ends() -> None:
+        task = comes(generations[0])
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0.2)
+
+    async_to_sync(one_that_ends)()
+
+    assert looks == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_look_that_fails_ends_what_it_was_about(
+    generations: list[Generation], looks: list[set[UUID]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(dialog_ids: Sequence[UUID]) -> set[UUID]:
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(under_way, "unwanted", fail)
+
+    async def all_fail() -> list[BaseException | None]:
+        tasks = [comes(generation) for generation in generations]
+        await asyncio.wait(tasks, timeout=SOON)
+        return [task.exception() for task in tasks]
+
+    assert [str(error) for error in async_to_sync(all_fail)()] == ["a fault of ours"] * ANSWERS
+
+
+@pytest.mark.parametrize(("is_seen", "most"), [(False, 3), (True, 100)])
+def test_an_answer_that_nobody_sees_come_is_told_seldom(
+    is_seen: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+
+    async def tell(_dialog_id: UUID, **state: Any) -> bool:
+        told.append(state["text"])
+        return is_seen
+
+    monkeypatch.setattr(broadcast, "stream_state", tell)
+    monkeypatch.setattr(live_module, "SHOW_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(live_module, "UNSEEN_SECONDS", 0.2)
+
+    async def an_answer() -> None:
+        live = LiveAnswer()
+        shown = asyncio.create_task(show(live, dialog_id=uuid4(), generation_id=1))
+        for _piece in range(40):
+            live.add(TextDelta("word "))
+            await asyncio.sleep(0.01)
+        live.close()
+        await shown
+
+    async_to_sync(an_answer)()
+
+    assert (len(told) > 10) == is_seen
+    assert len(told) <= most
