@@ -176,14 +176,15 @@ class Book:
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
-        if not (_may_take_place(new, old, shared) or self._names_more(new, old, shared)):
+        may_be = _may_take_place(new, old, shared) or self._names_more(new, old, shared)
+        if not (may_be and self._is_near(new, old)):
             return False
         if signs_of(new.text).changes and begin_alike(new, old):
             return not tell_of_another(new, old)
         weight = self._weights.of(shared)
         apart = min(self._apart.of((one.key & self._topics) - shared - one.names) for one in (new, old))
         least = LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED
-        return weight >= least * (weight + apart) and self._is_near(new, old) and not tell_of_another(new, old)
+        return weight >= least * (weight + apart) and not tell_of_another(new, old)
 
     def _names_more(self, new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         """The names of the old one and another, in a change of the same thing, or beside all that was told of it."""
