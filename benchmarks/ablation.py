@@ -68,7 +68,6 @@ PARTS: dict[str, Off] = {
     "newest messages whole": {PASSAGES + "TAIL_SHARE": 0.0},
     "passages lean on others": {PASSAGES + "leaning": leaning_on_nothing},
     "rows that were taken up": {PASSAGES + "IN_PLAY": 1.0},
-    "answered questions weigh less": {PASSAGES + "ASKED": 1.0},
     "users weigh more": {CORE + "choosing.worth.PRIOR": dict.fromkeys((Role.USER, Role.ASSISTANT, Role.TOOL), 1.0)},
     "who says little weighs more": {CORE + "choosing.worth.SHARE_POWER": 0.0},
     "short results weigh more": {CORE + "choosing.worth.BREVITY_MOST": 1.0},
@@ -77,7 +76,6 @@ PARTS: dict[str, Off] = {
     "neighbours join": {CORE + "choosing.choose.JOIN": 0.0},
     "task: whole messages": {CORE + "choosing.worth.TASK_SHARE": 0.0, CORE + "choosing.worth.AN_ANSWER": 0},
     "task: what was typed last": {CORE + "choosing.worth.unanswered": lambda units: ""},
-    "task: passages": {CORE + "choosing.worth.TASK_WEIGHT": 0.0},
 }
 
 

@@ -42,9 +42,7 @@ class Number(NamedTuple):
 NUMBERS = (
     Number(PASSAGES + "TAIL_SHARE", RECORDED, most=0.5),
     Number(PASSAGES + "USER_SHARE", RECORDED, most=0.9),
-    Number(PASSAGES + "EXPONENT", RECORDED),
     Number(PASSAGES + "IN_PLAY", RECORDED),
-    Number(PASSAGES + "ASKED", RECORDED),
     Number(PASSAGES + "HOLDS", CORRECTED),
     Number(PASSAGES + "CHANGED", CORRECTED),
     Number(PASSAGES + "NAMED", CORRECTED),
@@ -52,7 +50,6 @@ NUMBERS = (
     Number(CORE + "choosing.worth.BREVITY_MOST", RECORDED),
     Number(CORE + "reading.features._ONLY_IN_RESULTS", RECORDED),
     Number(CORE + "choosing.choose.JOIN", MADE),
-    Number(CORE + "choosing.worth.TASK_WEIGHT", MADE),
     Number(CORE + "choosing.worth.TASK_SHARE", ASKED, most=0.9),
     Number(CORE + "choosing.worth.AN_ANSWER", ASKED),
 )

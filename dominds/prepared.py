@@ -36,6 +36,7 @@ from django.db.models.signals import post_init
 from django.db.models.sql.subqueries import UpdateQuery
 
 KEPT = "dominds_cursor"
+ANY = "ANY("
 Row = TypeVar("Row")
 Cells = Sequence[Any]
 # What a thread that does nothing but this has at hand.
@@ -97,11 +98,12 @@ class Slot(Value):
 
 
 class SlotOfMany(Slot):
-    """A slot that takes many values as one parameter."""
+    """A slot that takes many values as one parameter. On PostgreSQL `= ANY` of them, which is looked up in an index,
+    whatever the query joins: with the rows of a subquery it may compare the whole table."""
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         if connection.vendor == "postgresql":
-            return f"(SELECT unnest(%s::{self.output_field.db_type(connection)}[]))", [self]
+            return f"{ANY}%s::{self.output_field.db_type(connection)}[])", [self]
         return "(SELECT value FROM json_each(%s))", [self]
 
 
@@ -190,6 +192,7 @@ class Statement:
     def of(cls, query: QuerySet[Any, Any], connection: BaseDatabaseWrapper) -> Statement:
         compiler = query.query.get_compiler(using=connection.alias)
         sql, params = compiler.as_sql()
+        sql = sql.replace(f" IN {ANY}", f" = {ANY}")
         columns = [column for column, *_ in compiler.select]
         converters = [
             (at, [_quick(one, column, connection) for one in how], column)

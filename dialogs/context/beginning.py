@@ -123,7 +123,8 @@ def _before(branch: Sequence[Message]) -> Beginning | None:
 
 @prepared(BigIntegerField())
 def _newest_of(course_id: Any) -> QuerySet[Generation, Any]:
-    newest = Generation.objects.filter(course_id=course_id).order_by("-pk")
+    # By number, of which there is an index: back through all ids a course without any would be looked for in vain.
+    newest = Generation.objects.filter(course_id=course_id).order_by("-number")
     return newest.values_list("prompt_leaf_id", "manifest__begins")[:1]
 
 

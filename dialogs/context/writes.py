@@ -119,7 +119,7 @@ def _shown(manifest: Mapping[str, Any]) -> tuple[Any, Any]:
 @prepared(BigIntegerField(), BigIntegerField(), BigIntegerField())
 def _reports(course_id: Any, llm_id: Any, before: Any) -> QuerySet[Generation, Any]:
     rows = Generation.objects.filter(course=course_id, llm=llm_id, pk__lt=before, prompt_tokens__isnull=False)
-    return rows.order_by("-pk").values_list("manifest", "prompt_tokens")[:REPORTS_LOOKED_AT]
+    return rows.order_by("-number").values_list("manifest", "prompt_tokens")[:REPORTS_LOOKED_AT]
 
 
 def learn_from_report(generation: Generation, *, reported: int) -> None:

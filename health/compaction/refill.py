@@ -7,16 +7,14 @@ whole, messages that were shortened. What a summary says word for word does not 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from health.compaction.choosing.sources import Frame, Source, sources_of
-from health.compaction.reading.chunks import Chunk
 from health.compaction.reading.digest import is_digest, is_notice
 from health.compaction.strategies.passage_view import View
 from health.compaction.strategies.select_passages import LEAST_ROOM, chosen_order, reads_of
-from health.compaction.terms.ports import Asking, Attempt, Kit, Need
+from health.compaction.terms.ports import Asking, Attempt, Kit
 from health.compaction.terms.pressure import marks, tokens
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit, total
 
@@ -32,7 +30,7 @@ def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> Asking:
         filled = yield from _with_passages(before, filled, kit, target_tokens=target)
     if target - filled.state.estimated_tokens >= LEAST_ROOM:
         stood = frozenset(unit.id for unit in after.units)
-        filled = yield from _with_whole(before, filled, kit, stood=stood, target_tokens=target)
+        filled = _with_whole(before, filled, stood=stood, target_tokens=target)
     return filled
 
 
@@ -47,7 +45,7 @@ def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_t
     gone = _may_return(before.units, after.units)
     merged = before.having(_merged(before.units, after.units, gone))
     kept = frozenset(unit.id for unit in after.units)
-    frame = Frame(kept=kept, yielding=frozenset(), room=target_tokens - after.estimated_tokens)
+    frame = Frame(kept=kept, room=target_tokens - after.estimated_tokens)
     sources = _untold(sources_of(merged.units, frame), _written(before.units, after.units))
     if not sources:
         return attempt
@@ -126,31 +124,15 @@ def _without_told_gaps(units: Sequence[Unit], before: Sequence[Unit]) -> Iterato
             yield unit
 
 
-def _with_whole(
-    before: ContextState, attempt: Attempt, kit: Kit, *, stood: frozenset[str], target_tokens: int
-) -> Asking:
-    """Messages that the strategy shortened as they were, those first that say most for what they cost."""
+def _with_whole(before: ContextState, attempt: Attempt, *, stood: frozenset[str], target_tokens: int) -> Attempt:
+    """Messages that the strategy shortened as they were, the newest first."""
     short = {unit.id: unit for unit in attempt.state.units if unit.id in stood}
-    whole = [unit for unit in before.units if unit.id in short and unit.content != short[unit.id].content]
-    if not whole:
-        return attempt
     room = target_tokens - attempt.state.estimated_tokens
     back: dict[str, Unit] = {}
-    for unit in (yield from _by_worth(whole, before, kit)):
-        more = total([unit]) - total([short[unit.id]])
-        if more <= room:
-            back[unit.id] = unit
-            room -= more
+    for unit in reversed(before.units):
+        if unit.id in short and unit.content != short[unit.id].content:
+            more = total([unit]) - total([short[unit.id]])
+            if more <= room:
+                back[unit.id] = unit
+                room -= more
     return replace(attempt, state=attempt.state.having(back.get(unit.id, unit) for unit in attempt.state.units))
-
-
-def _by_worth(units: Sequence[Unit], state: ContextState, kit: Kit) -> Generator[Need, Any, list[Unit]]:
-    """The units, the most needed first, each weighed as one passage."""
-    place = {unit.id: at for at, unit in enumerate(state.units)}
-    sources = [
-        Source(place[unit.id], unit.role, unit.content, [Chunk(0, len(unit.content), unit.content)], voice=unit.role)
-        for unit in units
-    ]
-    frame = Frame(kept=frozenset(), yielding=frozenset(place), room=2 * total(units))
-    order = yield from chosen_order(sources, state, kit, frame)
-    return [units[at] for step in order for at, _ in step]

@@ -63,7 +63,8 @@ def _said(word: str) -> QuerySet[Any]:
     parts = query_words(word)
     if not parts:
         return Message.objects.filter(dialog=OuterRef("pk"), content__icontains=word)
-    kept = SearchText.objects.filter(message__dialog=OuterRef("pk"))
+    # No message has a larger number. Without a word of it PostgreSQL would look through everybody's messages at once.
+    kept = SearchText.objects.filter(message__dialog=OuterRef("pk"), message__seq__lte=OuterRef("last_seq"))
     return kept.filter(*(Q(words__contains=part) for part in parts))
 
 

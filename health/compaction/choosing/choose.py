@@ -24,13 +24,12 @@ _ADDS = (*DIMINISHING, 0.0)
 
 
 class Candidate(NamedTuple):
-    """A chunk that may be kept. `bonus` is worth of its own (relevance, alarms), `prior` multiplies what it covers.
+    """A chunk that may be kept. `prior` multiplies what it covers.
 
     `tokens` include the mark of a gap. The first chosen of a `group` (a message) costs its `label` too.
     """
 
     tokens: int
-    bonus: float
     prior: float
     group: int
     label: int
@@ -43,9 +42,8 @@ class Chooser:
     `steps` are the same in what was chosen together, `spent` the tokens that all of it costs.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], features: Features, *, exponent: float) -> None:
+    def __init__(self, candidates: Sequence[Candidate], features: Features) -> None:
         self.candidates, self.features = candidates, features
-        self.exponent = exponent
         self.chosen: list[int] = []
         self.steps: list[tuple[int, ...]] = []
         self.spent = 0
@@ -54,7 +52,6 @@ class Chooser:
         self._labels = [one.label for one in candidates]
         self._group_of = [one.group for one in candidates]
         self._priors = [one.prior for one in candidates]
-        self._bonuses = [one.bonus for one in candidates]
         self._leans = [one.leans_on for one in candidates]
         self._taken = bytearray(len(candidates))
         self._groups: set[int] = set()
@@ -65,9 +62,9 @@ class Chooser:
         # Who leans, and on whom.
         self._leaners = np.array([at for at, leans in enumerate(self._leans) for _ in leans], dtype=np.intp)
         self._leant_on = np.array([lean for leans in self._leans for lean in leans], dtype=np.intp)
-        self._first_costs = self._costs() ** exponent
+        self._first_costs = self._costs()
         # What each adds, as last computed. It never grows, so it is a bound until it is computed again.
-        self._worths = [own * one.prior + one.bonus for own, one in zip(features.own, candidates, strict=True)]
+        self._worths = [own * one.prior for own, one in zip(features.own, candidates, strict=True)]
         # Closed gaps by chunk.
         self._joins = bytearray(len(candidates))
 
@@ -154,10 +151,10 @@ class Chooser:
         for lean in self._leans[at]:
             if not self._taken[lean]:
                 worth += worth_of(lean)
-        return worth * (1 + JOIN * self._joins[at]) / cost**self.exponent
+        return worth * (1 + JOIN * self._joins[at]) / cost
 
     def _worth(self, at: int) -> float:
-        worth = self._worths[at] = sum(map(self._gain, self._each[at])) * self._priors[at] + self._bonuses[at]
+        worth = self._worths[at] = sum(map(self._gain, self._each[at])) * self._priors[at]
         return worth
 
     def _take(self, at: int, cost: int, heap: list[tuple[float, int]]) -> None:

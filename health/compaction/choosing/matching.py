@@ -1,7 +1,6 @@
-"""How well chunks match what is asked: BM25 and embeddings fused by rank, and shared with the neighbours.
+"""How well messages match what is asked: BM25 and embeddings fused by rank.
 
 Matching is worth only as much as the question is specific: a general one ("go on") chooses worse than chance.
-A chunk gets half of its neighbours' score, so that a reply comes along with its question.
 """
 
 from __future__ import annotations
@@ -70,12 +69,12 @@ class Question:
         hit = {self.stem_of[key]: None for key in keys if key in self.stem_of}
         return sum(self.rarity[one] for one in hit) / max(1e-9, self._says)
 
-    def bm25(self, lengths: Sequence[int], each: Sequence[Iterable[int]] | None = None) -> NDArray[np.float64]:
-        """One score for each chunk, or for each collection of features; `lengths` in tokens."""
+    def bm25(self, lengths: Sequence[int], each: Sequence[Iterable[int]]) -> NDArray[np.float64]:
+        """One score for each collection of features; `lengths` in tokens."""
         mean = sum(lengths) / max(1, len(lengths))
         scores = np.zeros(len(lengths))
         asked = frozenset(self.stem_of)
-        for at, keys in enumerate(self.features.each if each is None else each):
+        for at, keys in enumerate(each):
             if asked.isdisjoint(keys):
                 continue
             hit = dict.fromkeys(self.stem_of[key] for key in keys if key in asked)  # a set's order is chance
@@ -85,18 +84,11 @@ class Question:
 
 
 def fused(words: NDArray[np.float64], meaning: NDArray[np.float64], *, weight: float) -> NDArray[np.float64]:
-    """Reciprocal ranks added up, those of meaning for so much, the best being 1. Zero or less has no rank."""
-    total = _reciprocal(words) + weight * _reciprocal(meaning)
-    return total / max(1e-9, float(total.max(initial=0.0)))
+    """Reciprocal ranks added up, those of meaning for so much. Zero or less has no rank."""
+    return _reciprocal(words) + weight * _reciprocal(meaning)
 
 
 def _reciprocal(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     ranks = np.empty(len(scores))
     ranks[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
     return np.where(scores > 0, _RANK_OFFSET / (_RANK_OFFSET + ranks), 0.0)
-
-
-def with_neighbours(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each score, or half of the better neighbour's."""
-    padded = np.concatenate(([0.0], scores, [0.0]))
-    return np.maximum(scores, 0.5 * np.maximum(padded[:-2], padded[2:]))

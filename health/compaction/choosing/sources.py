@@ -56,13 +56,12 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What a choice stands in: units kept as they are, results that yield in place, and tokens for the choice.
+    """What a choice stands in: units kept as they are, and tokens for the choice.
 
     `reduced` are of the kept those that stand without what is no longer in force, empty where nothing else was said.
     """
 
     kept: frozenset[str]
-    yielding: frozenset[str]
     room: int
     reduced: Mapping[str, Unit] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""What each passage is worth beside what it covers: how it matches the task, and who said it.
+"""What each passage is worth beside what it covers: who said it, and whether its message matches the task.
 
 The priors were set on recordings of service dialogs, coding chats and coding agents; what weighs a task on generated
 conversations (benchmarks/quality.py).
@@ -13,32 +13,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from health.compaction.choosing.matching import Question, fused, with_neighbours
+from health.compaction.choosing.matching import Question, fused
 from health.compaction.choosing.scoring import said
 from health.compaction.laws.invariants import unanswered
 from health.compaction.reading.features import Features
 from health.compaction.terms.ports import Embed, Embedded, Need
 from health.compaction.terms.units import ContextState, Role
 
-TASK_WEIGHT = 25.0
 # The share of the room for whole messages that match a question; all of it from so specific a one on. An answer is as
 # long as a message is, however small the room: there is room for one of so many tokens.
 TASK_SHARE, SPECIFIC_ENOUGH, AN_ANSWER = 0.4, 0.33, 150
 # Where no task is stated, what a person said last and nobody answered yet is one. It seldom asks, so only messages that
 # say so much of it are answers, in that share of the room.
 LAST_WORDS_SHARE, SAYS_ENOUGH = 0.16, 0.75
-# A passage that says little by itself matches by accident: its match counts in full from this much on.
-OWN_ENOUGH = 8.0
 PRIOR = {Role.USER: 2.0, Role.ASSISTANT: 1.0, Role.TOOL: 1.0}
-# Tables match every word of a task in every row: what of them is needed is named elsewhere.
-MATCH = {Role.USER: 1.0, Role.ASSISTANT: 1.0, Role.TOOL: 0.15}
 SHARE_POWER = 0.3
 BRIEF_CHARS, BREVITY_MOST = 1500, 6.0
 # A message that says less of a task, rare words counting for more, is found by its meaning and not by its words. Where
 # meaning moved what words had found, it cost service dialogs at a tenth of the tokens seven points.
 SAYS_LITTLE = 0.1
-# Beside words found: of whole messages, of the passages in them.
-MEANING_WEIGHT, PASSAGE_MEANING_WEIGHT = 0.4, 0.3
+# Beside words found.
+MEANING_WEIGHT = 0.4
 # Of all text so much is embedded, those messages first that say most for their tokens; tool results are not.
 EMBEDDED_SHARE = 0.3
 # So few tokens are embedded in any case.
@@ -60,15 +55,13 @@ class Piece(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """How well pieces match the task, in the measure of `Features.weights`; the pieces of each message that matches,
-    the best first; and how far the task asks for something, from 0 to 1. These messages may take that `share` of the
-    room, or an answer's length.
+    """The pieces of each message that matches the task, the best first; and how far the task asks for something, from
+    0 to 1. These messages may take that `share` of the room, or an answer's length.
     """
 
-    bonuses: list[float]
     messages: list[list[int]]
     asks: float
-    share: float = TASK_SHARE
+    share: float
 
     def budget(self, room: int) -> int:
         """The tokens of the room that the messages may take."""
@@ -89,44 +82,16 @@ class Group(NamedTuple):
 def matches(pieces: Sequence[Piece], features: Features, state: ContextState) -> Generator[Need, Any, Matches]:
     question = Question(state.task or state.asked or unanswered(state.units), features)
     if not question.specific:
-        return Matches([0.0] * len(pieces), [], 0.0)
+        return Matches([], 0.0, 0.0)
     groups = list(_groups(pieces, features))
-    worded = question.bm25([group.tokens for group in groups], [group.says for group in groups])
-    asks = question.narrow * min(1.0, question.specific / SPECIFIC_ENOUGH)
-    if not state.task:
-        return _of_last_words(groups, worded, question, features, asks=asks)
-    meant = yield from _similar(groups, question, state)
-    likeness = np.zeros(len(pieces))
-    for group, near in zip(groups, meant, strict=True):
-        likeness[group.pieces] = near
-    match = with_neighbours(
-        fused(question.bm25([piece.tokens for piece in pieces]), likeness, weight=PASSAGE_MEANING_WEIGHT)
-    )
-    scores = fused(worded, meant, weight=MEANING_WEIGHT)
-    return Matches(
-        bonuses=_bonuses(pieces, features, TASK_WEIGHT * question.specific * match),
-        messages=[groups[at].pieces for at in np.argsort(-scores, kind="stable") if scores[at] > 0],
-        asks=asks,
-    )
-
-
-def _of_last_words(
-    groups: Sequence[Group], worded: NDArray[np.float64], question: Question, features: Features, *, asks: float
-) -> Matches:
-    """What was said last is no task that somebody stated: only messages that say much of it are its answers, or where
-    they are too long, such passages in them.
-    """
-    says = [question.said_by(group.says) for group in groups]
-    found = [groups[at].pieces for at in np.argsort(-worded, kind="stable") if says[at] >= SAYS_ENOUGH]
+    scores = question.bm25([group.tokens for group in groups], [group.says for group in groups])
+    if state.task:
+        scores = fused(scores, (yield from _similar(groups, question, state)), weight=MEANING_WEIGHT)
+    best = [groups[at] for at in np.argsort(-scores, kind="stable") if scores[at] > 0]
+    found = [one.pieces for one in best if state.task or question.said_by(one.says) >= SAYS_ENOUGH]
     found += [[one] for pieces in found for one in pieces if question.said_by(features.each[one]) >= SAYS_ENOUGH]
-    return Matches([0.0] * len(features.each), found, asks, LAST_WORDS_SHARE)
-
-
-def _bonuses(pieces: Sequence[Piece], features: Features, match: NDArray[np.float64]) -> list[float]:
-    return [
-        one * min(1.0, own / OWN_ENOUGH) * MATCH.get(piece.role, 1.0)
-        for piece, one, own in zip(pieces, match.tolist(), features.own, strict=True)
-    ]
+    asks = question.narrow * min(1.0, question.specific / SPECIFIC_ENOUGH)
+    return Matches(found, asks, TASK_SHARE if state.task else LAST_WORDS_SHARE)
 
 
 def _groups(pieces: Sequence[Piece], features: Features) -> Iterator[Group]:

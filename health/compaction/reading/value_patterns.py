@@ -49,7 +49,9 @@ _ENGLISH: Mapping[Sort, str] = {
         r"|\b[A-Z]{1,3}\d{4,12}\b"
         # What programs call things, not where a sentence begins: a path, a name with _ or digits, an option.
         rf"|(?:(?<=[a-z:,\]] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
-        r"|(?!and/or|he/she|his/her|[A-Z]?\d)[A-Za-z~](?=[A-Za-z0-9_./-]{0,80}[0-9_/])[A-Za-z0-9_-]{2,60}"
+        # A constant ("MAX_SIZE") is set to a value, and is none.
+        r"|(?!and/or|he/she|his/her|[A-Z]?\d|[A-Z][A-Z\d]{0,30}+_[A-Z])[A-Za-z~]"
+        r"(?=[A-Za-z0-9_./-]{0,80}[0-9_/])[A-Za-z0-9_-]{2,60}"
         r"(?:[./][A-Za-z0-9_-]{1,60}){0,8})"
     ),
     Sort.DAY: (
@@ -78,7 +80,9 @@ _CHINESE: Mapping[Sort, str] = {
     Sort.TIME: r"|[\d一二三四五六七八九十]{1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?",
     Sort.AMOUNT: (
         f"|[{ZH_DIGITS}一][百千万](?!别)[{ZH_DIGITS}一百千万]{{0,8}}"
-        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分(?!钟))[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])|(?:一(?=个?(?:小时|分钟|星期))|(?<![早晚前迟多少])半|一整)(?=[{ZH_UNITS}])"
+        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分(?!钟))[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])"
+        f"|(?<=[到为成])[{ZH_DIGITS}]{{1,3}}(?=$|[。，！了吧])"
+        f"|(?:一(?=个?(?:小时|分钟|星期))|(?<![早晚前迟多少])半|一整)(?=[{ZH_UNITS}])"
     ),
     Sort.PLACE: r"|[^\W\da-zA-Z_送寄到在是去给就让]{2,4}(?:路|街|道|巷|里|弄|村|园|苑)\d+[号弄]?",
 }

@@ -105,11 +105,10 @@ class View:
     @cached_property
     def _in_any_case(self) -> frozenset[int]:
         """The places of units that are looked at whether or not something of them is chosen."""
-        stands = self.frame.kept | self.frame.yielding
-        return frozenset(at for at, unit in enumerate(self.state.units) if unit.id in stands or is_lines(unit))
+        return frozenset(at for at, unit in enumerate(self.state.units) if unit.id in self.frame.kept or is_lines(unit))
 
     def _is_lined(self, unit: Unit) -> bool:
-        return is_lines(unit) and unit.id not in self.frame.kept and unit.id not in self.frame.yielding
+        return is_lines(unit) and unit.id not in self.frame.kept
 
     def _texts(self, chosen: Iterable[tuple[int, int]]) -> dict[int, list[Line]]:
         """What is left of each unit that is not kept, by its place."""
@@ -140,9 +139,7 @@ class View:
         if unit.id in self.frame.kept:
             left = self.frame.reduced.get(unit.id)
             return unit if left is None else left if left.content else None
-        if not lines:
-            return unit.saying(GAP.strip()) if unit.id in self.frame.yielding else None
-        return self._saying(unit, lines[0].text)
+        return self._saying(unit, lines[0].text) if lines else None
 
     def _saying(self, unit: Unit, text: str) -> Unit:
         found = self._short.get((unit.id, text))

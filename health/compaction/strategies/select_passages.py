@@ -19,7 +19,8 @@ from health.compaction.laws.weave import ledger_beside
 from health.compaction.reading.digest import without
 from health.compaction.reading.features import Features
 from health.compaction.reading.force import Place, in_force
-from health.compaction.reading.value_statements import is_question
+from health.compaction.reading.ledger_page import is_seen
+from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
 from health.compaction.terms.pressure import marks
@@ -29,10 +30,8 @@ from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, to
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.
 TAIL_SHARE, USER_SHARE = 0.07, 0.45
-# What a passage adds is divided by this power of its tokens.
-EXPONENT = 1.0
-# A row of a result that holds what somebody took up is worth so much more. What was asked has been answered since.
-IN_PLAY, ASKED = 1.25, 0.4
+# A row of a result that holds what somebody took up is worth so much more.
+IN_PLAY = 1.25
 # So is what the user states and what holds, more so where it changed something, and a reply that names of what a value
 # is: set on one half of conversations with corrections, judged on the other.
 HOLDS, CHANGED, NAMED = 4.0, 8.0, 5.0
@@ -100,7 +99,7 @@ def framed(state: ContextState, kit: Kit, *, target_tokens: int) -> Frame:
     free = target_tokens - state.overhead_tokens - sum(cut.tokens for cut in guarded) + spared
     newest = tail(pieces, budget_tokens=int(free * TAIL_SHARE))
     room = free - sum(cut.tokens for cut in newest)
-    return Frame(kept=ids_of(guarded) | ids_of(newest), yielding=frozenset(), room=room, reduced=reduced)
+    return Frame(kept=ids_of(guarded) | ids_of(newest), room=room, reduced=reduced)
 
 
 def _in_force_only(units: Sequence[Unit], kit: Kit) -> dict[str, Unit]:
@@ -160,27 +159,29 @@ def chosen_order(
     prior = priors(pieces)
     starts = begins(sources, places, state.units)
     leans = leaning(sources, places, starts, in_force(tuple(state.units)).beside)
-    labels = [label_tokens(state.units[source.unit_at], frame, kit) for source in sources]
+    labels = [label_tokens(state.units[source.unit_at], kit) for source in sources]
     turns = [LATER[turn_to_leave([state.units[source.unit_at]])] for source in sources]
     candidates = [
         Candidate(
             piece.tokens + GAP_TOKENS,
-            own * turns[at],
             prior[piece.role] * _favour(piece, taken) * held * turns[at],
             at,
             labels[at],
             lean,
         )
-        for piece, own, (at, _), lean, taken, held in zip(
-            pieces, asked.bonuses, places, leans, features.in_play, map(_held(state.units), starts), strict=True
+        for piece, (at, _), lean, taken, held in zip(
+            pieces, places, leans, features.in_play, map(_held(state.units), starts), strict=True
         )
     ]
-    chooser = Chooser(candidates, features, exponent=EXPONENT)
-    if not (frame.kept or frame.yielding):  # where nothing must stay, the end of the newest message does
+    chooser = Chooser(candidates, features)
+    if not frame.kept:  # where nothing must stay, the end of the newest message does
         chooser.take(range(len(places))[-1:])
+    changed = in_force(tuple(state.units)).changed if asked.messages else ()  # no answer takes their room
+    for one in _laid_down(pieces, starts, kit, changed):
+        chooser.fill([one], frame.room - chooser.spent)
     untagged = [turn == LATER[-1] for turn in turns]
     asked_for = [one for one in asked.messages if all(untagged[places[at][0]] for at in one)]
-    chooser.take(_asked_for(asked_for, chooser, budget=asked.budget(frame.room)))
+    chooser.take(_asked_for(asked_for, chooser, budget=asked.budget(frame.room - chooser.spent)))
     _typed(sources, places, chooser, untagged, budget=int(USER_SHARE * (frame.room - chooser.spent)))
     chooser.choose(frame.room - chooser.spent)
     chooser.choose(SPARE)
@@ -191,6 +192,16 @@ def chosen_order(
     return [tuple(places[one] for one in step) for step in chooser.steps]
 
 
+def _laid_down(
+    pieces: Sequence[Piece], starts: Sequence[Place | None], kit: Kit, changed: Collection[Place]
+) -> list[int]:
+    """The rules in force, then what else was laid down and changed something, the newest first."""
+    kinds = {(entry.source_id, entry.text): entry.kind for entry in kit.entries if not is_seen(entry)}
+    newest = [(at, kinds.get((pieces[at].source_id, pieces[at].text))) for at in reversed(range(len(pieces)))]
+    rules = [at for at, kind in newest if kind is EntryKind.RULE]
+    return [*rules, *(at for at, kind in newest if kind and starts[at] in changed)]
+
+
 def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequence[Unit]) -> list[int]:
     """What is left when nothing says anything new: the newest first, mere courtesy last, and nothing twice."""
     left = unsaid([piece.text for piece in pieces], chooser.chosen, kept)
@@ -198,8 +209,6 @@ def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequenc
 
 
 def _favour(piece: Piece, taken_up: bool) -> float:
-    if piece.role is Role.USER:
-        return ASKED if is_question(piece.text) else 1.0
     return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
 
 
@@ -256,10 +265,8 @@ def pieces_of(
     ]
 
 
-def label_tokens(unit: Unit, frame: Frame, kit: Kit) -> int:
+def label_tokens(unit: Unit, kit: Kit) -> int:
     """What a message costs beside its text, once something of it stands."""
-    if unit.id in frame.yielding:
-        return 0  # it stands in any case
     if is_lines(unit):
         return LINE_TOKENS
     return kit.counter.per_message + unit.image_tokens + (kit.tokens(unit.attached) if unit.attached else 0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from health.compaction.reading.digest import NOTICE
 from health.services import compact_messages
 from health.tokens.messages import count_messages
 
@@ -79,3 +80,30 @@ def test_of_the_first_request_only_values_that_were_told_anew_leave() -> None:
 
     assert "The goal: build the tool Heron." in text
     assert "400 euros" not in text.replace("[No longer so: The deposit is 400 euros.]", "")
+
+
+RULE, BUDGET = "You must always answer in one sentence.", "Correction: the budget is 5,500 euros."
+FIRST, QUESTION = "Plan our trip, please.", "Which castle is good for children, and what does the garden cost?"
+HELPFUL = "The castle is good for children, and the garden of the castle costs 12 euros."
+
+
+def a_trip() -> list[dict[str, Any]]:
+    """Nobody assents to the rule, other messages say more for their tokens, and one answers what was asked last."""
+    told = [(f"What of day {day} in Sintra?", f"On day {day} take tram {day}1. {HELPFUL}") for day in range(1, 12)]
+    pairs = (FIRST, "Gladly."), (RULE, HELPFUL), ("The budget is 4,000 euros.", HELPFUL), *told[:6]
+    return said(*pairs, (BUDGET, HELPFUL), *told[6:], (QUESTION, ""))[:-1]
+
+
+def needed(*texts: str) -> int:
+    """With room for the notice that more stood there."""
+    return count_messages([{"role": "user", "content": text} for text in (NOTICE, *texts)], "")
+
+
+@pytest.mark.parametrize("more", [*range(0, 60, 6), 100, 200, 400])
+def test_a_rule_and_then_the_newest_value_stand_before_answers_wherever_they_fit(more: int) -> None:
+    def kept(limit: int) -> list[str]:
+        outcome = compact_messages(a_trip(), limit_tokens=limit, embedder="none")
+        return [message["content"] for message in outcome.messages]
+
+    assert RULE in kept(needed(FIRST, RULE, QUESTION) + more)
+    assert {RULE, BUDGET} <= {*kept(needed(FIRST, RULE, BUDGET, QUESTION) + more)}

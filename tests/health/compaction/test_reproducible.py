@@ -22,7 +22,7 @@ print([one.worth for one in sentences(units, focus=texts[0])])
 """
 _MATCHES = """
 asked = Question(texts[1], Features(texts, from_tool=[False] * len(texts)))
-print(asked.bm25([len(text) for text in texts]).tolist())
+print(asked.bm25([len(text) for text in texts], asked.features.each).tolist())
 """
 
 

@@ -25,6 +25,7 @@ from health.models import CompactionRun, ContextEvent, HealthReading, Proposal
 
 Row = TypeVar("Row", bound=Model)
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
+A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,9 @@ class Scope:
         """The readings with a number: those without are of providers that report no usage."""
         rows = HealthReading.objects.filter(prompt_tokens__isnull=False).order_by()
         dialog = "generation__dialog"
+        if self.since:
+            # Those of dialogs that rested all the time need not be looked at. No turn takes a day.
+            rows = rows.filter(generation__dialog__active_at__gte=self.since - A_DAY)
         return self._cut(
             rows, owner=f"{dialog}__owner", agent=f"{dialog}__agent", llm="generation__llm", when="read_at"
         )

@@ -235,8 +235,8 @@ def test_a_server_that_dies_in_a_call_fails_that_call_only(make_server: MakeServ
 
 
 def test_a_tool_that_hangs_is_given_up_and_its_program_ended(make_server: MakeServer, pid_file: Path) -> None:
-    with pytest.raises(ToolError, match="lab did not answer within 2 seconds"):
-        call(make_server(timeout_seconds=2), "hang")
+    with pytest.raises(ToolError, match="lab did not answer within 4 seconds"):
+        call(make_server(timeout_seconds=4), "hang")
 
     assert_ends(pid_file)
 
@@ -251,8 +251,8 @@ def test_a_program_that_hears_nothing_is_killed(make_server: MakeServer, pid_fil
 def test_a_program_that_prints_garbage_is_given_up_quietly(
     make_server: MakeServer, pid_file: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ToolError, match=r"did not answer within 2 seconds\..* not MCP\. Its last words: n") as failure:
-        call(make_server("garbage", timeout_seconds=2), "add")
+    with pytest.raises(ToolError, match=r"did not answer within 4 seconds\..* not MCP\. Its last words: n") as failure:
+        call(make_server("garbage", timeout_seconds=4), "add")
 
     assert_ends(pid_file)
     assert len(str(failure.value)) < 600
@@ -265,12 +265,14 @@ def test_a_program_that_greets_before_it_serves_is_used(make_server: MakeServer)
 
 
 @pytest.mark.parametrize(
-    ("how", "tool", "unsent"),
-    [("stdio", "die", False), ("stdio", "hang", False), ("complain", "add", True), ("deaf", "add", True)],
+    ("how", "tool", "seconds", "unsent"),
+    [("stdio", "die", 30, False), ("stdio", "hang", 4, False), ("complain", "add", 30, True), ("deaf", "add", 2, True)],
 )
-def test_whether_a_call_was_asked_for_is_known(make_server: MakeServer, how: str, tool: str, unsent: bool) -> None:
+def test_whether_a_call_was_asked_for_is_known(
+    make_server: MakeServer, how: str, tool: str, seconds: int, unsent: bool
+) -> None:
     with pytest.raises(TransientError) as failure:
-        call(make_server(how, timeout_seconds=2), tool)
+        call(make_server(how, timeout_seconds=seconds), tool)
 
     assert failure.value.unsent is unsent
 

@@ -14,12 +14,10 @@ def chooser(
 ) -> Chooser:
     features = Features(texts, from_tool=[False] * len(texts))
     candidates = [
-        Candidate(
-            tokens=tokens, bonus=0.0, prior=1.0, group=0 if group else at, label=0, leans_on=(leans or {}).get(at, ())
-        )
+        Candidate(tokens=tokens, prior=1.0, group=0 if group else at, label=0, leans_on=(leans or {}).get(at, ()))
         for at in range(len(texts))
     ]
-    return Chooser(candidates, features, exponent=0.5)
+    return Chooser(candidates, features)
 
 
 def test_what_says_most_comes_first() -> None:

@@ -119,6 +119,7 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~The plane was due at 9:40, they said yesterday.", "Yesterday they moved the plane to 11:10."),
         ("~Bring half a loaf for the picnic.", "Bring a whole loaf for the picnic."),
         ("~The visa for Peru runs out at the end of May.", "The visa for Peru runs out on 9 June, I looked."),
+        ("~IDLE_SECONDS should be forty.", "bump IDLE_SECONDS to ninety"),
         (
             "~The bees go to the meadow behind the mill.",
             "It rained too much: the bees go to the orchard by the canal now.",
@@ -327,6 +328,7 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Our agent at the harbour is Ms Petrov.", "Ms Petrov had lunch at the harbour with Mr Osei."),
         ("The lease runs until the end of May.", "The permit runs until the end of July."),
         ("Fix E40117 in the parser.", "Fix E50224 in the printer."),
+        ("IDLE_SECONDS should be forty.", "MOST_PAGES should be ninety."),
         ("The choir sings at 18:00.", "Last Monday the choir sang at 17:00."),
     ],
 )
@@ -437,6 +439,8 @@ def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]
         ("我的航班13:05起飞。", "我差点误了6:40的航班。"),
         ("~调试日志保留3天。", "调试日志现在保留5天。"),
         ("~缓存保留十分钟。", "让缓存保留一个小时。"),
+        ("~IDLE_SECONDS设为四。", "IDLE_SECONDS调到九"),
+        ("IDLE_SECONDS设为四。", "MOST_PAGES设为九。"),
         ("~每个月定投三百。", "七月起每个月定投四百五。"),
         ("~护照四月底到期。", "护照5月9日到期。"),
         ("~乌鸦吃半片药。", "乌鸦吃一整片药了。"),

@@ -213,7 +213,7 @@ def test_similar_passages_are_asked_for_once_and_only_with_a_task() -> None:
 def test_an_embedder_that_answers_is_heard() -> None:
     said = [f"Somebody called {name} paid {at} euros for a {thing}." for at, (name, thing) in enumerate(_MANY)]
     told = [a_unit(text, role=Role.ASSISTANT) for text in said]
-    state = a_long_chat(*told, limit=86, task="How much did somebody pay for the musical thing?")
+    state = a_long_chat(*told, limit=106, task="How much did somebody pay for the musical thing?")
 
     def answer(need: object) -> Embedded | None:
         if not isinstance(need, Embed):
@@ -404,7 +404,7 @@ def test_one_that_is_pinned_stands_as_it_was_said_and_what_is_outdated_is_told_b
 def test_where_the_next_best_does_not_fit_a_smaller_one_takes_the_room() -> None:
     best, next_best, small = (assistant(text) for text in ("one two", "three four five six", "seven eight"))
     state = counted_state(best, next_best, small, assistant("so " * 60), a_unit("And now?", id="last"))
-    frame = Frame(kept=frozenset({"last"}), yielding=frozenset(), room=0)
+    frame = Frame(kept=frozenset({"last"}), room=0)
     view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
 
     units = view.fitting([((0, 0),), ((1, 0),), ((2, 0),)], budget_tokens=len(NOTICE.split()) + 2 + 2 + 2)
@@ -419,7 +419,7 @@ REPORT = "The pump was checked.\nThe invoice of ACME is due on 3 May. All is wel
 def left_of(report: str, *numbers: int, limit: int, role: Role = Role.USER) -> str:
     """What stands for a message of which these pieces are kept."""
     state = counted_state(a_unit(report, id="report", role=role), a_unit("And now?", id="last"), limit=limit)
-    frame = Frame(kept=frozenset({"last"}), yielding=frozenset(), room=0)
+    frame = Frame(kept=frozenset({"last"}), room=0)
     view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
     return next(unit.content for unit in view.units((0, number) for number in numbers) if unit.id == "report")
 
@@ -450,11 +450,7 @@ def test_marks_at_the_ends_are_no_words_of_the_message_when_it_is_chosen_from_ag
     told = "[…]\nThe invoice 4471 of ACME over 912 euros is due on 3 May 2031.\n[…]"
     state = a_long_chat(a_unit(told, id="report"))
 
-    (source,) = [
-        one
-        for one in sources_of(state.units, Frame(kept=frozenset(), yielding=frozenset(), room=10))
-        if "ACME" in one.text
-    ]
+    (source,) = [one for one in sources_of(state.units, Frame(kept=frozenset(), room=10)) if "ACME" in one.text]
 
     assert [chunk.text for chunk in source.chunks] == [told.split("\n")[1]]
 
