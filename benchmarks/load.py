@@ -79,6 +79,8 @@ class Sample:
     at: float
     cpu: Mapping[str, float]
     memory: Mapping[str, float]
+    # CPU seconds of what is not Dominds.
+    beside: Mapping[str, float]
 
 
 @dataclass
@@ -86,15 +88,17 @@ class Watched:
     """The processes of the stacks, by name."""
 
     stacks: Sequence[Stack]
+    crowd: int = 0
     samples: list[Sample] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     def look(self) -> None:
         cpu, memory = {}, {}
         for name, pid in self.processes():
-            cpu[name] = sum(map(int, _after_name(Path(f"/proc/{pid}/stat")).split()[11:13])) / TICK
+            cpu[name] = cpu_seconds(pid)
             memory[name] = pss_mb(pid)
-        self.samples.append(Sample(at=time.monotonic() - self.began, cpu=cpu, memory=memory))
+        beside = {"the crowd": cpu_seconds(self.crowd), "the whole machine": machine_seconds()}
+        self.samples.append(Sample(at=time.monotonic() - self.began, cpu=cpu, memory=memory, beside=beside))
 
     def processes(self) -> Iterator[tuple[str, int]]:
         """With the children of each, and `up` itself."""
@@ -117,11 +121,23 @@ class Watched:
             print(f"  {name:24}{load:8.0f}{''.join(f'{mark:9.0f}' for mark in marks)}")
         sums = [sum(one.memory.values()) for one in (first, middle, last)]
         total = 100 * (sum(last.cpu.values()) - sum(first.cpu.values())) / seconds
-        print(f"  {'all':24}{total:8.0f}{''.join(f'{mark:9.0f}' for mark in sums)}")
+        print(f"  {'all of Dominds':24}{total:8.0f}{''.join(f'{mark:9.0f}' for mark in sums)}")
+        for name, spent in last.beside.items():
+            print(f"  {name:24}{100 * (spent - first.beside[name]) / seconds:8.0f}")
 
 
 def _after_name(stat: Path) -> str:
     return stat.read_text().rpartition(")")[2]
+
+
+def cpu_seconds(pid: int) -> float:
+    return sum(map(int, _after_name(Path(f"/proc/{pid}/stat")).split()[11:13])) / TICK
+
+
+def machine_seconds() -> float:
+    """What all cores have been busy, with whatever."""
+    user, nice, system, _idle, _waiting, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return sum((user, nice, system, *interrupts)) / TICK
 
 
 def pss_mb(pid: int) -> float:
@@ -179,6 +195,7 @@ def besiege(stack: Stack, crowd: Mapping[str, Any], folder: Path, seconds: int, 
     environment = {**os.environ, "DOMINDS_BENCH_CROWD": json.dumps(crowd)}
     with (folder / "locust.log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        watched.crowd = process.pid
         while process.poll() is None:
             watched.look()
             time.sleep(SAMPLE_SECONDS)

@@ -125,12 +125,17 @@ class Repeats:
         told = _told(text)
         if told.joined in self._exact:
             return True
-        many = len(told.words) >= _FEWEST_WORDS
-        found = many and any(_says_all(old, told) for word in told.longest for old in self._by_word[word])
+        found = len(told.words) >= _FEWEST_WORDS and any(_says_all(old, told) for old in self._longer(told))
         self._exact.add(told.joined)
         for word in told.longest:
             self._by_word[word] = [told, *self._by_word[word][: _COMPARED - 1]]
         return found
+
+    def _longer(self, told: Told) -> Iterator[Told]:
+        """Those that have all of its words, and few others."""
+        least, most = len(told.words), (1 + _MOST_MORE) * len(told.words)
+        near = (old for word in told.longest for old in self._by_word[word] if least <= len(old.words) <= most)
+        return (old for old in near if told.distinct <= old.distinct)
 
 
 class Told(NamedTuple):
@@ -148,20 +153,17 @@ class Told(NamedTuple):
 def _told(text: str) -> Told:
     low = _CONTRACTED.sub(" not", text.lower())
     pattern = _ASCII_WORD if low.isascii() else _WORD
-    words = tuple(word for word in pattern.findall(low) if word not in _COURTESY) or (" ".join(text.split()),)
+    words = tuple([word for word in pattern.findall(low) if word not in _COURTESY]) or (" ".join(text.split()),)
     distinct = frozenset(words)
     longest = sorted(sorted(distinct), key=len, reverse=True)[:_LOOKED_UP]
     return Told(words, " ".join(words), distinct, tuple(longest))
 
 
 def _says_all(old: Told, new: Told) -> bool:
-    """Whether its words stand in the longer text in this order, among few others of which none may turn the sense."""
-    longer, words = old.words, new.words
-    more = len(longer) - len(words)
-    if len(words) < _FEWEST_WORDS or not 0 <= more <= _MOST_MORE * len(words) or not new.distinct <= old.distinct:
-        return False
+    """Whether its words stand in the longer text in this order, and none of the others may turn the sense."""
+    words = new.words
     others, at = list[str](), 0
-    for word in longer:
+    for word in old.words:
         if at < len(words) and word == words[at]:
             at += 1
         else:

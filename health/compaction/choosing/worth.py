@@ -99,9 +99,9 @@ def _groups(pieces: Sequence[Piece], features: Features) -> Iterator[Group]:
     for at, piece in enumerate(pieces):
         of_message.setdefault(piece.source_id, []).append(at)
     for name, own in of_message.items():
-        says = dict.fromkeys(key for at in own for key in features.each[at])
-        tokens = sum(pieces[at].tokens for at in own)
-        yield Group(name, pieces[own[0]].role, own, tokens, says, sum(features.own[at] for at in own))
+        says = dict.fromkeys([key for at in own for key in features.each[at]])
+        tokens = sum([pieces[at].tokens for at in own])
+        yield Group(name, pieces[own[0]].role, own, tokens, says, sum([features.own[at] for at in own]))
 
 
 def priors(pieces: Sequence[Piece]) -> dict[Role, float]:

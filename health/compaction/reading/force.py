@@ -72,7 +72,7 @@ def _force(ids: tuple[str, ...], said: tuple[Said, ...]) -> Force:
         return ids[message], start
 
     named = [(place(*at), place(*reply)) for at, reply in named_in_reply(said, book)]
-    followed = [(place(*old.at), place(*new.at)) for old, new in book.followed.items() if old not in book.gone]
+    followed = [(place(*old.at), place(*new.at)) for old, new in book.followed()]
     beside: dict[Place, list[Place]] = defaultdict(list)
     for at, other in (*named, *followed):
         beside[at].append(other)

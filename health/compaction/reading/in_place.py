@@ -10,14 +10,14 @@ two wishes without a value ("write the digest as a list") what differs at the en
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.two_things import NOBODY, states_a_value
+from health.compaction.reading.two_things import NOBODY
 from health.compaction.reading.value_patterns import (
     ATTRIBUTES,
     BREAKS,
@@ -25,6 +25,7 @@ from health.compaction.reading.value_patterns import (
     PAIRS,
     ROWS,
     ROWS_ANYWHERE,
+    SENTENCES,
     ZH_CHANGING,
     ZH_COMMON,
     ZH_MEASURES,
@@ -37,24 +38,16 @@ VALUE = "§"
 LONGEST, ZH_LONGEST = 3, 4
 LISTS = frozenset((",", "and", "or", "、", "和"))
 ENDS_CLAUSE = BREAKS.union("!?，。：；、！？")
+_OF_ROWS = frozenset[str]().union(*ROWS)
 
 
 class Gap(NamedTuple):
-    """What each of two sentences says between the same words; `before` and `after` are these, empty where few."""
+    """What each of two sentences says between the same words, in their clause; `before` and `after` are these, empty
+    where few."""
 
-    mine: Sequence[str]
-    theirs: Sequence[str]
+    runs: tuple[Sequence[str], Sequence[str]]
     before: Sequence[str]
     after: Sequence[str]
-
-    @property
-    def runs(self) -> tuple[Sequence[str], Sequence[str]]:
-        """What of it is in the clause of the same words."""
-        if self.after and self.after[0] not in ENDS_CLAUSE:
-            return _last(self.mine), _last(self.theirs)
-        if self.before and self.before[-1] not in ENDS_CLAUSE:
-            return _first(self.mine), _first(self.theirs)
-        return (), ()
 
     @property
     def is_last(self) -> bool:
@@ -90,47 +83,49 @@ class Told(NamedTuple):
 def tell_of_another(new: Statement, old: Statement) -> bool:
     """Whether more differs than what is told of one thing."""
     told = _told(new.tokens, old.tokens)
-    if not (states_a_value(new) and states_a_value(old)):
+    if not (new.has_value and old.has_value):
         denied = signs_of(new.text).forbids and not signs_of(old.text).forbids
         return (told.gaps > 1 and told.within > 0) or (denied and told.begins > 0)
-    return told.apart > 0 or (not signs_of(new.text).changes and _are_of_a_row(new.tokens, old.tokens))
+    # "In the morning", "at bedtime", wherever they stand.
+    return told.apart > 0 or (
+        not signs_of(new.text).changes and _differ_in(ROWS_ANYWHERE, _pieces(new.tokens), _pieces(old.tokens))
+    )
 
 
-@lru_cache(maxsize=PAIRS)
-def _are_of_a_row(told: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """ "In the morning", "at bedtime", wherever they stand."""
-    mine, theirs = set(_pieces(told)), set(_pieces(other))
-    return any(_differ_in(row, mine, theirs) for row in ROWS_ANYWHERE)
-
-
-def _differ_in(row: frozenset[str], mine: Collection[str], theirs: Collection[str]) -> bool:
-    ours, others = row.intersection(mine), row.intersection(theirs)
-    return bool(ours and others) and ours.isdisjoint(others)
+def _differ_in(rows: Sequence[frozenset[str]], mine: Collection[str], theirs: Collection[str]) -> bool:
+    """Whether each says another word of a row."""
+    if _OF_ROWS.isdisjoint(mine) or _OF_ROWS.isdisjoint(theirs):
+        return False
+    both = ((row.intersection(mine), row.intersection(theirs)) for row in rows)
+    return any(ours and others and ours.isdisjoint(others) for ours, others in both)
 
 
 @lru_cache(maxsize=PAIRS)
 def _told(told: tuple[str, ...], other: tuple[str, ...]) -> Told:
-    mine, theirs = list(_pieces(told)), list(_pieces(other))
+    mine, theirs = _pieces(told), _pieces(other)
     gaps = list(_gaps(mine, theirs))
-    rows = [gap.names_things and any(_differ_in(row, *gap.runs) for row in ROWS) for gap in gaps]
+    rows = [gap.names_things and _differ_in(ROWS, *gap.runs) for gap in gaps]
     shared = {piece for piece in set(mine).intersection(theirs) if piece < CJK_BEGINS}
     apart = [row or _tell_apart(gap, shared) for row, gap in zip(rows, gaps, strict=True)]
     begins = sum(found and not gap.is_last for found, gap in zip(apart, gaps, strict=True))
     return Told(len(gaps), sum(apart), sum(apart[:-1]) + sum(rows[-1:]), begins)
 
 
-def _pieces(told: Sequence[str]) -> Iterator[str]:
+@lru_cache(maxsize=SENTENCES)
+def _pieces(told: tuple[str, ...]) -> tuple[str, ...]:
     """Words, and single characters of Chinese, without the measure word behind a value."""
-    before = ""
-    for token in told:
+    if max(told, default="") < CJK_BEGINS:
+        return told
+    found: list[str] = []
+    for before, token in itertools.pairwise(("", *told)):
         if token > CJK_BEGINS:
-            yield from token[before == VALUE and token[0] in ZH_MEASURES :]
+            found += token[before == VALUE and token[0] in ZH_MEASURES :]
         else:
-            yield token
-        before = token
+            found.append(token)
+    return tuple(found)
 
 
-def _gaps(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Gap]:
+def _gaps(mine: tuple[str, ...], theirs: tuple[str, ...]) -> Iterator[Gap]:
     """What stands between the same words. The time grows with the number of pieces."""
     at = behind = 0
     before: Sequence[str] = ()
@@ -147,9 +142,19 @@ def _gaps(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Gap]:
             continue
         after = same if opens or len(same) > 1 or any(piece == VALUE or _says(piece) for piece in same) else ()
         if here - back > at and there - back > behind:
-            yield Gap(mine[at : here - back], theirs[behind : there - back], before, after)
+            yield Gap(_runs(mine[at : here - back], theirs[behind : there - back], before, after), before, after)
         if same:
             at, behind, before = here + on, there + on, after
+
+
+def _runs(
+    mine: Sequence[str], theirs: Sequence[str], before: Sequence[str], after: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    if after and after[0] not in ENDS_CLAUSE:
+        return _last(mine), _last(theirs)
+    if before and before[-1] not in ENDS_CLAUSE:
+        return _first(mine), _first(theirs)
+    return (), ()
 
 
 def _may_be_a_name(run: Sequence[str]) -> bool:
@@ -173,11 +178,10 @@ def _alike(mine: Sequence[str], theirs: Sequence[str]) -> int:
     )
 
 
-def _anchors(mine: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
+def _anchors(mine: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[int, int]]:
     """The places of the most pieces that stand once in both, in the same order: the longest rising run."""
-    once, others = Counter(mine), Counter(theirs)
-    where = {piece: at for at, piece in enumerate(theirs) if others[piece] == 1}
-    places = [(at, where[piece]) for at, piece in enumerate(mine) if once[piece] == 1 and piece in where]
+    where = _said_once(theirs)
+    places = [(at, where[piece]) for piece, at in _said_once(mine).items() if piece in where]
     ends: list[int] = []
     runs: list[list[tuple[int, int]]] = []
     for at, there in places:
@@ -185,6 +189,12 @@ def _anchors(mine: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]
         run = [*runs[rank - 1], (at, there)] if rank else [(at, there)]
         ends[rank : rank + 1], runs[rank : rank + 1] = [there], [run]
     return runs[-1] if runs else []
+
+
+@lru_cache(maxsize=SENTENCES)
+def _said_once(pieces: tuple[str, ...]) -> Mapping[str, int]:
+    """The places of pieces that stand once, in order."""
+    return {piece: at for at, piece in enumerate(pieces) if pieces.count(piece) == 1}
 
 
 def _first(run: Sequence[str]) -> Sequence[str]:

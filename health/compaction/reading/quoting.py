@@ -69,7 +69,8 @@ _TOLD_BY_OTHERS = re.compile(
     r"\b(?:(?<!i )(?:says?|said|wrote|writes|reads|replied|told (?:me|us))|according to|claims?|asked me to)\b"
     r"|(?:说|写道|写着|要求我)[：:，,“\"]|据说"
 )
-_TELLING = re.compile(
+# A quick look, in lower case.
+TELLING = re.compile(
     one_of(("say", "said", "wr", "read", "repl", "told", "accord", "claim", "asked", "说", "写", "要求我"))
 )
 _QUOTES = ('"', "“", "「", "『", "'")
@@ -127,7 +128,7 @@ def _bullet(text: str) -> int:
 
 def _is_anothers(sentence: str) -> bool:
     low = sentence.lower()
-    if _TELLING.search(low) and _TOLD_BY_OTHERS.search(low):
+    if TELLING.search(low) and _TOLD_BY_OTHERS.search(low):
         return True
     return sentence.startswith(_QUOTES) and bool(_IN_QUOTES.fullmatch(sentence))
 

@@ -6,7 +6,7 @@ A sentence is compared with many others, so it is remembered with what was found
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from health.compaction.reading.ledger_patterns import is_binding
@@ -19,13 +19,13 @@ from health.compaction.reading.value_patterns import (
     DENIED,
     ENDS,
     FORBIDS,
-    MAY_HOLD_VALUES,
     OPENS_CHANGE,
     PAST,
     PERMITS,
     SENTENCES,
     SOMETIMES,
     Phrases,
+    may_hold_values,
 )
 
 _CLAUSE = re.compile(r"[,;，；]")
@@ -35,15 +35,16 @@ _OPENING = 9
 
 def _where_told(phrases: Phrases) -> Callable[[str], re.Match[str] | None]:
     """A search in the clauses that state a value, where some do: "yesterday I met Ben, the ferry is at 8"."""
+    return lambda low: next(filter(None, map(phrases.search, _valued(low))), None)
 
-    def search(low: str) -> re.Match[str] | None:
-        clauses = [clause for clause in _CLAUSE.split(low) if clause.strip()]
-        valued = [one for one in clauses if MAY_HOLD_VALUES.search(one)] if len(clauses) > 1 else []
-        if valued and len(clauses[0].encode()) <= _OPENING:
-            valued.insert(0, clauses[0])
-        return next(filter(None, map(phrases.search, valued or (low,))), None)
 
-    return search
+@lru_cache(maxsize=SENTENCES)
+def _valued(low: str) -> Sequence[str]:
+    clauses = [clause for clause in _CLAUSE.split(low) if clause.strip()]
+    valued = [one for one in clauses if may_hold_values(one)] if len(clauses) > 1 else []
+    if valued and len(clauses[0].encode()) <= _OPENING:
+        valued.insert(0, clauses[0])
+    return valued or (low,)
 
 
 _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {

@@ -132,7 +132,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         return True
     if not new.text.isascii() and _open_otherwise(new.text, old.text):
         return True
-    if not (states_a_value(new) and states_a_value(old)):
+    if not (new.has_value and old.has_value):
         return False
     return (
         _count_two_things(new.text, old.text)
@@ -177,11 +177,6 @@ def _frame(text: str) -> str:
     """What a sentence says first it is about. A day is a frame only to what is counted."""
     found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_LABELLED.match(text) or ZH_NUMBERED.match(text)
     return "" if found is None or SORTS[Sort.DAY].match(found[1].title()) else found[1]
-
-
-def states_a_value(one: Statement) -> bool:
-    """One that is no name."""
-    return bool(one.values.keys() - {Sort.NAME})
 
 
 def _count_two_things(text: str, other: str) -> bool:

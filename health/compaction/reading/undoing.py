@@ -16,7 +16,6 @@ from functools import lru_cache
 
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.two_things import states_a_value
 from health.compaction.reading.value_patterns import CHANGES, SENTENCES, ZH_COMMON, stem
 from health.compaction.reading.value_statements import Statement
 from health.compaction.reading.value_words import CJK_BEGINS
@@ -61,12 +60,18 @@ def _listed(text: str) -> tuple[str, ...]:
 def undoes(new: Statement, old: Statement) -> bool:
     """ "Don't order the rug", "emojis are fine now": says no more than that what was told or forbidden is not so."""
     sign, before = signs_of(new.text), signs_of(old.text)
-    if not new.content or (states_a_value(new) and not new.words <= old.words) or not _says_no_more(new, old):
+    if not new.content or (new.has_value and not new.words <= old.words):
         return False
     if before.forbids and not sign.forbids:
-        return sign.permits
-    denied = None if sign.denies else NOT_DONE.search(new.text.lower())
-    return denied is not None and (not denied["deed"] or stem(denied["deed"]) in ANY_DEED.union(old.tokens))
+        return sign.permits and _says_no_more(new, old)
+    denied = None if sign.denies else _not_done(new.text)
+    deed = denied and denied["deed"]
+    return bool(denied) and (not deed or stem(deed) in ANY_DEED.union(old.tokens)) and _says_no_more(new, old)
+
+
+@lru_cache(maxsize=SENTENCES)
+def _not_done(text: str) -> re.Match[str] | None:
+    return NOT_DONE.search(text.lower())
 
 
 def _says_no_more(new: Statement, old: Statement) -> bool:

@@ -62,7 +62,7 @@ _ENGLISH: Mapping[Sort, str] = {
     ),
     Sort.TIME: (
         r"(?i:(?<![\d:.])\d{1,2}:\d\d(?:\s?[ap]\.?m\b)?(?![\d:])|\b\d{1,2}\s?[ap]\.?m\b"
-        r"|\b(?:noon|midnight|\w{1,12} o'clock|(?:half|quarter) (?:past|to) \w{1,12})\b)"
+        r"|\b(?:noon|midnight|\w{1,12}+ o'clock|(?:half|quarter) (?:past|to) \w{1,12})\b)"
     ),
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
@@ -109,11 +109,13 @@ DENIED = re.compile(
     r"(?:\b(?:not|never)|n['’]t) (?:(?:at|on|in|by|to|from|for) )?(?:the )?[$€£¥]?\d[\w:.,]{0,12}"
     r"|不[是在](?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
 )
-# In lower case; nothing else holds a value that is no name.
-MAY_HOLD_VALUES = re.compile(
-    rf"[\d@§周期拜点半整{ZH_DIGITS}百千万]|一个?[小分月星]|half |whole |(?:end|middle|start|beginning) of |quarter |day"
-    rf"|[a-z:,] -|[a-z_][_/][a-z_]|noon|midnight|o'clock|://|\b(?:{COUNTS})\b"
+# In lower case; nothing else holds a value that is no name. Each is quick to see where it cannot begin.
+_VALUE_MARKS = re.compile(rf"[\d@§周期拜点半整{ZH_DIGITS}百千万]")
+_VALUE_WORDS = re.compile(
+    r"一个?[小分月星]|half |whole |end of |middle of |start of |beginning of |quarter |day|noon|midnight|o'clock|://"
+    r"|-(?<=[a-z:,] -)|_(?<=[a-z_]_)[a-z_]|/(?<=[a-z_]/)[a-z_]"
 )
+_COUNTS = re.compile(rf"\b(?:{COUNTS.lower()})\b")
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
 UNIT_WORDS = re.compile(
     r"§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"
@@ -159,14 +161,14 @@ ADDS = Phrases.of(
     r"还(?!是|记得|没|不)|另|也(?!许)|除了|此外|同时|额外|单独|各自|分别|附加|加上",
 )
 SOMETIMES = Phrases.of(
-    r"\b(?:second(?! thought)|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever"
+    r"\b(?:(?:second(?! thought)|third|in case|back-?up|fallback|spare|meanwhile|usually|except|unless|if|whenever"
     r"|for comparison"
     r"|on (?:\w+ )?(?:weekends?|weekdays|holidays)|at (?:night|weekends)|during|in (?:summer|winter|spring|autumn)"
     r"|(?:their|his|her) (?:\w+ ){1,2}(?:for|of|on|to|is|are))\b"
     r"|^(?:last|the previous) (?:year|time|month|week|summer|winter)\b"
-    r"|\b(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
-    r"|^(?:back )?in (?:19|20)\d\d\b|\b(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
-    r"|\b(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b",
+    r"|(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
+    r"|^(?:back )?in (?:19|20)\d\d\b|(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
+    r"|(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b)",
     r"去年|上次|上回|备用|周末|节假日|如果|要是|(?<![一二三四五六七八九十])万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
     r"|比如|例如|例子|有些?人|别人|人家",
 )
@@ -342,6 +344,10 @@ CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs
 HEADING = re.compile(r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?): ")
 
 
+def may_hold_values(low: str) -> bool:
+    return bool(_VALUE_MARKS.search(low) or _VALUE_WORDS.search(low) or _COUNTS.search(low))
+
+
 def raw_tokens(text: str) -> list[str]:
     """The words and marks of a text as written."""
     return (ASCII_TOKEN if text.isascii() else TOKEN).findall(text)
@@ -383,8 +389,10 @@ def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
 def deeds_of(text: str) -> frozenset[str]:
     """What is done to a thing on a day or at a time; in Chinese it stands right behind these."""
     low = text.lower()
-    done = [hit["deed"] for hit in DONE.finditer(low)] if MAY_HOLD_VALUES.search(low) else []
-    if not done and (text.isascii() or not MAY_HOLD_VALUES.search(low)):
+    if not may_hold_values(low):
+        return frozenset()
+    done = [hit["deed"] for hit in DONE.finditer(low)]
+    if not done and text.isascii():
         return frozenset()
     times = [hit.end() for sort in (Sort.DAY, Sort.TIME) for hit in SORTS[sort].finditer(text)]
     behind = [ZH_WHEN.sub("", run[0]) for at in times if (run := ZH_RUN.match(text, at))]

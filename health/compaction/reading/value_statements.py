@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from health.compaction.reading.quoting import label_of, own_sentences
+from health.compaction.reading.quoting import TELLING, label_of, own_sentences
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import Passage, of_text, passages
@@ -32,7 +32,6 @@ from health.compaction.reading.value_patterns import (
     HEADING,
     IN_CHARGE,
     INDEFINITE,
-    MAY_HOLD_VALUES,
     NO_NAME,
     ONES,
     QUOTED,
@@ -47,6 +46,7 @@ from health.compaction.reading.value_patterns import (
     ZH_GENERIC,
     ZH_NAME,
     Sort,
+    may_hold_values,
     raw_tokens,
     stem,
 )
@@ -80,6 +80,7 @@ class Statement:
     `topics` are what it is about by its grammar, `content` is all that says something, values that are no names aside.
     `key` is what of it the assistant said back, `heard` marks what got a short answer, `noted` where this says some of
     it back, or hardly a word of its own: small talk gets a kind word on something else. `bare` says only a value.
+    Of its values `names` are one sort; `has_value` where there are others.
     """
 
     message: int
@@ -95,6 +96,12 @@ class Statement:
     heard: bool
     noted: bool
     bare: bool
+    names: frozenset[str] = field(init=False)
+    has_value: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", self.values.get(Sort.NAME, frozenset()))
+        object.__setattr__(self, "has_value", bool(self.values.keys() - {Sort.NAME}))
 
     @property
     def at(self) -> tuple[int, int]:
@@ -104,10 +111,6 @@ class Statement:
     def words(self) -> frozenset[str]:
         """Its values, of all sorts."""
         return frozenset(value for values in self.values.values() for value in values)
-
-    @property
-    def names(self) -> frozenset[str]:
-        return self.values.get(Sort.NAME, frozenset())
 
 
 def statements(said: Sequence[Said]) -> Iterator[Statement]:
@@ -130,10 +133,10 @@ def _names(said: Sequence[Said]) -> frozenset[str]:
 def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
     """Words of a text that may be names, and words that are none."""
     around = [".", *raw_tokens(" . ".join([passage.text for passage in passages(text)])), "."]
-    capitals = [at for at, token in enumerate(around) if token[0].isupper()]
-    names: set[str] = set()
-    others = set(around).difference([around[at] for at in capitals])
-    for at in capitals:
+    others, names = set(around), set[str]()
+    capitals = {token for token in others if token[0].isupper()}
+    others -= capitals
+    for at in [at for at, token in enumerate(around) if token in capitals]:
         before, behind = around[at - 1], around[at + 1]
         opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
         (others if before in INDEFINITE else set() if opens else names).add(around[at].lower())
@@ -152,7 +155,7 @@ def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str])
 @of_text
 def _without_tellers(text: str) -> str:
     """Dots in the place of "she says": what somebody says is no subject."""
-    return TELLS.sub(lambda hit: "·" * len(hit[0]), text)
+    return TELLS.sub(lambda hit: "·" * len(hit[0]), text) if TELLING.search(text.lower()) else text
 
 
 @lru_cache(maxsize=MESSAGES)
@@ -225,7 +228,7 @@ def _topics_of_note(reply: str) -> frozenset[str]:
 
 
 def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], note: str, is_short: bool) -> Statement:
-    told = _told(passage.text, names & _spelt(passage.text))
+    told = _told(passage.text, names and names & _spelt(passage.text))
     back = _content(note)
     key = told.content & back
     heard = bool(note) and (is_short or len(key) > 1)
@@ -267,7 +270,7 @@ def _told(text: str, names: frozenset[str]) -> Told:
 
 def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
     """The words of the clauses in which one of the values stands."""
-    clauses = CLAUSE.split(HEADING.sub(r"\1 ", text))
+    clauses = CLAUSE.split(HEADING.sub(r"\1 ", text) if ": " in text else text)
     return [clause for clause in map(tokens_of, clauses) if not values.isdisjoint(clause)]
 
 
@@ -296,7 +299,7 @@ def _things(tokens: Sequence[str]) -> frozenset[str]:
 def _spelt(text: str) -> frozenset[str]:
     """Its words as they may stand among names, their stems too."""
     tokens = {token.lower() for token in raw_tokens(text)}
-    return frozenset(tokens.union(map(stem, tokens)))
+    return frozenset(tokens.union([stem(token) for token in tokens if token[-1] == "s"]))
 
 
 def _is_bare(
@@ -327,14 +330,14 @@ def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[s
     found: dict[Sort, frozenset[str]] = {}
     rest = text
     sorts = ENGLISH_SORTS if text.isascii() else SORTS
-    for sort in VALUES if MAY_HOLD_VALUES.search(text.lower()) else ():
+    for sort in VALUES if may_hold_values(text.lower()) else ():
         if hits := sorts[sort].findall(rest):
             found[sort] = _as_values(hits)
             rest = UNIT_WORDS.sub("§", sorts[sort].sub(" § ", rest))
     named = [hit for hit in sorts[Sort.NAME].findall(rest) if _names_something(hit, names)]
     named += [hit for hit in IN_CHARGE.findall(rest) if _is_telling(hit.lower())]
-    if not text.isascii():
-        named += ZH_NAME.findall(rest)
+    if not text.isascii() and (hits := ZH_NAME.findall(rest)):
+        named += hits
         rest = ZH_NAME.sub("§", rest)
     if named:
         found[Sort.NAME] = _as_values(named)

@@ -24,7 +24,7 @@ CJK_BEGINS = "\u2e80"
 
 
 def tokens_of(text: str) -> tuple[str, ...]:
-    return tuple(map(stem, raw_tokens(text.lower())))
+    return tuple([stem(token) if token[-1] == "s" else token for token in raw_tokens(text.lower())])
 
 
 def content_of(tokens: Sequence[str]) -> Iterator[str]:

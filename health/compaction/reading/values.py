@@ -24,13 +24,7 @@ from health.compaction.reading.choices import MOST_CHOSEN, is_other_choice, own_
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.two_things import (
-    begin_alike,
-    counts_something_else,
-    ends_another,
-    states_a_value,
-    tell_of_two,
-)
+from health.compaction.reading.two_things import begin_alike, counts_something_else, ends_another, tell_of_two
 from health.compaction.reading.undoing import changes_a_part, undoes
 from health.compaction.reading.value_patterns import (
     ANYBODY,
@@ -93,15 +87,13 @@ class _Weights(dict[str, float]):
 
 
 class Book:
-    """Hears the statements in order; `gone` are those whose force a later message took.
-
-    `followed` says of others which later one is about the same: it may have taken their place in words not understood.
-    """
+    """Hears the statements in order; `gone` are those whose force a later message took."""
 
     def __init__(self, heard: Sequence[Statement], known: Iterable[str]) -> None:
         self._stated = tuple(heard)
         self.gone: dict[Statement, Statement] = {}
-        self.followed: dict[Statement, Statement] = {}
+        self._alike_later: dict[Statement, list[Statement]] = defaultdict(list)
+        self._changed_next: dict[Statement, Statement] = {}
         self._by_word: dict[str, list[int]] = defaultdict(list)
         self._recent: list[Statement] = []
         self._said_by = Counter(word for one in heard for word in one.content)
@@ -115,10 +107,18 @@ class Book:
         """What holds, as far as it is a value or the assistant took note of it."""
         return (one for one in self._stated if (one.noted or one.values) and one not in self.gone)
 
+    def followed(self) -> Iterator[tuple[Statement, Statement]]:
+        """Others, each with the last one about the same: it may have taken their place in words not understood."""
+        for old in self._recent:
+            later = (new for new in reversed(self._alike_later.get(old, ())) if self._is_near(new, old))
+            if old not in self.gone and (new := next(later, self._changed_next.get(old))):
+                yield old, new
+
     def hear(self, new: Statement) -> None:
-        near = [old for old in self._alike(new) if self._is_near(new, old)]
-        self.followed.update(dict.fromkeys(near, new))
-        replaced = self._replaced_by(new, near)
+        alike = self._alike(new)
+        for old in alike:
+            self._alike_later[old].append(new)
+        replaced = self._replaced_by(new, alike)
         for old in replaced:
             new = _in_place_of(old, new)
         self.gone.update(dict.fromkeys(replaced, new))
@@ -133,11 +133,11 @@ class Book:
         if replaced or last is None or last in self.gone or not 0 < new.turn - last.turn <= NEAR:
             return
         if new.bare and new.values and (signs_of(new.text).opens or signs_of(new.text).changes):
-            self.followed.setdefault(last, new)
+            self._changed_next[last] = new
 
     def _is_near(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
-        if _is_of_another(new, old, shared) or self._weights.of(shared) < LEAST_WEIGHT:
+        if self._weights.of(shared) < LEAST_WEIGHT or _is_of_another(new, old, shared):
             return False
         return not (signs_of(old.text).binds and self._is_beside(old, shared))
 
@@ -146,13 +146,13 @@ class Book:
         other = self._apart.of(rule.content - shared - rule.names)
         return self._weights.of(shared) < RULE_SHARED * other
 
-    def _replaced_by(self, new: Statement, near: Sequence[Statement]) -> list[Statement]:
-        found = [old for old in near if self._takes_place(new, old)] or self._said_just_before(new)
-        return [] if found and self._could_mean_another(new, found[-1], near) else found
+    def _replaced_by(self, new: Statement, alike: Sequence[Statement]) -> list[Statement]:
+        found = [old for old in alike if self._takes_place(new, old)] or self._said_just_before(new)
+        return [] if found and self._could_mean_another(new, found[-1], alike) else found
 
-    def _could_mean_another(self, new: Statement, old: Statement, near: Iterable[Statement]) -> bool:
+    def _could_mean_another(self, new: Statement, old: Statement, alike: Iterable[Statement]) -> bool:
         """ "Make the budget 700", where a food budget and a travel budget were stated."""
-        others = (one for one in near if one is not old and _common(new, one))
+        others = (one for one in alike if one is not old and _common(new, one) and self._is_near(new, one))
         return any(
             _shared(new, one) == _shared(new, old) and _is_of_another(one, old, _shared(one, old)) for one in others
         )
@@ -176,7 +176,8 @@ class Book:
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
-        if not (_may_take_place(new, old, shared) or self._names_more(new, old, shared)):
+        may_be = _may_take_place(new, old, shared) or self._names_more(new, old, shared)
+        if not (may_be and self._is_near(new, old)):
             return False
         if signs_of(new.text).changes and begin_alike(new, old):
             return not tell_of_another(new, old)
@@ -228,12 +229,12 @@ def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> b
 
 def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """What is stated of the subject stands in the correction, beside something else."""
-    told = any(
+    told = old.has_value and any(
         sort is not Sort.NAME and found < new.values.get(sort, frozenset()) for sort, found in old.values.items()
     )
     if not told and (old.names - shared or (old.names and old.names < new.names)):
         return False
-    if states_a_value(new) and not old.values and not told:
+    if new.has_value and not old.values and not told:
         return False
     many = len(old.key) > 1 or (old.key and signs_of(new.text).contrasts)
     told = told or (bool(many) and old.key < new.content and signs_of(new.text).changes)
@@ -249,7 +250,7 @@ def _says_more(old: Statement, new: Statement) -> bool:
 def _shared(new: Statement, old: Statement) -> frozenset[str]:
     """Content of both; of Chinese, which has no small words to tell by, where both state their values."""
     both = new.content & old.content
-    return frozenset(word for word in both if word < CJK_BEGINS or word in new.topics or word in old.topics)
+    return frozenset([word for word in both if word < CJK_BEGINS or word in new.topics or word in old.topics])
 
 
 def _is_chosen_anew(new: Statement, old: Statement) -> bool:
@@ -283,6 +284,8 @@ def _people(one: Statement, other: Statement) -> list[str]:
 
 def _common(new: Statement, old: Statement) -> Sort | None:
     """The sort of value that both state, and differently."""
+    if new.values.keys().isdisjoint(old.values):
+        return None
     ours, theirs = own_values(new, old), own_values(old, new)
     both = min(ours.keys() & theirs.keys(), default=None)
     if both is Sort.NAME and min(ours) is not min(theirs):
@@ -364,7 +367,7 @@ def _lead(one: Statement) -> frozenset[str]:
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
     """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
-    of_value = states_a_value(one)
+    of_value = one.has_value
     for before, token, definite, part, behind in words_before(one.tokens):
         if before in shared or before in one.names or CHANGES.fullmatch(before):
             continue  # "correction" in "a correction about the groups"

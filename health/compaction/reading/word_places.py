@@ -15,10 +15,10 @@ from health.compaction.reading.value_patterns import (
     BREAKS,
     DETERMINERS,
     INDEFINITE,
-    MAY_HOLD_VALUES,
     OF,
     SENTENCES,
     marks_of,
+    may_hold_values,
 )
 from health.compaction.reading.value_words import is_word
 
@@ -47,7 +47,7 @@ def told_of(text: str) -> str:
     if ZH_IN_CHARGE.search(text):
         return ""
     clauses = text.split("，")
-    told = next(filter(MAY_HOLD_VALUES.search, clauses), text)
+    told = next(filter(may_hold_values, clauses), text)
     found = KIN.match(text.lower()) or ZH_WHO.match(told)
     if found is None or not found.lastgroup:
         return ""

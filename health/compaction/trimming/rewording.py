@@ -41,7 +41,7 @@ def in_play(state: ContextState) -> frozenset[str]:
 @of_text
 def _identifiers(text: str) -> frozenset[str]:
     """Words with a letter and a digit, and long numbers; a year or a quantity names nothing."""
-    numbered = (word for word in words_of(text) if _DIGIT.search(word))
+    numbered = [word for word in words_of(text) if _DIGIT.search(word)] if _DIGIT.search(text) else ()
     return frozenset(
         word for word in numbered if _LETTER.search(word) or (word.isdigit() and len(word) >= _LONG_NUMBER)
     )
