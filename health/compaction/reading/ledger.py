@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
+from health.compaction.reading.facts import FactKind, facts
 from health.compaction.reading.facts_in_play import in_play
 from health.compaction.reading.force import in_force
 from health.compaction.reading.ledger_book import Book, normal
@@ -30,6 +31,7 @@ from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledge
 from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.reading.quoting import own_sentences, sentences
 from health.compaction.reading.subjects import content_words
+from health.compaction.reading.text import passages
 from health.compaction.reading.unread import read_or
 from health.compaction.terms.later import Later
 from health.compaction.terms.ports import Kit
@@ -168,10 +170,23 @@ def _missing(entries: list[Entry], standing: Sequence[Unit]) -> list[Entry]:
 
 
 def _stands(entry: Entry, source: str, everything: str) -> bool:
-    """Word for word; of a fact it is enough that the fact itself does."""
+    """Word for word; of a fact it is enough that the fact does, of a user's number beside a word said with it."""
     if entry.text in source or entry.text in everything:
         return True
-    return bool(entry.facts) and all(_stands_alone(name, everything) for name in entry.facts)
+    if not entry.facts or not all(_stands_alone(name, everything) for name in entry.facts):
+        return False
+    words = _plain_words(entry.text) - _plain_words(" ".join(entry.facts))
+    if entry.role is not Role.USER or not words or any(fact.kind is not FactKind.NUMBER for fact in facts(entry.text)):
+        return True
+    return all(_stands_beside(words, name, everything) for name in entry.facts)
+
+
+def _stands_beside(words: frozenset[str], name: str, text: str) -> bool:
+    """In one sentence with one of the words: the day on which the harbour closes may be the day of something else."""
+    lines = (line for line in text.splitlines() if name in line)
+    return any(
+        _stands_alone(name, each.text) and words & _plain_words(each.text) for line in lines for each in passages(line)
+    )
 
 
 def _stands_alone(name: str, text: str) -> bool:

@@ -493,6 +493,14 @@ def test_a_fact_that_stands_in_other_words_is_left_out_but_not_if_it_is_a_part_o
     assert carry(found, standing=(a_unit("ORD-482131 costs 1450 euros"),), budget_tokens=AMPLE, kit=KIT) is not None
 
 
+def test_a_users_fact_stands_in_no_sentence_about_something_else() -> None:
+    found = entries("The harbour closes on 14 March.")
+    elsewhere = a_unit("The harbour is quiet. The fleet comes home on 14 March.", role=Role.ASSISTANT)
+    told = a_unit("As for the harbour: it will be closed from 14 March on.", role=Role.ASSISTANT)
+    assert carry(found, standing=(elsewhere,), budget_tokens=AMPLE, kit=KIT) is not None
+    assert carry(found, standing=(told,), budget_tokens=AMPLE, kit=KIT) is None
+
+
 def test_facts_in_standing_calls_stand() -> None:
     asked, result = a_round("Reading.", "fine")
     asked = replace(asked, calls=(replace(asked.calls[0], arguments='{"path": "src/app.py"}'),))
