@@ -93,7 +93,7 @@ def test_redis_answers_without_its_password_being_shown(settings: Any) -> None:
 
 
 def test_no_worker_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(doctor, "PING_SECONDS", (0.05, 0.05))
 
     assert found(doctor.workers)["workers"].state == State.WRONG
 
@@ -207,7 +207,7 @@ def test_an_ollama_behind_openais_api_is_a_note_with_the_command_that_connects_i
 
 @pytest.mark.django_db
 def test_json_holds_the_same_findings(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(doctor, "PING_SECONDS", (0.05, 0.05))
 
     with pytest.raises(SystemExit) as stopped:
         call_command("doctor", "--json")
