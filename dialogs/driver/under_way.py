@@ -74,20 +74,22 @@ class UnderWay:
                 self._looking = None
 
     async def _look(self) -> None:
-        """While the database is away the answers go on."""
+        """While the database is away the answers go on. One that cannot be kept takes no other along."""
         find, flush = persistent(in_db(unwanted)), persistent(in_db(generations.flush))
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             coming = list(self._coming)
             try:
                 self._stop(await find([one.claim.dialog_id for one in coming]), coming)
-                due = [(one, one.partial()) for one in coming if one.is_due]
-                if due:
-                    await flush([partial for _one, partial in due])
             except Exception as error:
                 _fail(error, coming)
-            else:
-                for one, partial in due:
+            for one in [one for one in coming if one.is_due]:
+                partial = one.partial()
+                try:
+                    await flush(partial)
+                except Exception as error:
+                    _fail(error, [one])
+                else:
                     one.is_kept(partial)
 
     @staticmethod

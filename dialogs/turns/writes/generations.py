@@ -182,11 +182,9 @@ def clients(dialog: Dialog) -> Dialog | None:
     return dialog if dialog.is_client_driven else None
 
 
-def flush(partials: Iterable[Partial]) -> None:
-    """Keep what has come so far, in case this worker dies. Conditional updates, each fenced by its token, and each by
-    itself: in one transaction SQLite's writer would wait for Python between two of them, and all others for it."""
-    for one in partials:
-        _flush(one.generation_id, one.held.token, one.text, one.reasoning, one.seq)
+def flush(partial: Partial) -> None:
+    """Keep what has come so far, in case this worker dies. A conditional update, fenced by its token."""
+    _flush(partial.generation_id, partial.held.token, partial.text, partial.reasoning, partial.seq)
 
 
 @prepared_update(BigIntegerField(), BigIntegerField(), TextField(), TextField(), BigIntegerField())

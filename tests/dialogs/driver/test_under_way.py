@@ -19,6 +19,7 @@ from dialogs.driver.under_way import until_stopped
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.pages.writes import create_dialog
 from dialogs.providers.base import TextDelta
+from dialogs.turns.writes.generations import Partial
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation
@@ -116,6 +117,35 @@ def test_a_look_that_fails_ends_what_it_was_about(
         return [task.exception() for task in tasks]
 
     assert [str(error) for error in async_to_sync(all_fail)()] == ["a fault of ours"] * ANSWERS
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_that_cannot_be_kept_ends_alone(
+    generations: list[Generation], looks: list[set[UUID]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = generations[0]
+    real = under_way.generations.flush
+
+    def flush(partial: Partial) -> None:
+        if partial.generation_id == refused.pk:
+            raise ValueError("no database takes this")
+        real(partial)
+
+    monkeypatch.setattr(under_way.generations, "flush", flush)
+
+    async def until_the_others_are_kept() -> list[bool]:
+        tasks = [comes(generation) for generation in generations]
+        await asyncio.wait(tasks[:1], timeout=SOON)
+        while await Generation.objects.filter(stream_seq=1).acount() < ANSWERS - 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        done = [task.done() for task in tasks]
+        for task in tasks[1:]:
+            task.cancel()
+        with pytest.raises(ValueError, match="no database takes this"):
+            await tasks[0]
+        return done
+
+    assert async_to_sync(until_the_others_are_kept)() == [True, False, False]
 
 
 @pytest.mark.parametrize(("is_seen", "most"), [(False, 3), (True, 100)])
