@@ -187,14 +187,6 @@ def test_a_clear_on_the_second_prompt_ends_the_countdown(dialog: Dialog, play: P
     assert Course.objects.get(number=2).opened_by == "agent"
 
 
-def test_caution_alone_never_opens_a_course(dialog: Dialog, play: Play) -> None:
-    play(CAUTION)
-
-    converse(dialog, 30)
-
-    assert dialog.courses.count() == 1
-
-
 @in_both_modes
 def test_without_usage_nothing_is_asked(dialog: Dialog, play: Play) -> None:
     play(said(None))
@@ -202,14 +194,6 @@ def test_without_usage_nothing_is_asked(dialog: Dialog, play: Play) -> None:
     converse(dialog, 3)
 
     assert prompts(dialog) == []
-
-
-def test_a_healthy_reading_resets_the_countdown(dialog: Dialog, play: Play) -> None:
-    play(CRITICAL, CRITICAL, HEALTHY, CRITICAL, HEALTHY)
-
-    converse(dialog, 2)
-
-    assert prompts(dialog) == [("critical", 4), ("critical", 3), ("critical", 4)]
 
 
 @in_both_modes
@@ -237,17 +221,6 @@ def test_a_caution_prompt_waits_until_the_queue_is_empty(dialog: Dialog, play: P
 
     origins = list(Message.objects.order_by("seq").values_list("origin", flat=True))
     assert origins == ["typed", "agent", "typed", "agent", "remediation", "agent"]
-
-
-def test_only_the_newest_inserted_prompt_is_sent(dialog: Dialog, play: Play) -> None:
-    requests = play(*[CRITICAL] * 6, HEALTHY)
-
-    converse(dialog, 1)
-
-    for request in requests():
-        text = "\n".join(message["content"] for message in request["messages"])
-        assert text.count("[System notice]") + text.count("【系统提示】") <= 1
-    assert "last reminder" in str(requests()[5]["messages"])
 
 
 def test_compliance_is_recorded_prompt_by_prompt(dialog: Dialog, play: Play) -> None:
@@ -459,16 +432,6 @@ def test_where_compaction_is_off_a_refused_prompt_opens_no_course(dialog: Dialog
     drive_until_idle(dialog)
 
     assert (dialog.courses.count(), dialog.paused_by) == (1, "failure")
-
-
-@with_compaction_off
-def test_a_first_message_that_does_not_fit_opens_no_course(dialog: Dialog, play: Play) -> None:
-    play({"error": {"code": "context_overflow", "message": "too long"}})
-
-    converse(dialog, 1)
-
-    assert dialog.courses.count() == 1
-    assert Generation.objects.get().error_code == "context_overflow"
 
 
 def test_courses_that_are_full_from_the_start_are_not_opened_for_ever(dialog: Dialog, play: Play) -> None:

@@ -296,26 +296,6 @@ def a_cut_answer(dialog: Dialog) -> Message:
     return going_on
 
 
-def test_what_asks_to_go_on_is_no_message_that_is_shown(dialog: Dialog) -> None:
-    a_cut_answer(dialog)
-    an_applied_run(dialog, trigger="stream")
-    an_answer(dialog, " a time.")
-
-    assert kinds(dialog) == ["message", "message", "compaction", "message"]
-    assert not [row for row in messages(dialog) if row.message.origin == "continuation"]
-
-
-def test_a_cut_answer_reads_as_one_and_is_not_called_stopped(dialog: Dialog) -> None:
-    a_cut_answer(dialog)
-    an_answer(dialog, " a time.")
-
-    _question, half, rest = messages(dialog)
-
-    assert (half.is_to_be_continued, half.is_cut_by_person) == (True, False)
-    assert (rest.continues, rest.is_to_be_continued) == (("Once upon",), False)
-    assert rest.source == "Once upon a time."
-
-
 def test_the_live_answer_goes_on_with_the_cut_one(dialog: Dialog) -> None:
     a_cut_answer(dialog)
     a_generation(dialog)

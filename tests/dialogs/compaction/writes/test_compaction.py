@@ -16,7 +16,6 @@ from dialogs.compaction import work
 from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import (
-    NothingToCompact,
     cancel_run,
     claim_run,
     finish_run,
@@ -85,13 +84,6 @@ def test_an_applied_run_is_the_head_of_its_course(full: Dialog) -> None:
     assert Course.objects.get().head_run_id == run.pk
     assert ViewChange.objects.get().after_id == run.pk
     assert estimated(full) <= 2600
-
-
-def test_an_empty_dialog_has_nothing_to_compact(dialog: Dialog) -> None:
-    guard(dialog)
-
-    with pytest.raises(NothingToCompact):
-        queued(dialog)
 
 
 def test_there_is_one_run_at_a_time(full: Dialog) -> None:
@@ -212,15 +204,6 @@ def test_a_person_cancels_a_run_in_its_middle(full: Dialog, monkeypatch: pytest.
 
     assert CompactionRun.objects.get().status == Status.CANCELLED
     assert [piece.content for piece in present_context(full).pieces] == before
-
-
-def test_a_run_that_nobody_has_begun_is_cancelled_at_once(full: Dialog) -> None:
-    run = queued(full)
-
-    cancel_run(dialog=full, run_id=run.pk)
-
-    assert CompactionRun.objects.get().status == Status.CANCELLED
-    assert not perform(run.pk, embedder="static")
 
 
 def test_a_run_whose_worker_died_is_cancelled_at_once(full: Dialog) -> None:
