@@ -10,7 +10,7 @@ from dialogs.compaction.reads.compaction_rows import TITLES, CompactionRow
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
-from dialogs.models import Course, Dialog, Message
+from dialogs.models import Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.reads.rows import LiveRow, MessageRow
 from dialogs.pages.reads.transcript import course_page, transcript
@@ -350,13 +350,3 @@ def test_few_pins_are_not_warned_of(dialog: Dialog) -> None:
     set_pin(dialog=dialog, message_id=message.pk, pinned=True)
 
     assert not any(row.pinned_share for row in messages(dialog))
-
-
-def test_an_earlier_courses_messages_offer_nothing_to_do(dialog: Dialog) -> None:
-    said = a_history(dialog, pairs=1)
-    course = Course.objects.get()
-    a_course(dialog)
-
-    rows, _more = course_page(dialog, course_id=course.pk, last_id=said[-1].pk, page=1)
-
-    assert all(isinstance(row, MessageRow) and not row.is_current for row in rows)
