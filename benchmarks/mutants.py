@@ -58,6 +58,11 @@ TESTS: dict[str, tuple[str, ...]] = {
         ("health/compaction/choosing/summaries.py", "health/compaction/choosing/summary_checks.py"),
         (f"{CHOOSING}/test_summaries.py", f"{STRATEGIES}/test_summarize_old.py"),
     ),
+    "health/compaction/choosing/sources.py": (
+        f"{STRATEGIES}/test_select_passages.py",
+        *(f"tests/health/compaction/test_{name}.py" for name in ("newest_value", "own_words", "read_once")),
+        *(f"tests/health/compaction/test_{name}.py" for name in ("refill", "repeats", "results_of_tools")),
+    ),
     "health/compaction/choosing": (
         f"{CHOOSING}/test_choose.py",
         f"{CHOOSING}/test_coverage.py",
