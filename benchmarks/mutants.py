@@ -68,6 +68,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{CHOOSING}/test_coverage.py",
         f"{CHOOSING}/test_losses.py",
         f"{CHOOSING}/test_matching.py",
+        f"{CHOOSING}/test_worth.py",
         f"{STRATEGIES}/test_select_passages.py",
         "tests/health/compaction/test_own_words.py",
         "tests/health/compaction/test_repeats.py",
