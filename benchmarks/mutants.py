@@ -59,6 +59,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         (f"{CHOOSING}/test_summaries.py", f"{STRATEGIES}/test_summarize_old.py"),
     ),
     "health/compaction/choosing/sources.py": (
+        f"{CHOOSING}/test_sources.py",
         f"{STRATEGIES}/test_select_passages.py",
         *(f"tests/health/compaction/test_{name}.py" for name in ("newest_value", "own_words", "read_once")),
         *(f"tests/health/compaction/test_{name}.py" for name in ("refill", "repeats", "results_of_tools")),
