@@ -56,7 +56,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         ("health/compaction/choosing/summaries.py", "health/compaction/choosing/summary_checks.py"),
-        (f"{CHOOSING}/test_summaries.py", f"{STRATEGIES}/test_summarize_old.py"),
+        (
+            f"{CHOOSING}/test_summaries.py",
+            f"{STRATEGIES}/test_prune_with_agent.py",
+            f"{STRATEGIES}/test_summarize_old.py",
+        ),
     ),
     "health/compaction/choosing/sources.py": (
         f"{CHOOSING}/test_sources.py",

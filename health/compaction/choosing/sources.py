@@ -45,9 +45,9 @@ class Source(NamedTuple):
     role: Role
     text: str
     chunks: Sequence[Chunk]
-    tool: str = ""
-    voice: Role = Role.USER
-    call_id: tuple[str, str] = ("", "")
+    tool: str
+    voice: Role
+    call_id: tuple[str, str]
 
     @property
     def is_call(self) -> bool:

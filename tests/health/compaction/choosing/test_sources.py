@@ -34,7 +34,8 @@ def said_by_agent(text: str) -> Unit:
 @pytest.mark.parametrize(
     ("units", "leant"),
     [
-        ([said_by_agent("Rain."), said_by_agent("Which colour?"), a_unit("Blue.")], {"Blue.": ["Which colour?"]}),
+        ([said_by_agent("Rain."), said_by_agent("Which colour?"), a_unit("Blue. And dark.")],
+         {"Blue.": ["Which colour?"]}),
         ([said_by_agent("Which colour?"), said_by_agent("Blue.")], {}),
         ([said_by_agent("Which colour?"), a_unit(f"{'so ' * 60}blue.")], {}),
         ([a_unit("Rain. It left Porto. It moved on."), said_by_agent("They sank.")],
@@ -42,22 +43,41 @@ def said_by_agent(text: str) -> Unit:
         ([a_unit("It left Porto.")], {}),
         ([a_unit("<output>It left.\n\nIt moved.")], {}),
         (a_round("Look.", "fine"), {"fine": ["look"]}),
+        (a_round("Look.", "fine")[1:], {}),
     ],
-    ids=["a reply", "who asked", "a long reply", "what it says", "nothing before", "pasted output", "a result"],
+    ids=["a reply", "who asked", "a long reply", "what it says", "nothing before", "pasted output", "a result",
+         "a result without its call"],
 )  # fmt: skip
 def test_a_chunk_leans_on_what_it_makes_little_sense_without(units: list[Unit], leant: dict[str, list[str]]) -> None:
     assert leans(*units) == leant
 
 
-def test_the_rest_of_a_call_leans_on_its_beginning() -> None:
-    asked, result = a_round("", "fine")
-    call = replace(asked.calls[0], arguments='{"text": "One two three. Four five six."}')
+def a_call(arguments: str, result: str, said: str = "") -> tuple[Unit, ...]:
+    asked, *results = a_round(said, result)
+    return (replace(asked, calls=(replace(asked.calls[0], arguments=arguments),)), *results)
 
-    found = leans(replace(asked, calls=(call,)), result)
 
-    (beginning,) = {one for leant in found.values() for one in leant}
-    assert beginning.startswith("look text=")
-    assert "fine" in found
+def test_the_rest_of_a_call_and_its_result_lean_on_its_beginning() -> None:
+    found = leans(*a_call('{"text": "One two three. Four five six. Then seven."}', "fine"))
+
+    assert list(found) == ["Four five six.", "Then seven.", "fine"]
+    assert {tuple(leant) for leant in found.values()} == {("look text=One two three.",)}
+
+
+def test_a_result_that_was_told_anew_is_gone_with_its_call_and_not_with_what_was_said() -> None:
+    asked = '{"order": "A-1041"}'
+    units = (*a_call(asked, "status=packed", "Look."), *a_call(asked, "status=shipped", "Again."))
+
+    assert [source.text for source in sources(*units)] == ["Look.", "Again.", "look order=A-1041", "status=shipped"]
+
+
+def test_a_sentence_that_another_took_the_place_of_is_gone_and_nothing_else_of_its_message() -> None:
+    answered = a_call('{"text": "Rain again, the whole day"}', "fine", "Rain again. The berth is 7. Go on.")
+
+    _, said, called, *_ = sources(a_unit("The berth is 7. Look."), *answered, a_unit("The berth is 8 now."))
+
+    assert [chunk.text for chunk in said.chunks] == ["Rain again.", "Go on."]
+    assert "".join(chunk.text for chunk in called.chunks) == called.text
 
 
 def test_a_value_leans_on_the_newest_of_the_same_subject_beside_what_else_it_leans_on() -> None:
