@@ -15,17 +15,17 @@ from dialogs.common import broadcast
 from dialogs.driver import live as live_module
 from dialogs.driver import under_way
 from dialogs.driver.live import LiveAnswer, show
-from dialogs.driver.under_way import until_stopped
+from dialogs.driver.under_way import Coming, until_stopped
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.pages.writes import create_dialog
-from dialogs.providers.base import TextDelta
+from dialogs.providers.base import ReasoningDelta, TextDelta
 from dialogs.turns.writes.generations import Partial
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation
 
 ANSWERS = 3
-SOON = 10
+SOON, HOUR = 10, 3600
 
 
 @pytest.fixture
@@ -59,6 +59,43 @@ def comes(generation: Generation) -> asyncio.Task[None]:
     live.add(TextDelta(f"Word of {generation.pk}"))
     claim = Claim(generation.dialog_id, generation.fencing_token, 1)
     return asyncio.create_task(until_stopped(claim, generation.pk, live))
+
+
+async def hello() -> Coming:
+    live = LiveAnswer()
+    live.add(TextDelta("Hello"))
+    return Coming(Claim(uuid4(), 1, 1), 1, live, asyncio.get_running_loop().create_future())
+
+
+async def test_an_answer_is_kept_again_once_more_of_it_came_and_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", HOUR)
+    coming = await hello()
+    assert not coming.is_due
+    coming.flushed_at -= HOUR
+    assert coming.is_due
+
+    coming.partial()
+
+    coming.flushed_at -= HOUR
+    assert not coming.is_due
+
+
+async def test_what_is_told_begins_where_the_database_had_it_the_time_before() -> None:
+    """A page that was read just before it was kept has all that comes before."""
+    coming = await hello()
+    begins = [coming.live.kept]
+    for more in (TextDelta(" there"), ReasoningDelta("hm"), TextDelta("!")):
+        coming.is_kept(coming.partial())
+        begins.append(coming.live.kept)
+        coming.live.add(more)
+
+    assert begins == [(0, 0), (0, 0), (5, 0), (11, 0)]
+
+    coming.is_kept(coming.partial())
+
+    assert coming.live.kept == (11, 2)
 
 
 @pytest.mark.django_db(transaction=True)
