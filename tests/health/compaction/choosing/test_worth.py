@@ -78,8 +78,9 @@ class TestWhatMatchesATask:
 
         assert matched(*parts, *self.OTHERS, task="Which flat on Tanner Row?").messages == [[0, 1], [1]]
 
-    def test_is_also_what_is_nearest_in_meaning(self) -> None:
-        said = a_piece("the flat on Tanner Row"), a_piece("an attic ~0.9"), a_piece("a heron ~0.2")
+    @pytest.mark.parametrize("others", [(), (a_piece("a heron ~0.2"),)])
+    def test_is_also_what_is_nearest_in_meaning(self, others: tuple[Piece, ...]) -> None:
+        said = a_piece("the flat on Tanner Row"), a_piece("an attic ~0.9"), *others
 
         assert matched(*said, task="Which flat on Tanner Row?", answer=like_marked).messages == [[0], [1], [0]]
 
