@@ -97,13 +97,13 @@ def _said_again(sources: Sequence[Source], standing: Iterable[str]) -> set[int]:
 def unsaid(texts: Sequence[str], chosen: Iterable[int], standing: Iterable[Unit]) -> list[int]:
     """The places of the texts, the last first, that repeat neither a chosen one, nor what stands in any case, nor each
     other."""
-    taken, said = frozenset(chosen), Repeats()
+    said = Repeats()
     for unit in standing:
         for piece in _pieces(unit.content, unit.role):
             said.again(piece.text)
-    for at in taken:
+    for at in sorted(chosen):
         said.again(texts[at])
-    return [at for at in reversed(range(len(texts))) if at not in taken and not said.again(texts[at])]
+    return [at for at in reversed(range(len(texts))) if not said.again(texts[at])]
 
 
 class Repeats:

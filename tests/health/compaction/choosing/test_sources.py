@@ -74,8 +74,10 @@ def test_a_result_that_was_told_anew_is_gone_with_its_call_and_not_with_what_was
 def test_a_sentence_that_another_took_the_place_of_is_gone_and_nothing_else_of_its_message() -> None:
     answered = a_call('{"text": "Rain again, the whole day"}', "fine", "Rain again. The berth is 7. Go on.")
 
-    _, said, called, *_ = sources(a_unit("The berth is 7. Look."), *answered, a_unit("The berth is 8 now."))
+    old, new = "The toll is 3 euros. The berth is 7. Look.", "The berth is 8 now. The toll is 4 euros now."
+    stated, said, called, *_ = sources(a_unit(old), *answered, a_unit(new))
 
+    assert [chunk.text for chunk in stated.chunks] == ["Look."]
     assert [chunk.text for chunk in said.chunks] == ["Rain again.", "Go on."]
     assert "".join(chunk.text for chunk in called.chunks) == called.text
 
@@ -107,6 +109,12 @@ def test_each_chunk_stands_where_it_says_though_an_earlier_choice_left_gaps() ->
 )
 def test_a_users_message_is_weighed_as_the_words_of_whoever_made_it(unit: Unit, voice: Role) -> None:
     assert [source.voice for source in sources(unit)] == [voice]
+
+
+def test_of_sentences_without_a_blank_between_them_only_the_one_out_of_force_is_gone() -> None:
+    old, _ = sources(a_unit("泊位是7号。走吧。"), a_unit("泊位现在是8号。"))
+
+    assert [chunk.text for chunk in old.chunks] == ["走吧。"]
 
 
 def test_of_texts_the_last_are_unsaid_that_repeat_neither_what_is_chosen_nor_what_stands_nor_each_other() -> None:
