@@ -153,6 +153,4 @@ def _centre(units: Sequence[Unit], row: dict[str, Rows]) -> Rows:
 
 
 def _weight(unit: Unit) -> float:
-    if unit.kind is Kind.PLACEHOLDER:
-        return 0.0
-    return float(len(unit.sources)) if unit.kind is Kind.SUMMARY else 1.0
+    return 0.0 if unit.kind is Kind.PLACEHOLDER else float(len(unit.sources))

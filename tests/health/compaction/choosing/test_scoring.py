@@ -118,6 +118,7 @@ class TestRelevance:
     def test_reads_what_was_called(self) -> None:
         call = Call(id="c", name="read_file", arguments='{"path": "keys.py"}')
 
+        assert said(a_unit("Read it.")) == "Read it."
         assert said(a_unit("", calls=(call,))) == '\nread_file {"path": "keys.py"}'
 
 
@@ -177,6 +178,18 @@ class TestCoherence:
         told = a_unit("a stone\nthe stone", kind=Kind.SUMMARY, source_ids=(stone.id,))
 
         assert finish(coherence((stone, heron), (told, heron)), like_marked) == pytest.approx(1.0, abs=1e-5)
+
+    def test_reads_each_line_of_a_summary_without_labels_and_speakers(self) -> None:
+        talk = a_unit("a stone"), a_unit("a heron ~0.0")
+        lines = "[Summary]\nuser: a stone\nDone:\nuser: a heron ~0.0\n[End of summary]"
+        told = a_unit(lines, kind=Kind.SUMMARY, source_ids=tuple(unit.id for unit in talk))
+
+        assert finish(coherence(talk, (told,)), like_marked) == pytest.approx(1.0, abs=1e-5)
+
+    def test_with_a_query_does_not_forgive_the_loss_of_what_is_protected(self) -> None:
+        talk = (*a_talk(4), p1(a_unit("a heron ~0.0")), *a_talk(4, start=4))
+
+        assert finish(coherence(talk, (*talk[:4], *talk[5:]), query="q"), like_marked) < 0.999
 
     def test_is_told_of_a_summary_that_says_nothing_between_its_labels(self) -> None:
         empty = a_unit("[Summary]\nDone:", kind=Kind.SUMMARY, source_ids=("a",))
