@@ -54,6 +54,8 @@ LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
 RULE_SHARED = 0.5
 # In a short conversation every word is rare.
 FEWEST_STATEMENTS = 40
+# What bears a name. A number has a limit's place more often.
+NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
 # A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
 PAIR, PAIR_APART, OTHER = 0.7, 0.2, 0.5
 
@@ -298,9 +300,17 @@ def _common(new: Statement, old: Statement) -> Sort | None:
         return None
     if both is Sort.MARK and signs_of(new.text).deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
         return None  # one file is mended, then another
+    if both in NAMED and _forbid_each(new, old):
+        return None
     if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
         return None
     return both
+
+
+def _forbid_each(new: Statement, old: Statement) -> bool:
+    """ "Never touch web1" and "never touch web2": of what is forbidden there may be any number."""
+    mine = signs_of(new.text)
+    return mine.forbids and signs_of(old.text).forbids and not (mine.changes or mine.opens)
 
 
 def _is_besides(new: Statement, old: Statement) -> bool:
