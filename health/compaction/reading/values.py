@@ -125,8 +125,9 @@ class Book:
             new = _in_place_of(old, new)
         self.gone.update(dict.fromkeys(replaced, new))
         self._may_change_the_last(new, replaced)
+        at = len(self._recent)
         for word in self._said_again(new):
-            self._by_word[word].append(len(self._recent))
+            self._by_word[word].append(at)
         self._recent.append(new)
 
     def _said_again(self, one: Statement) -> list[str]:
