@@ -297,7 +297,8 @@ def _common(new: Statement, old: Statement) -> Sort | None:
         sort for sort in ours.keys() & theirs.keys() if not (ours[sort] <= theirs[sort] or ours[sort] >= theirs[sort])
     ]
     both = min(differing, default=None)
-    if both is Sort.NAME and min(own_values(new, old)) is not min(own_values(old, new)):
+    # With one sort each there is no other.
+    if both is Sort.NAME and len(ours) + len(theirs) > 2 and min(own_values(new, old)) is not min(own_values(old, new)):
         return None
     if both is Sort.MARK and signs_of(new.text).deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
         return None  # one file is mended, then another
