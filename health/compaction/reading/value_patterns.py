@@ -312,7 +312,7 @@ SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve"
 NO_NAME = ("ed", "ly", *SHORTENED)
 # In Chinese five characters are a sentence.
 QUOTED = re.compile(
-    r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)"
+    r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|'(?<!\w')[^']{25,240}'(?!\w)"
     r"|“[^”A-Za-z]{5,240}”|「[^」A-Za-z]{5,240}」"
 )
 # What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
