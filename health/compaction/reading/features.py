@@ -10,7 +10,6 @@ import math
 import re
 from array import array
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from operator import add
 from typing import NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import CJK, of_text
+from health.compaction.reading.text import CJK, of_text, remembered
 
 _TOKEN = re.compile(rf"[A-Za-z0-9_]++(?:[-./:@'’][A-Za-z0-9_]++)*+|[{CJK}]++|[^\W\d_]++")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9_]++(?:[-./:@'][A-Za-z0-9_]++)*+")
@@ -48,7 +47,7 @@ def tokens_of(text: str) -> list[str]:
     return found
 
 
-@lru_cache(maxsize=65_536)
+@remembered(65_536)
 def shape_weight(token: str) -> float:
     """How much a word's shape promises, before its frequency is known."""
     if token[0] > "\u2e80":

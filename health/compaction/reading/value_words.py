@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
+from health.compaction.reading.text import remembered
 from health.compaction.reading.value_patterns import (
     CHANGES,
     COMMON,
@@ -44,16 +44,16 @@ def _with_pairs(tokens: Sequence[str]) -> Iterator[str]:
             yield token
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def _is_telling_pair(pair: str) -> bool:
     return ZH_COMMON.isdisjoint(pair) and pair not in ZH_GENERIC
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def _is_half_telling(pair: str) -> bool:
     return pair[0] in ZH_COMMON and pair[1] not in ZH_COMMON and not CHANGES.search(pair)
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def is_word(token: str) -> bool:
     return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)
