@@ -139,6 +139,20 @@ def test_a_client_whose_history_does_not_alternate_is_answered_over_20_turns(bui
     assert home.compactions() > 0
 
 
+def test_an_answer_without_a_word_ends_no_conversation(build: Build) -> None:
+    """As where a model only thought: what came of it goes back as an empty answer, which many servers refuse."""
+    home = build(window=8_192, lists=Lists.MODELS)
+    caller = home.caller()
+    caller.say("Which berth is free?")
+    caller.messages[-1]["content"] = ""
+
+    assert caller.say("And which one tomorrow?")
+    assert caller.say("And on Sunday?")
+
+    assert len(home.standin.invalid) == 1, home.standin.invalid
+    assert "Which berth is free?" in home.last.text
+
+
 def test_what_a_client_asks_beside_its_conversation_is_shaped_too(build: Build) -> None:
     home = build(window=8_192, lists=Lists.MODELS, refuses=TEMPLATES["gemma 2"])
     assert home.caller().say("Which berth is free?")

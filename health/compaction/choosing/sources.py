@@ -185,10 +185,9 @@ def _sources(at: int, unit: Unit, tool: str, over: Rows) -> Iterator[Source]:
         yield from _read_back(at, unit)
         return
     text = in_rows(without_records(unit.content, over)) if unit.role is Role.TOOL else unit.content
-    if text.strip():
-        source = _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
-        # No person typed what a client puts before every conversation.
-        yield source._replace(voice=Role.ASSISTANT) if unit.framed else source
+    source = _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
+    # No person typed what a client puts before every conversation.
+    yield source._replace(voice=Role.ASSISTANT) if unit.framed else source
     for call in unit.calls:
         text = f"{call.name} {in_rows(call.arguments)}"
         yield _source(at, unit.role, text, call.name, Kind.OTHER, (unit.round_id or "", call.id))

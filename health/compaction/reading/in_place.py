@@ -172,10 +172,12 @@ def _is_a_name(run: Sequence[str]) -> bool:
 
 def _alike(mine: Sequence[str], theirs: Sequence[str]) -> int:
     """With how many same pieces both begin."""
-    return next(
-        (at for at, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other),
-        min(len(mine), len(theirs)),
-    )
+    at = 0
+    for one, other in zip(mine, theirs, strict=False):
+        if one != other:
+            break
+        at += 1
+    return at
 
 
 def _anchors(mine: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[int, int]]:

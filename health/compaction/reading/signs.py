@@ -35,7 +35,7 @@ _OPENING = 9
 
 def _where_told(phrases: Phrases) -> Callable[[str], re.Match[str] | None]:
     """A search in the clauses that state a value, where some do: "yesterday I met Ben, the ferry is at 8"."""
-    return lambda low: next(filter(None, map(phrases.search, _valued(low))), None)
+    return lambda low: phrases.search(low) and next(filter(None, map(phrases.search, _valued(low))), None)
 
 
 @remembered(SENTENCES)

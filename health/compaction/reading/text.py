@@ -35,7 +35,7 @@ REMEMBERED: list[_lru_cache_wrapper[Any]] = []
 
 def remembered(most: int) -> Callable[[Callable[..., Found]], _lru_cache_wrapper[Found]]:
     """`lru_cache` for what words, sentences, and pairs of them say. It is emptied whenever a generation of texts is
-    full: how much memory all these take together, the texts bound then, and not how many each may hold."""
+    full: `most` of everything would be hundreds of megabytes."""
 
     def wrapped(find: Callable[..., Found]) -> _lru_cache_wrapper[Found]:
         REMEMBERED.append(cache := lru_cache(maxsize=most)(find))

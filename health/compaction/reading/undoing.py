@@ -42,7 +42,7 @@ HEADING = re.compile(r"[:：是有]|\b(?:are|is|covers?|includes?|has|have)\b")
 def changes_a_part(new: Statement, old: Statement, shared: Collection[str]) -> bool:
     """ "Ben can't come", where Anna, Ben and Chris are invited: it names one thing of a list, and lists none itself."""
     things = _listed(old.text)
-    if len(things) < FEWEST_LISTED or len(_listed(new.text)) >= FEWEST_LISTED or not shared:
+    if not things or not shared or _listed(new.text):
         return False
     return any(all(word in thing for word in shared) for thing in things)
 
@@ -53,6 +53,8 @@ def _listed(text: str) -> tuple[str, ...]:
     if not IS_LIST.search(text):
         return ()
     things = LISTED.split(text.lower().rstrip(".。!！"))
+    if len(things) < FEWEST_LISTED:
+        return ()
     things[0] = HEADING.split(things[0])[-1].rpartition(" ")[2]
     return tuple(things) if max(map(len, things)) <= LONGEST_LISTED else ()
 

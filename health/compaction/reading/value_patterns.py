@@ -54,9 +54,10 @@ _ENGLISH: Mapping[Sort, str] = {
         r"(?:[./][A-Za-z0-9_-]{1,60}){0,8})"
     ),
     Sort.DAY: (
-        rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
-        rf"|\b\d{{4}}-\d\d-\d\d\b|\b(?i:{DAYS})s?\b|\b(?:end|middle|start|beginning) of (?i:{MONTH})\b"
-        r"|(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
+        rf"\b(?:(?=[JFMASONDjfmasond])(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
+        rf"|(?=\d)(?:\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})|\d{{4}}-\d\d-\d\d)\b"
+        rf"|(?=[MTWFSmtwfs])(?i:{DAYS})s?\b|(?:end|middle|start|beginning) of (?i:{MONTH})\b)"
+        r"|(?<= the )(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
         r"(?=\W*$|[.,;:!?]| (?:by|instead|now|please|works|is|at|not|then|for|too)\b)"
     ),
     Sort.TIME: (

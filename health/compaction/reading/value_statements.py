@@ -49,7 +49,7 @@ from health.compaction.reading.value_patterns import (
     raw_tokens,
     stem,
 )
-from health.compaction.reading.value_words import CJK_BEGINS, content_of, is_word, tokens_of
+from health.compaction.reading.value_words import CJK_BEGINS, content_of, is_word, spelt_in, stems_of, tokens_of
 from health.compaction.terms.units import Role
 
 # So many messages of the user are heard, the newest, each of so many characters at most: a run must not wait for this.
@@ -133,7 +133,7 @@ def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
     """Words of a text that may be names, and words that are none."""
     around = [".", *raw_tokens(" . ".join([passage.text for passage in passages(text)])), "."]
     others, names = set(around), set[str]()
-    capitals = {token for token in others if token[0].isupper()}
+    capitals = {token for token in others.difference(map(str.lower, others)) if token[0].isupper()}
     others -= capitals
     for at in [at for at, token in enumerate(around) if token in capitals]:
         before, behind = around[at - 1], around[at + 1]
@@ -255,7 +255,7 @@ def _content(text: str) -> frozenset[str]:
 def _told(text: str, names: frozenset[str]) -> Told:
     """A conversation is heard anew at each compaction, its sentences are looked at once."""
     values, rest = _values(DENIED.sub(" ", QUOTED.sub(" ", text)), names)
-    tokens = tokens_of(rest)
+    tokens = stems_of(spelt_in(text)) if rest is text else tokens_of(rest)
     content = frozenset(content_of(tokens))
     named_in = values.get(Sort.NAME, frozenset())
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
@@ -297,8 +297,8 @@ def _things(tokens: Sequence[str]) -> frozenset[str]:
 @of_text
 def _spelt(text: str) -> frozenset[str]:
     """Its words as they may stand among names, their stems too."""
-    tokens = {token.lower() for token in raw_tokens(text)}
-    return frozenset(tokens.union([stem(token) for token in tokens if token[-1] == "s"]))
+    words = spelt_in(text)
+    return frozenset(words).union([stem(word) for word in words if word[-1] == "s"])
 
 
 def _is_bare(
