@@ -158,10 +158,9 @@ def _is_abbreviation(line: str, start: int, end: int) -> bool:
 
 
 def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -> None:
-    piece = text[start:end].rstrip()
-    bare = piece if code else piece.lstrip()
+    bare = text[start:end].rstrip() if code else text[start:end].strip()
     if bare:
-        begin = start + len(piece) - len(bare)
+        begin = text.index(bare, start)
         found.append(Passage(begin, begin + len(bare), bare, code))
 
 

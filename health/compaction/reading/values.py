@@ -125,8 +125,9 @@ class Book:
             new = _in_place_of(old, new)
         self.gone.update(dict.fromkeys(replaced, new))
         self._may_change_the_last(new, replaced)
+        at = len(self._recent)
         for word in self._said_again(new):
-            self._by_word[word].append(len(self._recent))
+            self._by_word[word].append(at)
         self._recent.append(new)
 
     def _said_again(self, one: Statement) -> list[str]:
@@ -296,7 +297,8 @@ def _common(new: Statement, old: Statement) -> Sort | None:
         sort for sort in ours.keys() & theirs.keys() if not (ours[sort] <= theirs[sort] or ours[sort] >= theirs[sort])
     ]
     both = min(differing, default=None)
-    if both is Sort.NAME and min(own_values(new, old)) is not min(own_values(old, new)):
+    # With one sort each there is no other.
+    if both is Sort.NAME and len(ours) + len(theirs) > 2 and min(own_values(new, old)) is not min(own_values(old, new)):
         return None
     if both is Sort.MARK and signs_of(new.text).deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
         return None  # one file is mended, then another
