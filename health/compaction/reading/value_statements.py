@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import Passage, of_text, passages
+from health.compaction.reading.text import Passage, of_text, passages, remembered
 from health.compaction.reading.value_patterns import (
     AFTER_SUBJECT,
     ASIDE,
@@ -110,7 +109,7 @@ class Statement:
     @property
     def words(self) -> frozenset[str]:
         """Its values, of all sorts."""
-        return frozenset(value for values in self.values.values() for value in values)
+        return frozenset[str]().union(*self.values.values())
 
 
 def statements(said: Sequence[Said]) -> Iterator[Statement]:
@@ -158,7 +157,7 @@ def _without_tellers(text: str) -> str:
     return TELLS.sub(lambda hit: "·" * len(hit[0]), text) if TELLING.search(text.lower()) else text
 
 
-@lru_cache(maxsize=MESSAGES)
+@remembered(MESSAGES)
 def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_short: bool) -> tuple[Statement, ...]:
     """A conversation is heard anew each time it has grown: of an earlier message the same statements come of it."""
     found: list[Statement] = []
@@ -172,7 +171,7 @@ def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_
         no_subject = asked or (one.values and one.topics <= one.names)
         if topics and no_subject and len(one.content - one.names) <= MOST_BESIDE:
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
-        asked = is_question(passage.text) and len(one.tokens) <= MOST_ASKED
+        asked = len(one.tokens) <= MOST_ASKED and is_question(passage.text)
         topics = one.content if asked else one.topics
         if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
             found.append(one)
@@ -261,7 +260,7 @@ def _told(text: str, names: frozenset[str]) -> Told:
     named_in = values.get(Sort.NAME, frozenset())
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
-    named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
+    named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, names))
     if stated | named <= named_in:
         named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
@@ -355,9 +354,9 @@ def _names_something(word: str, names: frozenset[str]) -> bool:
     )
 
 
-def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:
+def _topics(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
     """What stands behind "the", "my" or "for", or begins a clause and is told of; all of it, in Chinese."""
-    yield from (word for word in content_of(tokens) if word > CJK_BEGINS or word in names)
+    found = [word for word in content_of(tokens) if word > CJK_BEGINS or word in names]
     phrase: list[str] = []
     begun, certain = True, False
     for token in [*tokens, "."]:
@@ -365,6 +364,7 @@ def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:
             phrase.append(token)
             continue
         if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
-            yield from phrase
+            found += phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []
+    return found
