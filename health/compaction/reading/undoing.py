@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
 
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.text import remembered
 from health.compaction.reading.value_patterns import CHANGES, SENTENCES, ZH_COMMON, stem
 from health.compaction.reading.value_statements import Statement
 from health.compaction.reading.value_words import CJK_BEGINS
@@ -47,7 +47,7 @@ def changes_a_part(new: Statement, old: Statement, shared: Collection[str]) -> b
     return any(all(word in thing for word in shared) for thing in things)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _listed(text: str) -> tuple[str, ...]:
     """The things of a list that makes up a sentence, or its end."""
     if not IS_LIST.search(text):
@@ -71,7 +71,7 @@ def undoes(new: Statement, old: Statement) -> bool:
     return bool(denied) and (not deed or stem(deed) in ANY_DEED.union(old.tokens)) and _says_no_more(new, old)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _not_done(text: str) -> re.Match[str] | None:
     return NOT_DONE.search(text.lower())
 

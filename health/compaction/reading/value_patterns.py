@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import CJK
+from health.compaction.reading.text import CJK, remembered
 from health.compaction.terms.units import Role
 
 # Of so many sentences is remembered how their words belong together, of so many words whether and what they say.
@@ -354,7 +353,7 @@ def raw_tokens(text: str) -> list[str]:
     return (ASCII_TOKEN if text.isascii() else TOKEN).findall(text)
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def stem(word: str) -> str:
     """Without the endings of a genitive and a plural."""
     word = word.removesuffix("'s").removesuffix("’s")
@@ -374,19 +373,19 @@ ATTRIBUTES = frozenset(
 )
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def units_of(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
     low = text.lower()
     found = [(at, hit) for at, pattern in enumerate(MARKED) for hit in pattern.finditer(low)]
     return tuple([(stem(hit["noun"]), at, hit["mark"]) for at, hit in found])
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def deeds_of(text: str) -> frozenset[str]:
     """What is done to a thing on a day or at a time; in Chinese it stands right behind these."""
     low = text.lower()

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import Passage, of_text, passages
+from health.compaction.reading.text import Passage, of_text, passages, remembered
 from health.compaction.reading.value_patterns import (
     AFTER_SUBJECT,
     ASIDE,
@@ -158,7 +157,7 @@ def _without_tellers(text: str) -> str:
     return TELLS.sub(lambda hit: "·" * len(hit[0]), text) if TELLING.search(text.lower()) else text
 
 
-@lru_cache(maxsize=MESSAGES)
+@remembered(MESSAGES)
 def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_short: bool) -> tuple[Statement, ...]:
     """A conversation is heard anew each time it has grown: of an earlier message the same statements come of it."""
     found: list[Statement] = []

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from operator import add
 
-from health.compaction.reading.text import of_text
+from health.compaction.reading.text import of_text, remembered
 from health.compaction.reading.value_patterns import (
     CHANGES,
     COMMON,
@@ -45,7 +44,7 @@ def content_of(tokens: Sequence[str]) -> Iterable[str]:
     return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tuple(tokens))
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _with_pairs(tokens: tuple[str, ...]) -> Sequence[str]:
     """Of the one before a value the first half may be a small word: 定投三百, not 级要40分."""
     found: list[str] = []
@@ -59,16 +58,16 @@ def _with_pairs(tokens: tuple[str, ...]) -> Sequence[str]:
     return found
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def _is_telling_pair(pair: str) -> bool:
     return ZH_COMMON.isdisjoint(pair) and pair not in ZH_GENERIC
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def _is_half_telling(pair: str) -> bool:
     return pair[0] in ZH_COMMON and pair[1] not in ZH_COMMON and not CHANGES.search(pair)
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def is_word(token: str) -> bool:
     return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)

@@ -17,13 +17,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import islice
 
 from health.compaction.reading.choices import MOST_CHOSEN, is_other_choice, own_values
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.text import remembered
 from health.compaction.reading.two_things import begin_alike, counts_something_else, ends_another, tell_of_two
 from health.compaction.reading.undoing import changes_a_part, undoes
 from health.compaction.reading.value_patterns import (
@@ -224,7 +224,7 @@ class Book:
         return []
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """By what the two say, however much what they share weighs."""
     if changes_a_part(new, old, shared):
@@ -253,7 +253,7 @@ def _says_more(old: Statement, new: Statement) -> bool:
     return bool((old.values.keys() - new.values.keys() - CHOSEN) and (old.values.keys() & new.values.keys() - CHOSEN))
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _shared(new: Statement, old: Statement) -> frozenset[str]:
     """Content of both; of Chinese, which has no small words to tell by, where both state their values."""
     both = new.content & old.content
@@ -273,7 +273,7 @@ def _is_chosen_anew(new: Statement, old: Statement) -> bool:
     )
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _in_place_of(old: Statement, new: Statement) -> Statement:
     """A statement that has the subject of the one it replaced, and no longer the values that it names as old ones."""
     values = {sort: found - old.values.get(sort, frozenset()) or found for sort, found in new.values.items()}
@@ -289,7 +289,7 @@ def _people(one: Statement, other: Statement) -> list[str]:
     return [name for name in own_values(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _common(new: Statement, old: Statement) -> Sort | None:
     """The sort of value that both state, and differently."""
     ours, theirs = new.values, old.values
@@ -344,7 +344,7 @@ def _unsaid(words: Iterable[str], one: Statement) -> set[str]:
     return {word for word in words if word not in one.content and word.removesuffix("ing") not in one.tokens}
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
