@@ -49,7 +49,7 @@ def test_what_is_told_again_and_again_adds_less_and_then_nothing() -> None:
 
 
 def test_a_chunk_is_worth_what_it_brings_along() -> None:
-    made = chooser(["Terminal 7 near Kauppatori", "shall we"], leans={1: (0,)})
+    made = chooser(["Terminal 7 near Kauppatori", "it is"], leans={1: (0,)})
 
     assert made.choose(50, among=[1]) == [0, 1]
 
