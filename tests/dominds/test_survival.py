@@ -104,19 +104,6 @@ def chat(stack: Stack) -> Chat:
     return Chat(stack, stack.shell(ROWS))
 
 
-def test_a_killed_worker_is_replaced_and_the_turn_is_answered_once(chat: Chat) -> None:
-    chat.begin()
-
-    os.kill(chat.stack.pid("turns"), signal.SIGKILL)
-
-    state = chat.finish()
-    (first, kept), (second, _) = state["generations"]
-    assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER]
-    assert (first, second) == ("interrupted", "finished")
-    assert kept
-    assert ANSWER.startswith(kept.strip())
-
-
 def test_a_killed_web_server_comes_back_and_the_turn_goes_on(chat: Chat) -> None:
     chat.begin()
 
@@ -168,14 +155,18 @@ def test_a_redis_that_refuses_to_write_for_a_while_ends_no_worker(chat: Chat) ->
     assert (chat.stack.pid("turns"), chat.stack.pid("compaction")) == workers
 
 
-def test_what_was_typed_while_a_turn_ran_is_answered_after_a_killed_worker(chat: Chat) -> None:
+def test_a_killed_worker_is_replaced_and_its_turn_and_what_was_typed_meanwhile_are_answered_once(chat: Chat) -> None:
     chat.begin()
     chat.say("And then?")
 
     os.kill(chat.stack.pid("turns"), signal.SIGKILL)
 
     state = chat.finish()
+    (first, kept), *others = state["generations"]
     assert [message.strip() for message in state["messages"]] == ["Hello", ANSWER, "And then?", ANSWER]
+    assert (first, [status for status, _ in others]) == ("interrupted", ["finished"] * 2)
+    assert kept
+    assert ANSWER.startswith(kept.strip())
 
 
 def test_two_workers_that_hear_of_one_turn_answer_it_once(chat: Chat) -> None:

@@ -87,7 +87,6 @@ def own_settings(page: Page, stack: Stack, there: str) -> str:
 
 LOOKS: tuple[tuple[int, Literal["light", "dark"], str], ...] = (
     (1280, "light", "en"),
-    (390, "light", "en"),
     (390, "dark", "zh-hans"),
 )
 

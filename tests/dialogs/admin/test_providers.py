@@ -21,14 +21,6 @@ def change(client: Client, provider: Provider, **fields: str) -> Any:
     return client.post(f"/admin/dialogs/provider/{provider.pk}/change/", data | NO_LLMS | fields)
 
 
-def test_a_provider_is_added_with_its_key_encrypted(staff: Client) -> None:
-    staff.post("/admin/dialogs/provider/add/", GOOD | {"new_key": "sk-very-secret"})
-
-    provider = Provider.objects.get(name="local")
-    assert "sk-very-secret" not in provider.api_key_encrypted
-    assert decrypt(provider.api_key_encrypted) == "sk-very-secret"
-
-
 def test_an_address_may_lack_what_all_begin_with(staff: Client) -> None:
     staff.post("/admin/dialogs/provider/add/", GOOD | {"base_url": "127.0.0.1:1234/v1"})
 

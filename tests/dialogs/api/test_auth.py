@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -67,27 +68,28 @@ def test_an_unknown_key_is_refused_and_not_repeated(db: None, secret: str) -> No
     assert secret not in error.message
 
 
-def test_a_revoked_key_says_so(alice: User) -> None:
+def expired(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+
+
+def without_an_owner(key: ApiKey) -> None:
+    User.objects.filter(pk=key.owner_id).update(is_active=False)
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [(lambda key: revoke_key(key=key), "revoked"), (expired, "expired"), (without_an_owner, "account")],
+)
+def test_a_key_that_opens_nothing_any_more_says_why_and_is_not_noted_as_used(
+    alice: User, happens: Callable[[ApiKey], None], why: str
+) -> None:
     key, secret = create_key(owner=alice, name="Laptop")
-    revoke_key(key=key)
 
-    assert "revoked" in refusal(secret).message
+    happens(key)
 
-
-def test_an_expired_key_says_so_and_is_not_noted_as_used(alice: User) -> None:
-    key, secret = create_key(owner=alice, name="Laptop")
-    ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-
-    assert "expired" in refusal(secret).message
+    assert why in refusal(secret).message
     key.refresh_from_db()
     assert key.last_used_at is None
-
-
-def test_a_disabled_account_takes_its_keys_with_it(alice: User) -> None:
-    _key, secret = create_key(owner=alice, name="Laptop")
-    User.objects.filter(pk=alice.pk).update(is_active=False)
-
-    assert "account" in refusal(secret).message
 
 
 def test_a_read_only_key_may_not_chat(alice: User) -> None:

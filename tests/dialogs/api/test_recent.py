@@ -110,13 +110,13 @@ def a_word(number: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("message", [a_word, a_tool_call])
 def test_what_is_remembered_takes_no_more_than_it_may_however_short_the_messages_are(message: Any) -> None:
-    most = 1_000_000
+    most = 250_000
     known, recent = Checked(most), Recent(most)
     gc.collect()
     tracemalloc.start()
     before, _peak = tracemalloc.get_traced_memory()
 
-    for conversation in range(60):
+    for conversation in range(15):
         raw = body_of([a_word(conversation), *(message(1_000 * conversation + at) for at in range(100))])
         _body, messages = known.read(raw, root="alice")
         recent.chained(messages, root="alice", size=len(raw))

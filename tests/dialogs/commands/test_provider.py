@@ -62,15 +62,6 @@ def test_adding_a_server_adds_its_models_with_their_windows_and_agents(server: U
     assert set(Agent.objects.values_list("slug", flat=True)) == {"tiny", "small"}
 
 
-def test_a_llamacpp_server_is_asked_for_what_one_request_has(server: Upstream) -> None:
-    server.on("/v1/models", models("tiny", meta={"n_ctx": 9999}))
-    server.on("/props", as_json({"default_generation_settings": {"n_ctx": 2048}}))
-
-    run("provider", "add", "llamacpp", server.url, "--name", "local")
-
-    assert LLM.objects.get().context_length == 2048
-
-
 def test_lm_studio_is_added_with_what_is_loaded(db: Any) -> None:
     with serving(LMStudioStandin(context=8192).app()) as url:
         said = run("provider", "add", "lmstudio", url, "--name", "studio")
@@ -145,12 +136,6 @@ def test_a_hub_of_hundreds_is_not_added_whole(server: Upstream) -> None:
 
     assert Provider.objects.filter(name="hub").exists()
     assert not LLM.objects.exists()
-
-
-def test_an_address_may_lack_what_all_begin_with(db: None) -> None:
-    run("provider", "add", "openai", DEAD.removeprefix("http://"), "--name", "later", "--model", "tiny")
-
-    assert Provider.objects.get().base_url == DEAD
 
 
 def test_a_server_that_is_down_is_added_and_said_so(db: None) -> None:

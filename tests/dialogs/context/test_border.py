@@ -84,10 +84,6 @@ def test_reasoning_is_not_sent() -> None:
     assert "A greeting." not in str(request(QUESTION, ANSWER))
 
 
-def test_an_inserted_prompt_is_a_users_message_to_the_model() -> None:
-    assert request(inserted("Tidy up.")).messages[-1] == ChatMessage(role="user", content="Tidy up.")
-
-
 def test_of_the_inserted_prompts_only_the_newest_is_sent_and_the_answers_around_the_others_join() -> None:
     asked = request(
         QUESTION, ANSWER, inserted("Old."), answered("Noted."), inserted("Newer.", MessageOrigin.PUSH), answered("Yes.")

@@ -17,7 +17,7 @@ from dialogs.turns.reads.turns import due_dialogs, turn_status
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.messages import go_on, post_message, request_stop
 from health.models import ContextEvent
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # Of the window of 1,000 tokens that the LLM of the tests has.
@@ -110,16 +110,6 @@ def test_an_outage_of_many_tries_does_not_end_a_run(dialog: Dialog, play: Play, 
     run.refresh_from_db()
     assert (run.ended_by, run.generations) == ("limit", 2), "tries that fail are no generations"
     assert Generation.objects.filter(status="failed").count() == 8
-
-
-def test_a_person_who_waits_is_told_after_three_tries(dialog: Dialog, play: Play, settings: LazySettings) -> None:
-    settings.DOMINDS_BACKOFF_BASE_SECONDS = 0.001
-    play(DOWN)
-    ask(dialog)
-
-    drive_until_idle(dialog)
-
-    assert (Generation.objects.count(), dialog.paused_by) == (3, "failure")
 
 
 def a_long_wait(dialog: Dialog, play: Play, settings: LazySettings) -> Generation:

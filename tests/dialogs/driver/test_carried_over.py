@@ -74,25 +74,6 @@ BEGINNINGS = {
 }
 
 
-@pytest.mark.parametrize("how", BEGINNINGS)
-def test_a_rule_of_the_first_course_stands_in_the_third(dialog: Dialog, play: Play, how: str) -> None:
-    steps = BEGINNINGS[how]
-    requests = play(said(10), *steps, *steps)
-    ask(dialog, RULE)
-    drive_until_idle(dialog)
-
-    for number in (2, 3):
-        ask(dialog, f"Go on with part {number}.")
-        drive_until_idle(dialog)
-        if how == "by hand":
-            start_course(dialog=dialog)
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
-
-    assert dialog.courses.count() == 3
-    assert RULE in sent(requests()[-1])
-
-
 @pytest.mark.parametrize(
     ("when_full", "answered"),
     [

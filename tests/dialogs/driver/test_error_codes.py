@@ -100,20 +100,6 @@ def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(dia
     assert dialog.current_leaf.content == "Done."
 
 
-def test_what_nothing_can_help_is_recorded_and_not_sent(dialog: Dialog, play: Play) -> None:
-    guard(dialog)
-    requests = play(said(None))
-
-    ask(dialog, long_text(5, sentences=200))
-    drive_until_idle(dialog)
-
-    event = ContextEvent.objects.get(code="TOKEN_LIMIT_EXCEEDED")
-    assert requests() == []
-    assert event.limit == 3500
-    assert event.estimated is not None
-    assert event.estimated > 3500
-
-
 def test_an_answer_that_is_too_long_beside_its_prompt_is_told_with_what_to_do(
     dialog: Dialog, client: Client, alice: User
 ) -> None:

@@ -93,16 +93,6 @@ def test_a_run_that_comes_to_nothing_is_recorded_with_its_run(dialog: Dialog, pl
     assert ContextEvent.objects.get(code="BREAKER_FAILED").run == run
 
 
-def test_a_request_that_fits_leaves_no_trace(dialog: Dialog, play: Play) -> None:
-    guard(dialog)
-    play(said(None))
-
-    ask(dialog)
-    drive_until_idle(dialog)
-
-    assert codes(dialog) == []
-
-
 def test_an_automatic_fresh_start_takes_the_place_of_the_compaction(dialog: Dialog, play: Play) -> None:
     config = ContextConfig(on_over_hits=AtMilestone.AUTOMATIC)
     ContextSettings.objects.update_or_create(pk=1, defaults={"values": dump(config)})

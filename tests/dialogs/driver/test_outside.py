@@ -89,16 +89,6 @@ def test_another_call_has_another_key(dialog: Dialog, play: Play, mood: Mood, se
     assert "" not in mood.asked
 
 
-def test_a_server_that_stays_busy_fails_the_call(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
-    mood.calls = 9
-
-    call = made(dialog, play, "look")
-
-    assert call.status == "failed"
-    assert result(call).endswith("It was tried 3 times.")
-    assert (len(mood.asked), mood.done) == (3, [])
-
-
 def test_what_may_be_done_twice_is_done_again_when_its_answer_is_lost(
     dialog: Dialog, play: Play, mood: Mood, server: McpServer
 ) -> None:

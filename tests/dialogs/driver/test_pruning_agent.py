@@ -183,11 +183,14 @@ def served_by_lm_studio(llm: LLM, url: str) -> None:
     llm.save()
 
 
-def test_a_failure_is_logged_with_its_cause(dialog: Dialog, play: Play) -> None:
-    play({"error": {"code": "provider_failed", "message": "down"}})
+def test_a_failure_is_logged_with_its_cause_and_it_is_not_asked_a_second_time_in_that_run(
+    dialog: Dialog, play: Play
+) -> None:
+    requests = play({"error": {"code": "provider_failed", "message": "down"}})
 
     compacted(dialog)
 
+    assert len(requests()) == 1
     event = ContextEvent.objects.get(code="PRUNER_FAILED")
     assert event.facts["cause"].startswith("ProviderFailed")
 
@@ -254,14 +257,6 @@ def test_where_its_provider_has_no_slot_in_time_the_run_goes_on_without_it(
 
     assert (run.status, requests()) == (Status.APPLIED, [])
     assert ContextEvent.objects.get(code="PRUNER_FAILED").facts["cause"].startswith("TimeoutError")
-
-
-def test_it_is_not_asked_a_second_time_in_a_run_that_it_failed(dialog: Dialog, play: Play) -> None:
-    requests = play({"error": {"code": "provider_failed", "message": "down"}})
-
-    compacted(dialog)
-
-    assert len(requests()) == 1
 
 
 @pytest.mark.parametrize("window", [200, 900])

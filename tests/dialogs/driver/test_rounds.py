@@ -102,18 +102,6 @@ def test_a_call_is_made_and_its_result_goes_back(dialog: Dialog, play: Play) -> 
     assert dialog.current_leaf.content == "Done."
 
 
-def test_every_tool_is_offered_with_its_schema(dialog: Dialog, play: Play) -> None:
-    requests = play(HEALTHY)
-
-    ask(dialog)
-    drive_until_idle(dialog)
-
-    names = [tool["function"]["name"] for tool in requests()[0]["tools"]]
-    assert names[:2] == ["add_reminder", "update_reminder"]
-    assert {"delete_reminder", "clear_mind", "ask_human", "update_taskdoc"} <= set(names)
-    assert {"goal_done", "read_course", "recall"}.isdisjoint(names)
-
-
 SMALL, LARGE = 4_096, 16_384
 OURS = {tool.name for tool in (*IN_LARGE_ROOMS, ASK)}
 
@@ -241,17 +229,6 @@ def test_where_compaction_is_off_a_small_window_keeps_the_tools_that_help_then(d
     drive_until_idle(dialog)
 
     assert {tool["function"]["name"] for tool in requests()[0]["tools"]} == OURS
-
-
-def test_several_calls_of_one_round_are_answered_in_their_order(dialog: Dialog, play: Play) -> None:
-    calls = [a_call("add_reminder", json.dumps({"content": str(n)}), f"c{n}") for n in range(4)]
-    requests = play(round_of(*calls), HEALTHY)
-
-    ask(dialog)
-    drive_until_idle(dialog)
-
-    assert [call_id for call_id, _content in results(requests()[1])] == ["c0", "c1", "c2", "c3"]
-    assert list(Reminder.objects.values_list("content", flat=True)) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize(
@@ -443,18 +420,6 @@ def test_what_a_person_says_counts_rounds_anew(dialog: Dialog, play: Play, setti
         drive_until_idle(dialog)
 
     assert (dialog.paused_by, len(requests())) == ("", 8)
-
-
-def test_rounds_are_counted_by_turn(dialog: Dialog, play: Play, settings: Any) -> None:
-    settings.DOMINDS_MAX_TOOL_ROUNDS = 2
-    one = calling(10, "add_reminder", '{"content": "x"}')
-    play(one, HEALTHY, one, HEALTHY)
-
-    for _turn in range(2):
-        ask(dialog)
-        drive_until_idle(dialog)
-
-    assert (dialog.paused_by, Reminder.objects.count()) == ("", 2)
 
 
 def test_a_question_makes_the_dialog_wait_without_a_worker(dialog: Dialog, play: Play) -> None:

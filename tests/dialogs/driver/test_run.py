@@ -143,16 +143,8 @@ def test_a_stopped_answer_keeps_what_came(dialog: Dialog, play: Play) -> None:
     assert len(answer.content) < len("one two three ") * 30
     assert answer.cut_short
     assert Generation.objects.get().status == "stopped"
-    assert not dialog.stop_requested
-
-
-def test_a_stopped_answer_has_no_usage(dialog: Dialog, play: Play) -> None:
-    play(SLOW)
-    ask(dialog)
-
-    drive_until_idle(dialog, beside=lambda: stop_soon(dialog))
-
     assert HealthReading.objects.get().reason == "usage_unavailable"
+    assert not dialog.stop_requested
 
 
 def test_stopping_before_the_first_word_leaves_the_question(dialog: Dialog, play: Play) -> None:

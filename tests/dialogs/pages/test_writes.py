@@ -10,7 +10,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.common.errors import DialogError
 from dialogs.models import LLM, Agent, Dialog, QueuedMessage
 from dialogs.pages import writes as service
 from dialogs.turns.reads.turns import due_dialogs
@@ -59,30 +58,11 @@ def test_a_name_is_one_line_that_fits(dialog: Dialog, typed: str, title: str) ->
     assert dialog.title == title
 
 
-@pytest.mark.parametrize("typed", ["", "   ", "\n\t", "\0"])
-def test_a_name_of_nothing_is_refused_and_the_old_one_kept(dialog: Dialog, typed: str) -> None:
-    service.rename_dialog(dialog=dialog, title="Orchard")
-
-    with pytest.raises(DialogError, match=r"A dialog needs a name\."):
-        service.rename_dialog(dialog=dialog, title=typed)
-
-    dialog.refresh_from_db()
-    assert dialog.title == "Orchard"
-
-
 def test_a_name_with_half_a_character_is_stored_readably(dialog: Dialog) -> None:
     service.rename_dialog(dialog=dialog, title="half \ud83d")
 
     dialog.refresh_from_db()
     assert dialog.title == "half \ufffd"
-
-
-def test_messages_do_not_rename_what_a_person_has_named(dialog: Dialog) -> None:
-    service.rename_dialog(dialog=dialog, title="Orchard")
-    post_message(dialog=dialog, content="Hello")
-
-    dialog.refresh_from_db()
-    assert dialog.title == "Orchard"
 
 
 def test_another_llm_leaves_past_readings_as_they_were(dialog: Dialog, larger: LLM) -> None:
@@ -104,11 +84,6 @@ def test_another_llm_does_not_disturb_a_running_turn(dialog: Dialog, larger: LLM
     assert (dialog.llm, dialog.is_busy, dialog.stop_requested) == (larger, True, False)
 
 
-def test_archiving_is_taken_back(dialog: Dialog) -> None:
-    assert service.archive_dialog(dialog=dialog).archived_at is not None
-    assert service.unarchive_dialog(dialog=dialog).archived_at is None
-
-
 def test_an_archived_dialog_comes_out_of_the_trash_archived(dialog: Dialog) -> None:
     service.archive_dialog(dialog=dialog)
     service.trash_dialog(dialog=dialog)
@@ -128,13 +103,6 @@ def test_throwing_away_stops_a_running_answer(dialog: Dialog) -> None:
 
     dialog.refresh_from_db()
     assert dialog.stop_requested
-
-
-def test_throwing_away_an_idle_dialog_leaves_no_stop_behind(dialog: Dialog) -> None:
-    service.trash_dialog(dialog=dialog)
-
-    dialog.refresh_from_db()
-    assert not dialog.stop_requested
 
 
 def test_what_waited_in_the_trash_is_due_again(dialog: Dialog) -> None:

@@ -13,10 +13,9 @@ from dialogs.providers.base import (
     NotConfigured,
     ProviderSettings,
     ProviderUnreachable,
-    RateLimited,
 )
 from dialogs.providers.registry import make_provider
-from tests.dialogs.providers.upstream import Reply, Upstream, as_html, as_json, as_stream, data, named
+from tests.dialogs.providers.upstream import Upstream, as_html, as_json, as_stream, data, named
 from tests.dialogs.providers.worlds import (
     KEY,
     Answer,
@@ -152,15 +151,6 @@ async def test_a_dead_port_is_told_with_its_address(world: OpenAIWorld | Anthrop
     assert "http://127.0.0.1:9" in str(error)
 
 
-async def test_a_server_that_accepts_and_says_nothing_is_left(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on(world.path, Reply(ending="hang", headers={"x": "y"}, content_type="text/event-stream"))
-    world.read_timeout = 0.3
-
-    error = await error_of(events_of(world.provider()))
-
-    assert isinstance(error, ProviderUnreachable)
-
-
 async def test_closing_the_stream_closes_the_connection(world: OpenAIWorld | AnthropicWorld) -> None:
     world.answers(Answer(text=("word ",) * 1000, delay=0.01))
     provider = world.provider()
@@ -209,30 +199,6 @@ async def test_the_environment_sends_nothing_along(
     await make_provider(keyless).list_models()
 
     assert "of-somebody-else" not in str(world.server.asked[0].headers)
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [("7", 7), ("0.5", 0.5), ("0", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("soon", None), ("-5", None), ("", None)],
-)
-async def test_retry_after_is_seconds_or_a_date(
-    world: OpenAIWorld | AnthropicWorld, value: str, seconds: float | None
-) -> None:
-    world.server.on(world.path, as_json({"error": {"message": "slow"}}, status=429, headers={"retry-after": value}))
-
-    error = await error_of(events_of(world.provider()))
-
-    assert isinstance(error, RateLimited)
-    assert error.retry_after == seconds
-
-
-async def test_a_pause_in_milliseconds_is_exacter(world: OpenAIWorld | AnthropicWorld) -> None:
-    headers = {"retry-after": "2", "retry-after-ms": "1250"}
-    world.server.on(world.path, as_json({"error": {"message": "slow"}}, status=429, headers=headers))
-
-    error = await error_of(events_of(world.provider()))
-
-    assert error.retry_after == 1.25
 
 
 @pytest.mark.parametrize(

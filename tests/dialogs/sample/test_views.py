@@ -117,11 +117,6 @@ def test_a_tour_is_closed_for_good(as_alice: Client, sample: Dialog) -> None:
     assert "of 9" not in page(as_alice, reverse("dialog", args=[sample.pk])).text
 
 
-def test_nobody_else_takes_a_step(as_bob: Client, sample: Dialog) -> None:
-    assert as_bob.post(step_url(sample), {"stop": "meter"}).status_code == 404
-    assert as_bob.post(step_url(sample), {"close": "1"}).status_code == 404
-
-
 def test_nonsense_instead_of_a_stop_does_nothing(as_alice: Client, sample: Dialog) -> None:
     count = sample.messages.count()
 

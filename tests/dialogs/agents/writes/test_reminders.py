@@ -262,27 +262,6 @@ def test_every_write_is_news_for_the_browsers(dialog: Dialog, write: Callable[[D
 # --- Two editors --------------------------------------------------------------------------------
 
 
-def test_what_changed_meanwhile_is_not_overwritten(dialog: Dialog) -> None:
-    read = note(dialog, "As I read it").version
-    update_reminder(dialog=dialog, number=1, content="The agent's", author=Author.AGENT)
-    before = everything(dialog)
-
-    with pytest.raises(DialogError, match="changed meanwhile"):
-        update_reminder(dialog=dialog, number=1, content="Mine", author=Author.PERSON, version=read)
-
-    assert everything(dialog) == before
-
-
-def test_a_taskdoc_that_changed_meanwhile_is_not_overwritten(dialog: Dialog) -> None:
-    read = dialog.taskdoc_version
-    write_taskdoc(dialog=dialog, content="The agent's")
-
-    with pytest.raises(DialogError, match="changed meanwhile"):
-        write_taskdoc(dialog=dialog, content="Mine", version=read)
-
-    assert Dialog.objects.get().taskdoc == "The agent's"
-
-
 def test_who_read_the_newest_text_may_replace_it_again_and_again(dialog: Dialog) -> None:
     version, taskdoc_version = note(dialog).version, dialog.taskdoc_version
 

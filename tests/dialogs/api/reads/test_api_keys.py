@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from dialogs.api.reads.api_keys import key_with, keys_of
-from dialogs.api.writes.api_keys import create_key, revoke_key
+from dialogs.api.writes.api_keys import create_key
 from dialogs.models import ApiKey
 from tests.dialogs.keys import opened_with
 
@@ -47,28 +44,3 @@ def test_what_is_stored_opens_nothing(alice: User) -> None:
 
     assert opened_with(key.sha256) is None
     assert opened_with(key.prefix) is None
-
-
-def test_an_expired_key_is_known_and_not_usable(alice: User) -> None:
-    key, secret = create_key(owner=alice, name="Laptop", expires_at=timezone.now() + timedelta(days=1))
-    assert opened_with(secret) == key
-
-    ApiKey.objects.update(expires_at=timezone.now())
-
-    assert opened_with(secret) is None
-    assert key_with(secret) == key
-
-
-def test_a_revoked_key_is_known_and_not_usable(alice: User) -> None:
-    key, secret = create_key(owner=alice, name="Laptop")
-    revoke_key(key=key)
-
-    assert opened_with(secret) is None
-    assert key_with(secret) == key
-
-
-def test_a_disabled_accounts_key_is_not_usable(alice: User) -> None:
-    _key, secret = create_key(owner=alice, name="Laptop")
-    User.objects.filter(pk=alice.pk).update(is_active=False)
-
-    assert opened_with(secret) is None

@@ -53,10 +53,6 @@ def test_every_page_leads_to_the_keys(as_alice: Client) -> None:
     assert LIST in page(as_alice, "/").links()
 
 
-def test_nobody_gets_in_without_signing_in(client: Client, db: None) -> None:
-    assert client.get(LIST)["Location"] == f"/login/?next={LIST}"
-
-
 def test_a_new_key_is_shown_this_once_with_a_line_to_try_it(as_alice: Client, alice: User, agent: Agent) -> None:
     response = as_alice.post(NEW, GOOD)
 

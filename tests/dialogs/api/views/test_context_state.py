@@ -27,17 +27,6 @@ def state(client: Client, dialog: Dialog) -> Any:
     return response.json()
 
 
-def test_it_is_for_its_owner_alone(as_bob: Client, client: Client, dialog: Dialog) -> None:
-    url = f"/dialogs/{dialog.pk}/context.json"
-
-    assert as_bob.get(url).status_code == 404
-    assert client.get(url)["Location"].startswith("/login/")
-
-
-def test_it_can_only_be_read(as_alice: Client, dialog: Dialog) -> None:
-    assert as_alice.post(f"/dialogs/{dialog.pk}/context.json").status_code == 405
-
-
 def test_an_empty_dialog_has_a_state_too(as_alice: Client, dialog: Dialog) -> None:
     found = state(as_alice, dialog)
 

@@ -60,16 +60,6 @@ def test_a_summary_is_told_apart_from_messages(dialog: Dialog, history: list[Mes
     assert after["messages"] < before["messages"]
 
 
-def test_what_is_over_the_limit_is_said(dialog: Dialog) -> None:
-    a_history(dialog, pairs=40)
-    guard(dialog, limit=3500)
-
-    found = budget(dialog)
-
-    assert found.free == parts(found)["free"] == 0
-    assert found.over == found.used - 3500 > 0
-
-
 def test_the_limit_is_traced_term_by_term(dialog: Dialog) -> None:
     guard(dialog, limit=2000)
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.compaction.reads.compaction_card import Card, compaction_card
-from dialogs.compaction.work import perform
-from dialogs.compaction.writes.manual_compaction import request
 from dialogs.models import CompactionDisplay, Course, Dialog, ViewChange
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.strategies import REGISTRY
@@ -20,7 +16,6 @@ from health.compaction.terms.configuration import dump
 from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.models import CompactionRun, ContextSettings
 from tests.builders import a_course
-from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.compaction_runs import a_run, a_step, an_applied_run
 
 
@@ -307,18 +302,6 @@ def test_only_what_runs_can_be_cancelled(dialog: Dialog, fields: dict[str, Any],
 
 
 # --- Runs that nobody needed -----------------------------------------------------------------------------------------
-
-
-def test_a_short_dialog_has_nothing_to_compact_and_says_so_calmly(alice: User, dialog: Dialog) -> None:
-    guard(dialog, limit=60_000)
-    a_history(dialog, pairs=1)
-    perform(request(dialog=dialog, by=alice).pk, embedder="static")
-
-    card = card_of(dialog)
-
-    assert re.fullmatch(r"Nothing to compact: ≈[\d,]+ of 60,000 tokens\.", card.message)
-    assert (card.reason, card.tone) == ("", "normal")
-    assert (card.run.limit_tokens, card.details.window) == (60_000, 100_000)
 
 
 def test_what_cannot_be_freed_is_one_line_with_what_to_do_below(dialog: Dialog) -> None:

@@ -10,7 +10,7 @@ from dialogs.compaction.reads.compaction_rows import TITLES, CompactionRow
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
-from dialogs.models import Course, Dialog, Message
+from dialogs.models import Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.reads.rows import LiveRow, MessageRow
 from dialogs.pages.reads.transcript import course_page, transcript
@@ -296,26 +296,6 @@ def a_cut_answer(dialog: Dialog) -> Message:
     return going_on
 
 
-def test_what_asks_to_go_on_is_no_message_that_is_shown(dialog: Dialog) -> None:
-    a_cut_answer(dialog)
-    an_applied_run(dialog, trigger="stream")
-    an_answer(dialog, " a time.")
-
-    assert kinds(dialog) == ["message", "message", "compaction", "message"]
-    assert not [row for row in messages(dialog) if row.message.origin == "continuation"]
-
-
-def test_a_cut_answer_reads_as_one_and_is_not_called_stopped(dialog: Dialog) -> None:
-    a_cut_answer(dialog)
-    an_answer(dialog, " a time.")
-
-    _question, half, rest = messages(dialog)
-
-    assert (half.is_to_be_continued, half.is_cut_by_person) == (True, False)
-    assert (rest.continues, rest.is_to_be_continued) == (("Once upon",), False)
-    assert rest.source == "Once upon a time."
-
-
 def test_the_live_answer_goes_on_with_the_cut_one(dialog: Dialog) -> None:
     a_cut_answer(dialog)
     a_generation(dialog)
@@ -370,13 +350,3 @@ def test_few_pins_are_not_warned_of(dialog: Dialog) -> None:
     set_pin(dialog=dialog, message_id=message.pk, pinned=True)
 
     assert not any(row.pinned_share for row in messages(dialog))
-
-
-def test_an_earlier_courses_messages_offer_nothing_to_do(dialog: Dialog) -> None:
-    said = a_history(dialog, pairs=1)
-    course = Course.objects.get()
-    a_course(dialog)
-
-    rows, _more = course_page(dialog, course_id=course.pk, last_id=said[-1].pk, page=1)
-
-    assert all(isinstance(row, MessageRow) and not row.is_current for row in rows)

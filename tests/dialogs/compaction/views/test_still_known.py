@@ -152,9 +152,3 @@ def test_an_empty_dialog_has_a_page_too(client: Client, alice: User, dialog: Dia
     client.force_login(alice)
 
     assert "Nothing to look for yet" in client.get(f"/dialogs/{dialog.pk}/still-known/").content.decode()
-
-
-def test_bob_does_not_see_it(client: Client, bob: User, said: Dialog) -> None:
-    client.force_login(bob)
-
-    assert client.get(f"/dialogs/{said.pk}/still-known/").status_code == 404

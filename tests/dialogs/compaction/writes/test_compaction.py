@@ -16,7 +16,6 @@ from dialogs.compaction import work
 from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import (
-    NothingToCompact,
     cancel_run,
     claim_run,
     finish_run,
@@ -87,13 +86,6 @@ def test_an_applied_run_is_the_head_of_its_course(full: Dialog) -> None:
     assert estimated(full) <= 2600
 
 
-def test_an_empty_dialog_has_nothing_to_compact(dialog: Dialog) -> None:
-    guard(dialog)
-
-    with pytest.raises(NothingToCompact):
-        queued(dialog)
-
-
 def test_there_is_one_run_at_a_time(full: Dialog) -> None:
     queued(full)
 
@@ -116,6 +108,37 @@ def test_a_run_whose_worker_died_is_taken_up_by_another(full: Dialog) -> None:
     assert neglected_runs() == [run.pk]
     assert perform(run.pk, embedder="static")
     assert CompactionRun.objects.get().status == Status.APPLIED
+
+
+def test_a_claim_from_before_the_clock_went_back_keeps_nobody_out(full: Dialog) -> None:
+    """Its worker died: nobody took the run up until the clock had caught up, and the dialog could not go on."""
+    run = queued(full)
+    claim_run(run.pk)
+    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(hours=1))
+    run.refresh_from_db()
+
+    assert run.is_overdue
+    assert neglected_runs() == [run.pk]
+    assert claim_run(run.pk) is not None
+
+
+def test_such_a_run_is_cancelled_at_once(full: Dialog) -> None:
+    run = queued(full)
+    claim_run(run.pk)
+    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(hours=1))
+
+    cancel_run(dialog=full, run_id=run.pk)
+
+    assert CompactionRun.objects.get().status == Status.CANCELLED
+
+
+def test_a_clock_that_is_a_little_ahead_elsewhere_is_believed(full: Dialog) -> None:
+    run = queued(full)
+    claim_run(run.pk)
+    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(minutes=5))
+
+    assert neglected_runs() == []
+    assert claim_run(run.pk) is None
 
 
 def test_a_worker_that_was_thought_dead_changes_nothing(full: Dialog) -> None:
@@ -212,15 +235,6 @@ def test_a_person_cancels_a_run_in_its_middle(full: Dialog, monkeypatch: pytest.
 
     assert CompactionRun.objects.get().status == Status.CANCELLED
     assert [piece.content for piece in present_context(full).pieces] == before
-
-
-def test_a_run_that_nobody_has_begun_is_cancelled_at_once(full: Dialog) -> None:
-    run = queued(full)
-
-    cancel_run(dialog=full, run_id=run.pk)
-
-    assert CompactionRun.objects.get().status == Status.CANCELLED
-    assert not perform(run.pk, embedder="static")
 
 
 def test_a_run_whose_worker_died_is_cancelled_at_once(full: Dialog) -> None:

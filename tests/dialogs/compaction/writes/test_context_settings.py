@@ -4,47 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 
 from dialogs.compaction.reads.compaction_rows import phase
 from dialogs.compaction.settings.fields import FIELDS, value_at
-from dialogs.compaction.writes.context_settings import SettingsOutdated, changes, flat, save_settings
+from dialogs.compaction.writes.context_settings import changes, flat, save_settings
 from dialogs.models import Agent
 from health.compaction.config import ContextConfig, LlmLimit
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.configuration import KEYS
-from health.configured import context_config, context_settings
 from health.models import ContextSettings, SettingsChange
 
 DEFAULTS = ContextConfig()
-HIGHER = replace(DEFAULTS, default_limit=6000)
-
-
-def test_a_save_is_in_force_and_raises_the_version(sam: User) -> None:
-    changed = save_settings(config=HIGHER, pruning_agent=None, by=sam, version=1)
-
-    assert context_config() == HIGHER
-    assert context_settings().version == 2
-    assert [(row.key, row.before, row.after, row.changed_by) for row in changed] == [
-        ("default_limit", "5000", "6000", sam)
-    ]
-
-
-def test_a_save_that_changes_nothing_leaves_no_trace(sam: User) -> None:
-    assert save_settings(config=DEFAULTS, pruning_agent=None, by=sam, version=1) == []
-    assert context_settings().version == 1
-
-
-def test_who_began_with_older_settings_changes_nothing(sam: User, agent: Agent) -> None:
-    save_settings(config=HIGHER, pruning_agent=None, by=sam, version=1)
-
-    with pytest.raises(SettingsOutdated):
-        save_settings(config=DEFAULTS, pruning_agent=agent, by=sam, version=1)
-
-    assert context_config() == HIGHER
-    assert SettingsChange.objects.count() == 1
 
 
 def test_an_agent_that_is_chosen_is_named_by_its_slug(sam: User, agent: Agent) -> None:

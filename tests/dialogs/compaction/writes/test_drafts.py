@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from dialogs.common.errors import DialogError, InvalidMessage
 from dialogs.compaction.work import perform
-from dialogs.compaction.writes.compaction import cancel_run
 from dialogs.compaction.writes.manual_compaction import edit_draft, request
 from dialogs.compaction.writes.view_changes import apply_draft
 from dialogs.context.estimate import present_context
@@ -85,13 +84,6 @@ def test_an_applied_view_cannot_be_edited(alice: User, dialog: Dialog, draft: Co
 
     with pytest.raises(DialogError):
         edit_draft(dialog=dialog, run_id=draft.pk, texts={written(draft): WORDS})
-
-
-def test_a_discarded_preview_changes_nothing(dialog: Dialog, draft: CompactionRun) -> None:
-    cancel_run(dialog=dialog, run_id=draft.pk)
-
-    assert CompactionRun.objects.get().status == Status.CANCELLED
-    assert dialog.courses.get().head_run is None
 
 
 def test_a_preview_whose_time_has_run_out_applies_itself(dialog: Dialog, draft: CompactionRun) -> None:

@@ -220,15 +220,6 @@ def test_nothing_begins_in_the_trash(alice: User, dialog: Dialog) -> None:
         request(dialog=dialog, by=alice)
 
 
-@pytest.mark.usefixtures("history")
-def test_one_compaction_at_a_time(alice: User, dialog: Dialog) -> None:
-    request(dialog=dialog, by=alice)
-
-    with pytest.raises(DialogBusy):
-        reset(dialog=dialog, by=alice)
-    assert CompactionRun.objects.count() == 1
-
-
 def test_a_message_of_an_earlier_course_is_no_place_to_compact_to(
     alice: User, dialog: Dialog, history: list[Message]
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -41,17 +40,6 @@ def panel(client: Client, dialog: Dialog) -> str:
     """What it says of the task; empty where it says nothing."""
     page = client.get(f"/dialogs/{dialog.pk}/").content.decode()
     return page.partition('<section class="health-task"')[2].partition("</section>")[0]
-
-
-@pytest.mark.parametrize("name", ["stats", "snapshot"])
-def test_they_are_for_its_owner_alone_and_can_only_be_read(
-    name: str, as_alice: Client, as_bob: Client, client: Client, dialog: Dialog
-) -> None:
-    url = f"/dialogs/{dialog.pk}/context/{name}"
-
-    assert as_bob.get(url).status_code == 404
-    assert as_alice.post(url).status_code == 405
-    assert client.get(url)["Location"].startswith("/login/")
 
 
 def test_right_after_a_task_begins_it_is_being_planned(as_alice: Client, dialog: Dialog) -> None:

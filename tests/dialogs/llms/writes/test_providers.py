@@ -60,13 +60,6 @@ def test_a_wrong_field_is_told_and_nothing_is_stored(provider: Provider, wrong: 
     assert "schlüssel" not in str(caught.value)
 
 
-def test_an_empty_key_removes_what_is_stored(provider: Provider) -> None:
-    set_api_key(provider=provider, key=KEY)
-    set_api_key(provider=provider, key="  ")
-
-    assert provider.api_key_encrypted == ""
-
-
 def test_without_a_stored_key_the_environment_s_is_used(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     provider.api_key_env = "SOME_KEY"
     assert missing_key(provider) == "no key: SOME_KEY is not set"

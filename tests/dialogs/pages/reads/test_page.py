@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from dialogs.llms.writes.providers import set_api_key
 from dialogs.models import LLM, Dialog
@@ -48,18 +46,6 @@ def test_the_newest_messages_are_shown_and_the_others_counted(
     transcript = dialog_parts(dialog, limit=limit)["transcript"]
 
     assert (len(transcript.rows), transcript.hidden) == (rows, hidden)
-
-
-def test_a_longer_dialog_costs_no_more_queries(dialog: Dialog) -> None:
-    counts = []
-    for number in range(4):
-        exchanged(dialog, 100 + number)
-        found = Dialog.objects.select_related("agent", "llm__provider", "current_leaf").get(pk=dialog.pk)
-        with CaptureQueriesContext(connection) as queries:
-            dialog_parts(found)
-        counts.append(len(queries))
-
-    assert len(set(counts)) == 1, counts
 
 
 def test_only_llms_that_can_answer_are_offered(llm: LLM) -> None:

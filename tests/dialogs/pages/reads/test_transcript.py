@@ -10,8 +10,7 @@ from django.utils import timezone
 from dialogs.models import Dialog, Message, ToolCall
 from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow
 from dialogs.pages.reads.transcript import transcript
-from dialogs.transcript.reads.courses import current_course
-from dialogs.turns.writes.messages import choose_branch, edit_message, post_message, retry
+from dialogs.turns.writes.messages import edit_message, post_message, retry
 from dialogs.turns.writes.tool_calls import add_results
 from tests.builders import a_call, a_course, a_generation, a_question, an_answer
 
@@ -26,10 +25,6 @@ def ask(dialog: Dialog, content: str = "Hello") -> Message:
 def kinds(dialog: Dialog) -> list[str]:
     dialog.refresh_from_db()
     return [row.kind for row in transcript(dialog).rows]
-
-
-def test_an_empty_dialog_has_no_rows(dialog: Dialog) -> None:
-    assert transcript(dialog).rows == ()
 
 
 def test_messages_stand_in_the_order_of_the_branch(dialog: Dialog) -> None:
@@ -65,45 +60,6 @@ def test_versions_of_a_message_know_one_another(dialog: Dialog) -> None:
     assert (row.message, row.position, row.siblings, row.previous_id, row.next_id) == (new, 2, 2, old.pk, None)
 
 
-def test_choosing_an_older_version_shows_its_branch(dialog: Dialog) -> None:
-    old = ask(dialog, "Cats")
-    an_answer(dialog, "Purr.")
-    edit_message(dialog=dialog, message=old, content="Dogs")
-    an_answer(dialog, "Bark.")
-
-    choose_branch(dialog=dialog, message=old)
-    dialog.refresh_from_db()
-
-    contents = [row.message.content for row in transcript(dialog).rows if isinstance(row, MessageRow)]
-    assert contents == ["Cats", "Purr."]
-
-
-def test_the_running_generation_is_a_live_row(dialog: Dialog) -> None:
-    ask(dialog)
-    a_generation(dialog)
-
-    assert kinds(dialog) == ["message", "live"]
-
-
-def test_waiting_messages_stand_at_the_end(dialog: Dialog) -> None:
-    ask(dialog)
-    post_message(dialog=dialog, content="Second")
-
-    assert kinds(dialog) == ["message", "queued"]
-
-
-def test_a_failure_that_ended_the_tries_can_be_retried(dialog: Dialog) -> None:
-    ask(dialog)
-    a_generation(dialog, status="failed", error_code="provider_failed")
-    dialog.handled_seq = dialog.wake_seq
-
-    row = transcript(dialog).rows[-1]
-
-    assert isinstance(row, AttemptRow)
-    assert row.can_retry
-    assert "error of its own" in str(row.headline)
-
-
 def test_a_failure_with_another_try_to_come_is_no_row(dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, status="failed", retry_at=timezone.now() + timedelta(seconds=5))
@@ -131,14 +87,6 @@ def test_a_line_that_broke_in_an_answer_is_called_so(dialog: Dialog) -> None:
     assert "broke in the middle" in str(row.headline)
 
 
-def test_interrupted_text_stays_before_the_answer_that_replaced_it(dialog: Dialog) -> None:
-    ask(dialog)
-    a_generation(dialog, status="interrupted", partial_text="Once upon")
-    an_answer(dialog, "Once upon a time.")
-
-    assert kinds(dialog) == ["message", "attempt", "message"]
-
-
 def test_a_try_without_text_disappears_once_another_succeeded(dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, status="interrupted")
@@ -156,16 +104,6 @@ def test_a_failed_retry_stands_between_question_and_earlier_answer(dialog: Dialo
     assert kinds(dialog) == ["message", "attempt", "message"]
 
 
-def test_earlier_messages_of_a_long_dialog_are_left_out_and_counted(dialog: Dialog) -> None:
-    for number in range(3):
-        ask(dialog, f"Question {number}")
-        an_answer(dialog)
-
-    shown = transcript(dialog, limit=2)
-
-    assert (len(shown.rows), shown.hidden) == (2, 4)
-
-
 def test_a_row_changes_when_a_sibling_appears(dialog: Dialog) -> None:
     ask(dialog)
     an_answer(dialog, "One")
@@ -174,20 +112,6 @@ def test_a_row_changes_when_a_sibling_appears(dialog: Dialog) -> None:
     an_answer(dialog, "Two")
 
     assert transcript(dialog).rows[1].key != key
-
-
-@pytest.mark.parametrize("limit", [None, 100])
-def test_a_transcript_costs_a_fixed_number_of_queries(
-    dialog: Dialog, limit: int | None, django_assert_max_num_queries: object
-) -> None:
-    for _ in range(5):
-        ask(dialog)
-        an_answer(dialog)
-
-    with django_assert_max_num_queries(10):  # type: ignore[operator]
-        rows = transcript(dialog, limit=limit).rows
-
-    assert len(rows) == 10
 
 
 def test_every_row_has_an_id_of_its_own(dialog: Dialog) -> None:
@@ -252,10 +176,6 @@ def test_an_answer_that_stands_beside_a_new_course_is_a_version_of_its_opening(d
     answer = an_answer(dialog, "It fitted after all.")
 
     assert messages(dialog)[-1].versions == (opening.pk, answer.pk)
-
-
-def test_a_new_dialog_stands_in_its_first_course(dialog: Dialog) -> None:
-    assert transcript(dialog).course == current_course(dialog) == dialog.courses.get()
 
 
 # --- Tool calls --------------------------------------------------------------------------------

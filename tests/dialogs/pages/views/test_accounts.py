@@ -113,12 +113,6 @@ def test_without_redis_each_process_still_counts(client: Client, alice: User, se
     assert b"Too many wrong" in client.post("/login/", {"username": "alice", "password": "alice-pass-1"}).content
 
 
-def test_every_other_page_asks_for_a_login(client: Client, db: Any) -> None:
-    response = client.get("/account/password/")
-
-    assert response["Location"] == "/login/?next=/account/password/"
-
-
 def test_the_admin_uses_the_one_login_page(client: Client, db: Any) -> None:
     response = client.get("/admin/", follow=True)
 

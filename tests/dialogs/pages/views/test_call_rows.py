@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dialogs.models import Course, Dialog, Message, Question
+from dialogs.models import Course, Dialog, Message
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.writes.messages import post_message
 from dialogs.turns.writes.tool_calls import add_results
@@ -165,15 +165,6 @@ def test_a_question_that_is_closed_says_how(
     assert said in words(found)
     assert "The agent waits" not in found.text
     assert f"/questions/{question.pk}/answer/" not in str([attrs.get("action") for _tag, attrs in found.tags])
-
-
-def test_an_answer_by_form_closes_the_question(as_alice: Client, dialog: Dialog, answer: Message) -> None:
-    question = a_question(dialog, answer)
-
-    as_alice.post(f"/dialogs/{dialog.pk}/questions/{question.pk}/answer/", {"answer": "The red one"})
-
-    assert Question.objects.get().answer == "The red one"
-    assert "You answered The red one" in words(shown(as_alice, dialog))
 
 
 # --- What Dominds itself said --------------------------------------------------------------------

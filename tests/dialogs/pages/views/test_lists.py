@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.pages.views.lists import STEP, sidebar
 from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
-from tests.builders import a_generation, an_answer
+from tests.builders import an_answer
 from tests.dialogs.conftest import Maker
 from tests.dialogs.pages.views.pages import HTMX, page
 
@@ -49,19 +47,6 @@ def test_each_shelf_shows_its_own_dialogs(as_alice: Client, a_dialog: Maker, url
 )
 def test_an_empty_shelf_says_what_it_is_for(as_alice: Client, url: str, invitation: str) -> None:
     assert invitation in page(as_alice, url).text
-
-
-@pytest.mark.parametrize("search", ["orchard", "ORCHARD plan", "walnut", "过敏"])
-def test_search_finds_words_of_titles_and_messages(as_alice: Client, a_dialog: Maker, search: str) -> None:
-    found = a_dialog("Plan the orchard")
-    a_dialog("Another thing")
-    post_message(dialog=found, content="A walnut tree, 但是奶奶对坚果过敏。")
-    Dialog.objects.filter(pk=found.pk).update(title="Plan the orchard")
-
-    text = page(as_alice, f"/?q={search}").text
-
-    assert "Plan the orchard" in text
-    assert "Another thing" not in text
 
 
 def test_search_stays_on_its_shelf(as_alice: Client, a_dialog: Maker) -> None:
@@ -144,39 +129,6 @@ def test_a_long_list_is_loaded_step_by_step(as_alice: Client, a_dialog: Maker) -
     assert first.text.count("Dialog no.") == STEP
     assert second.text.count("Dialog no.") == STEP + 5
     assert "Load more" not in second.text
-
-
-def test_the_number_of_queries_does_not_grow_with_the_list(as_alice: Client, a_dialog: Maker) -> None:
-    def queries(url: str) -> int:
-        with CaptureQueriesContext(connection) as captured:
-            page(as_alice, url)
-        return len(captured)
-
-    read_dialog(a_dialog("First"))
-    before = queries("/"), queries("/?q=first")
-    for _ in range(10):
-        read_dialog(a_dialog("First again"))
-
-    assert (queries("/"), queries("/?q=first")) == before
-    assert before[0] <= 5
-
-
-def read_dialog(dialog: Dialog) -> None:
-    """Give it a message, an answer and a reading."""
-    post_message(dialog=dialog, content="Hello")
-    HealthReading.objects.create(generation=an_answer(dialog).generation, level="healthy")
-
-
-def test_the_newest_reading_counts(as_alice: Client, dialog: Dialog) -> None:
-    read_dialog(dialog)
-    post_message(dialog=dialog, content="More")
-    dialog.refresh_from_db()
-    HealthReading.objects.create(generation=a_generation(dialog), level="caution")
-
-    text = page(as_alice, "/").text
-
-    assert "Context: caution" in text
-    assert "Context: healthy" not in text
 
 
 def test_the_sidebar_holds_active_dialogs_only(alice: User, a_dialog: Maker) -> None:

@@ -95,13 +95,6 @@ def test_a_reminder_is_moved(as_alice: Client, dialog: Dialog, direction: str, o
     assert kept(dialog) == order
 
 
-def test_a_removed_reminder_is_brought_back(as_alice: Client, dialog: Dialog) -> None:
-    as_alice.post(url(dialog, "reminders/1/remove"))
-    as_alice.post(url(dialog, "reminders/2/restore"))
-
-    assert kept(dialog) == [3, 2]
-
-
 @pytest.mark.parametrize("action", ["reminders/1/edit", "taskdoc"])
 @pytest.mark.parametrize("version", ["1", "", "x", "99", "9" * 5000])
 def test_what_the_agent_changed_meanwhile_is_not_overwritten(

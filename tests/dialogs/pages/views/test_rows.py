@@ -81,18 +81,6 @@ def test_prompt_tokens_stand_alone_when_nothing_else_was_reported(as_alice: Clie
     assert "tokens unknown" not in text
 
 
-def test_only_the_newest_answer_can_be_asked_for_again(as_alice: Client, asked: Dialog) -> None:
-    an_answer(asked)
-    asked.refresh_from_db()
-    post_message(dialog=asked, content="More")
-    an_answer(asked)
-
-    found = shown(as_alice, asked)
-
-    assert retries(found) == 1
-    assert sum(link.endswith("/edit/form/") for link in found.links()) == 1
-
-
 def test_reasoning_is_kept_folded_beside_the_answer(as_alice: Client, asked: Dialog) -> None:
     answer = an_answer(asked)
     answer.parts = {"reasoning": "**Not** Markdown"}

@@ -207,7 +207,3 @@ def test_one_persons_choice_is_not_anothers(as_alice: Client, as_bob: Client) ->
     as_alice.post("/preferences/compaction/", DISPLAY)
 
     assert as_bob.get("/preferences/compaction/").context["form"].initial["detail"] == "normal"
-
-
-def test_who_is_not_signed_in_has_nothing_to_choose(client: Client, db: Any) -> None:
-    assert client.get("/preferences/compaction/")["Location"].startswith("/login/")

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dialogs.models import AutonomousRun, Course, Dialog, Question, ToolCall
+from dialogs.models import AutonomousRun, Course, Dialog
 from dialogs.transcript.reads.autonomous import RunStatus, rest_reason, run_status
 from dialogs.turns.writes.autonomous import end_run, finish_run, start_run
 from dialogs.turns.writes.messages import post_message
@@ -24,21 +24,6 @@ def seen(dialog: Dialog) -> RunStatus:
 def started(dialog: Dialog, *, seconds_ago: float = 0) -> None:
     start_run(dialog=dialog, goal="Tidy the archive", max_generations=300)
     AutonomousRun.objects.update(started_at=timezone.now() - timedelta(seconds=seconds_ago))
-
-
-def test_without_a_run_there_is_nothing_to_see(dialog: Dialog) -> None:
-    assert run_status(dialog) is None
-
-
-def test_an_active_run_says_how_far_it_is(dialog: Dialog) -> None:
-    started(dialog, seconds_ago=260)
-    AutonomousRun.objects.update(generations=12)
-
-    status = seen(dialog)
-
-    assert status.is_active
-    assert (status.goal, status.generations, status.max_generations) == ("Tidy the archive", 12, 300)
-    assert status.elapsed_seconds in {260, 261}
 
 
 def test_courses_are_those_of_the_run(dialog: Dialog) -> None:
@@ -91,28 +76,6 @@ def test_the_newest_run_is_seen(dialog: Dialog) -> None:
     finish_run(dialog, summary="Second.")
 
     assert seen(dialog).summary == "Second."
-
-
-def test_it_waits_while_a_question_is_pending(dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="Go")
-    started(dialog)
-    call = ToolCall.objects.create(message=an_answer(dialog), position=0, call_id="1", name="ask_human")
-    question = Question.objects.create(dialog=dialog, tool_call=call, text="Which box?")
-    assert seen(dialog).waiting
-
-    question.status = Question.Status.ANSWERED
-    question.save()
-
-    assert not seen(dialog).waiting
-
-
-def test_a_paused_dialog_says_why_a_run_does_not_go_on(dialog: Dialog) -> None:
-    started(dialog)
-    assert rest_reason(Dialog.objects.get()) == ""
-
-    Dialog.objects.update(paused_by="rounds")
-
-    assert rest_reason(Dialog.objects.get()) == "rounds"
 
 
 @pytest.mark.parametrize(("due", "reason"), [("caution", "person"), ("", "")])

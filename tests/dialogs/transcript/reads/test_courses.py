@@ -124,24 +124,6 @@ def test_of_very_many_courses_the_newest_are_listed(dialog: Dialog, monkeypatch:
 # --- Reading one -------------------------------------------------------------------------------
 
 
-def read(dialog: Dialog, number: int, page: int = 1) -> tuple[list[str], bool]:
-    found = earlier_course(dialog, number=number)
-    assert found is not None
-    rows, more = course_page(dialog, course_id=found.course.pk, last_id=found.last_id, page=page)
-    return [row.kind if row.kind != "message" else row.message.content for row in rows], more  # type: ignore[union-attr]
-
-
-def test_an_earlier_course_is_read_page_by_page(dialog: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dialogs.pages.reads.transcript.COURSE_PAGE_ROWS", 3)
-    exchanged(dialog, "One")
-    exchanged(dialog, "Two")
-    after_courses(dialog, 1)
-
-    assert read(dialog, 1, page=1) == (["One", "Hi.", "Two"], True)
-    assert read(dialog, 1, page=2) == (["Hi.", "Question 0", "Hi."], False)
-    assert read(dialog, 1, page=3) == ([], False)
-
-
 def test_a_page_ends_with_the_results_of_its_last_call(dialog: Dialog) -> None:
     exchanged(dialog)
     assert dialog.current_leaf is not None

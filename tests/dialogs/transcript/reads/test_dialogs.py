@@ -59,12 +59,6 @@ def test_a_dialog_lies_on_one_shelf_and_what_a_client_drives_on_another_too(alic
     }
 
 
-def test_nobody_sees_the_dialogs_of_another(bob: User, sam: User, named: Any) -> None:
-    named("private")
-
-    assert titles(bob, search="private") == titles(sam) == []
-
-
 def test_the_newest_activity_comes_first(alice: User, named: Any) -> None:
     old, _new = named("old"), named("new")
     assert titles(alice) == ["new", "old"]

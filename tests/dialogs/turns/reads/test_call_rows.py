@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dialogs.models import Dialog, Message
-from dialogs.turns.reads.call_rows import SHOWN_CHARS, CallRow, call_rows, whole_result
+from dialogs.turns.reads.call_rows import CallRow, call_rows, whole_result
 from dialogs.turns.writes.messages import post_message
 from dialogs.turns.writes.tool_calls import add_results
-from tests.builders import a_call, a_question, an_answer
+from tests.builders import a_call, an_answer
 
 
 @pytest.fixture
@@ -71,13 +71,6 @@ def test_whatever_a_model_writes_can_be_sent_to_a_browser(answer: Message, argum
         text.encode()
 
 
-def test_only_the_beginning_of_a_long_result_is_read(dialog: Dialog, answer: Message) -> None:
-    row = shown(answer, status="done", result="x" * (SHOWN_CHARS + 1))
-
-    assert (len(row.result), row.result_chars, row.is_cut) == (SHOWN_CHARS, SHOWN_CHARS + 1, True)
-    assert whole_result(dialog, call_id=row.call.pk) == "x" * (SHOWN_CHARS + 1)
-
-
 def test_the_result_is_the_same_before_and_after_it_became_a_message(dialog: Dialog, answer: Message) -> None:
     row = shown(answer, status="done", result="Twelve letters")
     assert (row.result, row.is_cut) == ("Twelve letters", False)
@@ -88,30 +81,3 @@ def test_the_result_is_the_same_before_and_after_it_became_a_message(dialog: Dia
     (row,) = call_rows([answer.pk])[answer.pk]
     assert (row.result, row.withheld) == ("Twelve letters", "")
     assert whole_result(dialog, call_id=row.call.pk) == "Twelve letters"
-
-
-def test_what_the_model_was_told_instead_stands_beside_the_whole_result(dialog: Dialog, answer: Message) -> None:
-    answer.course.level = "critical"
-    answer.course.save()
-    row = shown(answer, status="done", result="y" * 10_000)
-    dialog.refresh_from_db()
-
-    add_results(dialog)
-
-    (told,) = call_rows([answer.pk])[answer.pk]
-    assert told.withheld
-    assert told.result_chars == 10_000
-    assert told.key != row.key
-
-
-def test_a_question_stands_below_its_call(dialog: Dialog, answer: Message) -> None:
-    question = a_question(dialog, answer)
-
-    assert call_rows([answer.pk])[answer.pk][0].question == question
-
-
-def test_the_result_of_another_dialog_is_not_there(dialog: Dialog, answer: Message) -> None:
-    call = a_call(answer, status="done", result="Secret")
-    other = Dialog.objects.create(owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at)
-
-    assert whole_result(other, call_id=call.pk) is None

@@ -26,13 +26,6 @@ def prompted(dialog: Dialog, *, curated: bool | None) -> None:
     dialog.remediation_prompts.create(message=message, course=message.course, level="caution", curated=curated)
 
 
-def test_a_healthy_dialog_is_asked_nothing(dialog: Dialog) -> None:
-    status = seen(dialog)
-
-    assert not status.asks
-    assert (status.level, status.next_prompt_in, status.remaining, status.prompts) == ("healthy", None, None, 0)
-
-
 @pytest.mark.parametrize(("generations", "next_in"), [(1, 10), (4, 7), (10, 1), (11, 10), (21, 10)])
 def test_prompts_of_caution_fall_on_1_11_21(dialog: Dialog, generations: int, next_in: int) -> None:
     assert seen(dialog, level="caution", caution_generations=generations).next_prompt_in == next_in
@@ -47,13 +40,6 @@ def test_the_cadence_is_the_llms(dialog: Dialog) -> None:
     assert (status.cadence, status.next_prompt_in) == (3, 2)
 
 
-@pytest.mark.parametrize("turns", [5, 3, 0])
-def test_critical_counts_down(dialog: Dialog, turns: int) -> None:
-    status = seen(dialog, level="critical", countdown_turns=turns)
-
-    assert (status.asks, status.remaining, status.next_prompt_in) == (True, turns, None)
-
-
 def test_compliance_is_counted_in_the_current_course(dialog: Dialog) -> None:
     prompted(dialog, curated=True)
     a_course(dialog)
@@ -63,11 +49,3 @@ def test_compliance_is_counted_in_the_current_course(dialog: Dialog) -> None:
     status = seen(dialog)
 
     assert (status.course_number, status.prompts, status.curated_yes, status.curated_no) == (2, 4, 1, 2)
-
-
-@pytest.mark.parametrize(("tool_calling", "no_tools"), [("auto", False), ("refused", True), ("off", True)])
-def test_it_is_known_when_nothing_can_be_curated(dialog: Dialog, tool_calling: str, no_tools: bool) -> None:
-    dialog.llm.tool_calling = tool_calling
-    dialog.llm.save()
-
-    assert seen(dialog).no_tools is no_tools

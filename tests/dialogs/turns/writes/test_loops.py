@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 
 from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Dialog, Message
-from dialogs.models.dialog import PausedBy
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.events import cause_of
@@ -143,29 +142,6 @@ def test_the_same_circle_is_found_once(dialog: Dialog) -> None:
     step(dialog, READ)
 
     assert look(dialog) is None
-
-
-def test_an_agent_on_its_own_rests(dialog: Dialog) -> None:
-    start_run(dialog=dialog, goal="Read", max_generations=99)
-    for _each in range(3):
-        step(dialog, READ)
-    Dialog.objects.update(answer_due=True, unchecked_calls=20)
-
-    event = look(dialog)
-
-    assert event is not None
-    assert event.facts["paused"]
-    assert (dialog.paused_by, dialog.answer_due, dialog.unchecked_calls) == (PausedBy.LOOP, False, 0)
-
-
-def test_an_agent_that_answers_a_person_goes_on(dialog: Dialog) -> None:
-    for _each in range(3):
-        step(dialog, READ)
-
-    event = look(dialog)
-
-    assert event is not None
-    assert (event.facts["paused"], dialog.paused_by, dialog.answer_due) == (False, "", True)
 
 
 # --- The notice -------------------------------------------------------------------------------

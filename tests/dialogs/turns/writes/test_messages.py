@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
+from dialogs.common.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.messages import (
-    cancel_queued,
     choose_branch,
     edit_message,
     post_message,
@@ -115,12 +114,6 @@ def test_an_empty_message_is_refused(dialog: Dialog, content: str) -> None:
     assert not dialog.messages.exists()
 
 
-def test_a_megabyte_is_a_message_like_any_other(dialog: Dialog) -> None:
-    text = "x" * 1_000_000
-
-    assert posted(dialog, text).content == text
-
-
 def test_a_message_over_the_limit_is_refused_with_the_limit(dialog: Dialog, settings: object) -> None:
     settings.DOMINDS_MAX_MESSAGE_CHARS = 1000  # type: ignore[attr-defined]
 
@@ -157,20 +150,6 @@ def test_a_message_typed_during_a_turn_waits_for_its_own(dialog: Dialog) -> None
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.content == "First"
     assert dialog.wake_seq > wake_seq  # so that the running turn cannot end without seeing it
-
-
-def test_a_waiting_message_can_be_taken_back(dialog: Dialog) -> None:
-    posted(dialog, "First")
-    second = post_message(dialog=dialog, content="Second")
-
-    cancel_queued(dialog=dialog, queued_id=second.pk)
-
-    assert not QueuedMessage.objects.exists()
-
-
-def test_a_message_whose_turn_has_begun_is_not_taken_back_without_a_word(dialog: Dialog) -> None:
-    with pytest.raises(DialogError, match="no longer waits"):
-        cancel_queued(dialog=dialog, queued_id=1)
 
 
 def test_posting_brings_an_archived_dialog_back(dialog: Dialog) -> None:
